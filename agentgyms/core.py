@@ -1,0 +1,346 @@
+"""The contract: what every environment offers, written once.
+
+A child of `TextEnv` describes a world with two methods, `begin` and `act`, which return an
+`Outcome`; everything else (seeds, turns, limits, keys, `info`, snapshots, forks) is the same for
+all environments and is here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from agentgyms import keys, snapshots
+from agentgyms.errors import BadOption, BadSnapshot
+from agentgyms.outcome import (
+    MAX_ACTION,
+    MAX_OBSERVATION,
+    Feedback,
+    Observation,
+    Outcome,
+    TurnInfo,
+    cut,
+)
+from agentgyms.spaces import UnicodeText
+from agentgyms.tasks import Task, TaskSet, check_split
+
+__all__ = ["Feedback", "Observation", "Outcome", "TextEnv", "TurnInfo", "check_options"]
+
+_SEED_RANGE: Final = 2**31
+_TASK_STREAM: Final = 0x7A5C
+
+
+class TextEnv(gym.Env[Observation, str]):
+    """A multi-turn environment for language agents; see `TurnInfo` for what `info` holds.
+
+    A child sets `default_max_turns` and `splits` and writes `load_tasks`, `begin` and `act`; it
+    may write `goal`, `save` and `load` (exact snapshots), `expert_actions`, `close`. The episode is
+    a function of the task and the generator given to `begin`, and of the actions. Arguments are
+    keyword-only, so that `fork` can build the same environment again.
+
+    Args:
+        split: Which tasks are drawn.
+        max_turns: Turns until the episode is truncated; None takes the environment's own default.
+        oracle: Put solutions into `info["oracle"]`.
+        render_mode: `"ansi"` or None.
+
+    Raises:
+        UnknownSplit: The environment has no such split.
+        BadOption: `max_turns` is not a positive integer, or the render mode is unknown.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium's)
+    default_max_turns: ClassVar[int] = 50
+    splits: ClassVar[tuple[str, ...]] = ("train",)
+    private_arguments: ClassVar[frozenset[str]] = frozenset()
+    """Keyword arguments that a server's clients may not set, such as paths of its file system."""
+    data_version: str = "1"
+    """Version of the tasks and rules; recordings and results carry it."""
+
+    _arguments: dict[str, Any]
+
+    def __new__(cls, **kwargs: Any) -> Self:
+        """Remember the keyword arguments, which `fork` and recordings repeat."""
+        env = super().__new__(cls)
+        env._arguments = kwargs
+        return env
+
+    def __init__(
+        self,
+        *,
+        split: str = "train",
+        max_turns: int | None = None,
+        oracle: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        """Check the arguments; `reset` starts an episode."""
+        self.split = check_split(split, self.splits, type(self).__name__)
+        self.max_turns = self.default_max_turns if max_turns is None else max_turns
+        if not isinstance(self.max_turns, int) or self.max_turns < 1:
+            raise BadOption(f"max_turns must be a positive integer or None, got {max_turns!r}")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            known = ", ".join(self.metadata["render_modes"])
+            raise BadOption(f"render_mode {render_mode!r} is unknown: expected None or {known}")
+        self.oracle = oracle
+        self.render_mode = render_mode
+        self.observation_space = UnicodeText(MAX_OBSERVATION)
+        self.action_space = UnicodeText(MAX_ACTION)
+        self._tasks: TaskSet | None = None
+        self._episode: snapshots.Episode | None = None
+
+    # --- what a child writes -------------------------------------------------------------------
+
+    @abstractmethod
+    def load_tasks(self) -> TaskSet:
+        """Return the tasks of `self.split`. Called once, when they are first needed."""
+
+    @abstractmethod
+    def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
+        """Start `task` and return its first state; all chance of the episode comes from `rng`."""
+
+    @abstractmethod
+    def act(self, action: str) -> Outcome:
+        """Take one turn. Any string may come; a bad one is answered with a `Feedback`."""
+
+    def goal(self, task: Task) -> str:
+        """Return the goal of the episode in words. Called after `begin`."""
+        return ""
+
+    def save(self) -> Any:
+        """Return the engine's state as JSON-plain values; None if only a replay restores it."""
+        return None
+
+    def load(self, task: Task, state: Any) -> None:
+        """Take up what `save` returned."""
+        raise NotImplementedError(f"{type(self).__name__} has save but no load")
+
+    def expert_actions(self) -> dict[str, str]:
+        """Return the next action of each expert, by kind; `"best"` knows the true state.
+
+        Raises:
+            BadOption: The environment has no expert.
+        """
+        raise BadOption(f"{type(self).__name__} has no expert policy")
+
+    # --- Gymnasium's interface -----------------------------------------------------------------
+
+    @property
+    def tasks(self) -> TaskSet:
+        """The tasks of the split; iterating yields their ids."""
+        if self._tasks is None:
+            self._tasks = self.load_tasks()
+        return self._tasks
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments this environment was made with."""
+        return dict(self._arguments)
+
+    @property
+    def episode_source(self) -> tuple[int, dict[str, Any]]:
+        """Seed and options of the running episode: `reset` with them begins it again.
+
+        Raises:
+            ResetNeeded: No episode has begun.
+        """
+        if self._episode is None:
+            raise ResetNeeded("there is no episode yet: call reset() first")
+        return self._episode.seed, dict(self._episode.options)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode, a function of (split, seed, options) alone.
+
+        An unseeded reset draws its episode seed from `np_random`.
+
+        Args:
+            seed: Seed of the episode and of `np_random`; a non-negative integer.
+            options: `{"task_id": ...}` picks the task, else the seed does.
+
+        Raises:
+            UnknownTask: The split has no such task.
+            BadOption: An option is unknown.
+        """
+        super().reset(seed=seed)
+        if seed is None:
+            seed = int(self.np_random.integers(_SEED_RANGE))
+        self._episode = None
+        episode = snapshots.Episode(seed=seed, options=check_options(options))
+        observation, info = self._start(episode)
+        episode.last = snapshots.Last(observation, snapshots.copy_info(info))
+        self._episode = episode
+        return observation, info
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take one turn; any string is an action, and a bad one consumes a turn too.
+
+        Returns:
+            Observation, the benchmark's reward, terminated (the task ended), truncated (the turn
+            limit was reached or the engine was lost), info.
+
+        Raises:
+            ResetNeeded: No episode has begun or it is over.
+            TypeError: The action is not a string.
+        """
+        episode = self._episode
+        if episode is None or episode.last.over:
+            when = "before the first reset" if episode is None else "after the end of the episode"
+            raise ResetNeeded(f"step was called {when}: call reset() first")
+        if not isinstance(action, str):
+            raise TypeError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
+        action = str(action)
+        observation, reward, terminated, truncated, info = self._advance(episode, action)
+        episode.actions.append(action)
+        kept = snapshots.copy_info(info)
+        episode.last = snapshots.Last(observation, kept, terminated, truncated)
+        return observation, reward, terminated, truncated, info
+
+    def render(self) -> str | None:
+        """Return what the agent sees now, in mode `ansi`."""
+        if self.render_mode is None or self._episode is None:
+            return None
+        observation = self._episode.last.observation
+        return observation if isinstance(observation, str) else str(observation["text"])
+
+    # --- snapshots -----------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the whole state of the episode and of `np_random` as portable bytes.
+
+        Raises:
+            ResetNeeded: No episode has begun.
+        """
+        if self._episode is None:
+            raise ResetNeeded("snapshot was called before the first reset: call reset() first")
+        return snapshots.pack(self._kind(), self._episode, self.np_random, self.save())
+
+    def restore(self, snapshot: bytes) -> tuple[Observation, dict[str, Any]]:
+        """Return to a snapshot and return the observation and info of its state.
+
+        Exact where the engine can save itself; otherwise the actions are played again and the
+        `state_key` is verified.
+
+        Raises:
+            BadSnapshot: The bytes are no snapshot, or one of another environment.
+            ReplayMismatch: Replaying reached another state.
+        """
+        saved = snapshots.unpack(snapshot, self._kind())
+        episode, info = saved.episode, saved.episode.last.info
+        self._episode = None
+        self._task, self._goal = self.tasks.find(info["task_id"]), info["goal"]
+        if saved.engine is None:
+            snapshots.replay(self, episode)
+        else:
+            self._load(saved.engine)
+        info.pop("oracle", None)
+        if self.oracle:
+            info["oracle"] = snapshots.to_json(self.expert_actions())
+        self.np_random = saved.generator
+        self._episode = episode
+        return episode.last.observation, snapshots.copy_info(info)
+
+    def _load(self, engine: Any) -> None:
+        try:
+            self.load(self._task, engine)
+        except (KeyError, IndexError, TypeError, ValueError) as e:
+            raise BadSnapshot(f"the snapshot's engine state is damaged: {e!r}") from e
+
+    def fork(self) -> Self:
+        """Return an independent environment in the same state."""
+        twin = type(self)(**self._arguments)
+        twin.spec = self.spec
+        twin._tasks = self._tasks
+        if self._episode is not None:
+            twin.restore(self.snapshot())
+        else:
+            twin.np_random = snapshots.copy_generator(self.np_random)
+        return twin
+
+    def _kind(self) -> dict[str, Any]:
+        """What a snapshot must agree in to be restored here."""
+        arguments = _defaults(type(self)) | self._arguments | {"max_turns": self.max_turns}
+        for name in ("render_mode", "oracle"):
+            arguments.pop(name)
+        return {"env": type(self).__name__, "arguments": arguments, "data": self.data_version}
+
+    # --- one episode ---------------------------------------------------------------------------
+
+    def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
+        rng = np.random.default_rng([episode.seed, _TASK_STREAM])
+        task_id = episode.options.get("task_id")
+        if task_id is None:
+            task_id = self.tasks[int(rng.integers(len(self.tasks)))]
+        self._task = self.tasks.find(task_id)
+        outcome = self.begin(self._task, rng)
+        self._goal = self.goal(self._task)
+        observation = cut(outcome.observation)
+        return observation, self._info(outcome, observation, turn=0)
+
+    def _advance(
+        self, episode: snapshots.Episode, action: str
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        outcome = self.act(action)
+        turn = len(episode.actions) + 1
+        observation = cut(outcome.observation)
+        truncated = not outcome.terminated and (outcome.truncated or turn >= self.max_turns)
+        info = self._info(outcome, observation, turn)
+        return observation, float(outcome.reward), outcome.terminated, truncated, info
+
+    def _info(self, outcome: Outcome, observation: Observation, turn: int) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "task_id": self._task.task_id,
+            "split": self.split,
+            "family": self._task.family,
+            "goal": self._goal,
+            "turn": turn,
+            "state_key": outcome.state_key,
+            "observation_key": keys.observation_key(observation),
+            "admissible_actions": list(outcome.admissible),
+            "admissible_complete": outcome.admissible_complete,
+            "action_key": outcome.action_key,
+            "feedback": outcome.feedback.value,
+            "feedback_text": outcome.feedback_text,
+            "progress": outcome.progress,
+            "score": outcome.score,
+            "success": outcome.success,
+            "metrics": dict(outcome.metrics),
+        }
+        if self.oracle:
+            info["oracle"] = snapshots.to_json(self.expert_actions())
+        return info
+
+
+def _defaults(env_class: type[TextEnv]) -> dict[str, Any]:
+    """Return the keyword arguments of an environment class with their defaults."""
+    parameters: dict[str, inspect.Parameter] = {}
+    for ancestor in reversed(inspect.getmro(env_class)):
+        if "__init__" in vars(ancestor) and issubclass(ancestor, TextEnv):
+            parameters |= inspect.signature(vars(ancestor)["__init__"]).parameters
+    return {
+        name: p.default
+        for name, p in parameters.items()
+        if p.default is not inspect.Parameter.empty
+    }
+
+
+def check_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return reset options as a dictionary.
+
+    Raises:
+        BadOption: They are no mapping, or hold a key other than `task_id`.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise BadOption(f"options must be a dict or None, got {type(options).__name__}")
+    unknown = sorted(set(options) - {"task_id"})
+    if unknown:
+        raise BadOption(f"unknown reset option {unknown[0]!r}: expected only 'task_id'")
+    return {key: value for key, value in options.items() if value is not None}

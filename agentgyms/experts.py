@@ -1,0 +1,38 @@
+"""Expert policies, read from an environment's oracle."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentgyms.core import TextEnv
+from agentgyms.errors import BadOption
+
+
+class Expert:
+    """A policy that plays what the environment's oracle says, from any state.
+
+    It is called like an agent, `expert(observation, info)`, and may be called with nothing: the
+    environment itself knows the state.
+    """
+
+    def __init__(self, env: Any, kind: str = "best") -> None:
+        """Bind the expert of `kind` to `env`; see `TextEnv.expert_actions`."""
+        unwrapped = env.unwrapped
+        if not isinstance(unwrapped, TextEnv):
+            raise BadOption(f"{type(unwrapped).__name__} is not an agentgyms environment")
+        self._env = unwrapped
+        self.kind = kind
+
+    def __call__(self, observation: Any = None, info: dict[str, Any] | None = None) -> str:
+        """Return the next action.
+
+        Raises:
+            BadOption: The environment has no expert of this kind.
+        """
+        told = (info or {}).get("oracle")
+        actions = json.loads(told) if told else self._env.expert_actions()
+        if self.kind not in actions:
+            known = ", ".join(sorted(actions))
+            raise BadOption(f"there is no expert {self.kind!r}: expected one of {known}")
+        return str(actions[self.kind])

@@ -1,0 +1,94 @@
+"""`GroupEnv`: several environments that start every episode in one and the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from agentgyms.core import Observation, TextEnv
+from agentgyms.errors import BadOption, GroupMismatch
+
+StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
+
+
+class GroupEnv:
+    """n environments for n rollouts of one task, as group-relative estimators need them.
+
+    The first member generates the episode, the others take its snapshot; equality of the initial
+    states is checked at every reset, not assumed.
+
+    Attributes:
+        envs: The members, each a complete environment that may also be stepped on its own.
+    """
+
+    def __init__(self, env_id: str, group_size: int, **kwargs: Any) -> None:
+        """Make the members; arguments as for `agentgyms.make_group`."""
+        if not isinstance(group_size, int) or group_size < 1:
+            raise BadOption(f"group_size must be a positive integer, got {group_size!r}")
+        self.envs = [_make(env_id, **kwargs) for _ in range(group_size)]
+
+    def __len__(self) -> int:
+        """Return the number of members."""
+        return len(self.envs)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[list[Observation], list[dict[str, Any]]]:
+        """Put all members into the same initial state.
+
+        Returns:
+            The observations and infos of the members.
+
+        Raises:
+            GroupMismatch: A member reached another state.
+        """
+        first, *others = self.envs
+        observation, info = first.reset(seed=seed, options=options)
+        snapshot = first.snapshot() if others else b""
+        results = [(observation, info), *(env.restore(snapshot) for env in others)]
+        for index, (seen, told) in enumerate(results):
+            for key in ("state_key", "admissible_actions"):
+                if told[key] != info[key]:
+                    raise GroupMismatch(
+                        f"member {index} has {key} {told[key]}, member 0 {info[key]}"
+                    )
+            if told["observation_key"] != info["observation_key"]:
+                raise GroupMismatch(f"member {index} observes {seen!r}, member 0 {observation!r}")
+        return [seen for seen, _ in results], [told for _, told in results]
+
+    def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
+        """Take one turn in each member whose action is not None.
+
+        Raises:
+            BadOption: The number of actions is not the group's size.
+        """
+        if len(actions) != len(self.envs):
+            raise BadOption(
+                f"a group of {len(self.envs)} needs as many actions, got {len(actions)}"
+            )
+        return [
+            None if action is None else env.step(action)
+            for env, action in zip(self.envs, actions, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Close all members."""
+        for env in self.envs:
+            env.close()
+
+    def __enter__(self) -> GroupEnv:
+        """Return the group itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close all members."""
+        self.close()
+
+
+def _make(env_id: str, **kwargs: Any) -> TextEnv:
+    env = gym.make(env_id, **kwargs).unwrapped
+    if not isinstance(env, TextEnv):
+        raise BadOption(f"{env_id} is a {type(env).__name__}, not an agentgyms environment")
+    return env

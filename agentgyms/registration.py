@@ -1,0 +1,71 @@
+"""Registers the environments with Gymnasium; entry points are strings, so nothing is imported."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import gymnasium as gym
+
+if TYPE_CHECKING:
+    from agentgyms.core import TextEnv
+
+ENVIRONMENTS: Final = {
+    "agentgyms/ALFWorld-v0": "agentgyms.alfworld.env:ALFWorldEnv",
+    "agentgyms/Corridor-v0": "agentgyms.corridor:CorridorEnv",
+}
+"""Every environment of the package and the class behind it."""
+
+
+def register_all() -> None:
+    """Register every id once; a second call changes nothing."""
+    for env_id in ENVIRONMENTS:
+        if env_id not in gym.registry:
+            gym.register(
+                id=env_id,
+                entry_point="agentgyms.registration:make_env",
+                vector_entry_point="agentgyms.registration:make_vector_env",
+                kwargs={"env_id": env_id},
+            )
+
+
+def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs: Any) -> TextEnv:
+    """Return the environment: in this process, or on the servers at `url`.
+
+    Without `url`, the variable `AGENTGYMS_<NAME>_URL` (such as `AGENTGYMS_ALFWORLD_URL`) is read;
+    it may hold several addresses separated by commas.
+    """
+    url = url or url_from_environment(env_id)
+    if url:
+        from agentgyms.remote import RemoteEnv
+
+        return RemoteEnv(env_id, url=url, token=token, **kwargs)
+    return env_class(env_id)(**kwargs)
+
+
+def make_vector_env(
+    env_id: str, num_envs: int, *, url: Any = None, token: str | None = None, **kwargs: Any
+) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return `num_envs` environments: one HTTP call per step with `url`, else a `SyncVectorEnv`."""
+    url = url or url_from_environment(env_id)
+    if url:
+        from agentgyms.remote import RemoteVectorEnv
+
+        return RemoteVectorEnv(env_id, num_envs, url=url, token=token, **kwargs)
+    return gym.vector.SyncVectorEnv([lambda: gym.make(env_id, **kwargs)] * num_envs)
+
+
+def env_class(env_id: str) -> type[TextEnv]:
+    """Return the class behind an id of `ENVIRONMENTS`."""
+    module, _, name = ENVIRONMENTS[env_id].partition(":")
+    loaded: type[TextEnv] = getattr(importlib.import_module(module), name)
+    return loaded
+
+
+def url_from_environment(env_id: str) -> list[str]:
+    """Return the server addresses that the environment variable of `env_id` names."""
+    name = env_id.partition("/")[2].partition("-")[0].upper()
+    return [
+        url.strip() for url in os.environ.get(f"AGENTGYMS_{name}_URL", "").split(",") if url.strip()
+    ]

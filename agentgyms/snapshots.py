@@ -1,0 +1,151 @@
+"""An episode's state as portable bytes, and its replay where an engine cannot save itself.
+
+A snapshot is JSON: it never executes anything when it is read, and it means the same on another
+machine, locally and behind a server.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from agentgyms import wire
+from agentgyms.errors import BadRequest, BadSnapshot, ReplayMismatch
+
+if TYPE_CHECKING:
+    from agentgyms.core import TextEnv
+
+FORMAT: Final = "agentgyms-snapshot-1"
+
+
+class Last(NamedTuple):
+    """What the environment returned last."""
+
+    observation: Any
+    info: dict[str, Any]
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode has ended."""
+        return self.terminated or self.truncated
+
+
+@dataclass(slots=True)
+class Episode:
+    """Everything that determines an episode: replaying it leads to the same state."""
+
+    seed: int
+    options: dict[str, Any] = field(default_factory=dict)
+    actions: list[str] = field(default_factory=list)
+    last: Last = field(default_factory=lambda: Last("", {}))
+
+
+class Saved(NamedTuple):
+    """A snapshot, read: `engine` is None where only a replay restores the state."""
+
+    episode: Episode
+    generator: np.random.Generator
+    engine: Any
+
+
+def pack(
+    kind: Mapping[str, Any], episode: Episode, generator: np.random.Generator, engine: Any
+) -> bytes:
+    """Return the bytes of a snapshot; `kind` names the environment it can be restored in."""
+    last = episode.last
+    return to_json(
+        {
+            "format": FORMAT,
+            "kind": kind,
+            "seed": episode.seed,
+            "options": episode.options,
+            "actions": episode.actions,
+            "observation": wire.encode_observation(last.observation),
+            "info": wire.encode_info(last.info),
+            "terminated": last.terminated,
+            "truncated": last.truncated,
+            "np_random": generator.bit_generator.state,
+            "engine": engine,
+        }
+    ).encode()
+
+
+def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
+    """Return what `pack` was given; `kind` None accepts every environment's.
+
+    Raises:
+        BadSnapshot: The bytes are no snapshot, or one of another kind of environment.
+    """
+    fields = _read(snapshot)
+    if kind is not None and fields.get("kind") != json.loads(to_json(kind)):
+        raise BadSnapshot(f"the snapshot is of {fields.get('kind')}, but this is {dict(kind)}")
+    try:
+        generator = np.random.Generator(np.random.PCG64())
+        generator.bit_generator.state = fields["np_random"]
+        last = Last(
+            wire.decode_observation(fields["observation"]),
+            wire.decode_info(fields["info"]),
+            bool(fields["terminated"]),
+            bool(fields["truncated"]),
+        )
+        actions = [str(action) for action in fields["actions"]]
+        episode = Episode(int(fields["seed"]), dict(fields["options"]), actions, last)
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise BadSnapshot(f"the snapshot is damaged: {type(e).__name__}: {e}") from None
+    return Saved(episode, generator, fields.get("engine"))
+
+
+def _read(snapshot: bytes) -> dict[str, Any]:
+    if not isinstance(snapshot, bytes | bytearray):
+        raise BadSnapshot(f"a snapshot is bytes, got {type(snapshot).__name__}")
+    try:
+        fields = wire.loads(bytes(snapshot), "snapshot")
+    except BadRequest as e:
+        raise BadSnapshot(str(e)) from None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise BadSnapshot(f"these bytes are no snapshot of format {FORMAT}")
+    return fields
+
+
+def replay(env: TextEnv, episode: Episode) -> None:
+    """Play the episode's actions again in `env` and check that they lead to its last state.
+
+    Raises:
+        ReplayMismatch: They do not.
+    """
+    expected = episode.last.info.get("state_key")
+    again = Episode(episode.seed, episode.options)
+    observation, info = env._start(again)
+    for action in episode.actions:
+        observation, _, _, _, info = env._advance(again, action)
+        again.actions.append(action)
+    if info["state_key"] != expected or observation != episode.last.observation:
+        raise ReplayMismatch(
+            f"replaying seed {episode.seed} and {len(episode.actions)} actions reached state "
+            f"{info['state_key']}, the snapshot has {expected}: was it made by another version?"
+        )
+
+
+def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an `info` that shares no container with the given one."""
+    copied = dict(info)
+    copied["admissible_actions"] = list(info["admissible_actions"])
+    copied["metrics"] = dict(info["metrics"])
+    return copied
+
+
+def copy_generator(generator: np.random.Generator) -> np.random.Generator:
+    """Return an independent generator in the same state."""
+    return copy.deepcopy(generator)
+
+
+def to_json(value: Any) -> str:
+    """Return `value` as JSON with sorted keys, equal for equal values."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
