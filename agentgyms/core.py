@@ -60,6 +60,8 @@ class TextEnv(gym.Env[Observation, str]):
     splits: ClassVar[tuple[str, ...]] = ("train",)
     private_arguments: ClassVar[frozenset[str]] = frozenset()
     """Keyword arguments that a server's clients may not set, such as paths of its file system."""
+    blocking: bool = False
+    """Whether a step waits for something outside this process; such environments run in threads."""
     data_version: str = "1"
     """Version of the tasks and rules; recordings and results carry it."""
 
@@ -168,14 +170,9 @@ class TextEnv(gym.Env[Observation, str]):
             UnknownTask: The split has no such task.
             BadOption: An option is unknown.
         """
-        super().reset(seed=seed)
-        if seed is None:
-            seed = int(self.np_random.integers(_SEED_RANGE))
-        self._episode = None
-        episode = snapshots.Episode(seed=seed, options=check_options(options))
+        episode = self._plan(seed, options)
         observation, info = self._start(episode)
-        episode.last = snapshots.Last(observation, snapshots.copy_info(info))
-        self._episode = episode
+        self._note(episode, snapshots.Last(observation, info))
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -189,17 +186,10 @@ class TextEnv(gym.Env[Observation, str]):
             ResetNeeded: No episode has begun or it is over.
             TypeError: The action is not a string.
         """
-        episode = self._episode
-        if episode is None or episode.last.over:
-            when = "before the first reset" if episode is None else "after the end of the episode"
-            raise ResetNeeded(f"step was called {when}: call reset() first")
-        if not isinstance(action, str):
-            raise TypeError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
-        action = str(action)
-        observation, reward, terminated, truncated, info = self._advance(episode, action)
-        episode.actions.append(action)
-        kept = snapshots.copy_info(info)
-        episode.last = snapshots.Last(observation, kept, terminated, truncated)
+        episode = self._running(action)
+        observation, reward, terminated, truncated, info = self._advance(episode, str(action))
+        episode.actions.append(str(action))
+        self._note(episode, snapshots.Last(observation, info, terminated, truncated))
         return observation, reward, terminated, truncated, info
 
     def render(self) -> str | None:
@@ -266,11 +256,34 @@ class TextEnv(gym.Env[Observation, str]):
     def _kind(self) -> dict[str, Any]:
         """What a snapshot must agree in to be restored here."""
         arguments = _defaults(type(self)) | self._arguments | {"max_turns": self.max_turns}
-        for name in ("render_mode", "oracle"):
-            arguments.pop(name)
+        for name in {"render_mode", "oracle"} | self.private_arguments:
+            arguments.pop(name, None)
         return {"env": type(self).__name__, "arguments": arguments, "data": self.data_version}
 
     # --- one episode ---------------------------------------------------------------------------
+
+    def _plan(self, seed: int | None, options: dict[str, Any] | None) -> snapshots.Episode:
+        """Return the episode that a reset is to begin; the running one is not over yet."""
+        checked = check_options(options)
+        super().reset(seed=seed)
+        if seed is None:
+            seed = int(self.np_random.integers(_SEED_RANGE))
+        return snapshots.Episode(seed=seed, options=checked)
+
+    def _running(self, action: Any) -> snapshots.Episode:
+        """Return the episode that `action` can be taken in."""
+        episode = self._episode
+        if episode is None or episode.last.over:
+            when = "before the first reset" if episode is None else "after the end of the episode"
+            raise ResetNeeded(f"step was called {when}: call reset() first")
+        if not isinstance(action, str):
+            raise TypeError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
+        return episode
+
+    def _note(self, episode: snapshots.Episode, last: snapshots.Last) -> None:
+        """Keep what is about to be returned, apart from the containers that the caller gets."""
+        episode.last = last._replace(info=snapshots.copy_info(last.info))
+        self._episode = episode
 
     def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
         rng = np.random.default_rng([episode.seed, _TASK_STREAM])
@@ -278,6 +291,7 @@ class TextEnv(gym.Env[Observation, str]):
         if task_id is None:
             task_id = self.tasks[int(rng.integers(len(self.tasks)))]
         self._task = self.tasks.find(task_id)
+        self._episode = None  # from here on the running episode is lost; a wrong task id spared it
         outcome = self.begin(self._task, rng)
         self._goal = self.goal(self._task)
         observation = cut(outcome.observation)

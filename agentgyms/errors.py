@@ -88,7 +88,13 @@ class ServerUnavailable(EnvUnavailable, ConnectionError):
 
 
 class ServerFull(EnvUnavailable):
-    """The server holds as many sessions as it may."""
+    """The server holds as many sessions as it may.
+
+    Attributes:
+        retry_after_s: When to ask again, in seconds.
+    """
+
+    retry_after_s: float = 1.0
 
 
 class SessionLost(EnvUnavailable):

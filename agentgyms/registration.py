@@ -45,15 +45,24 @@ def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs
 
 
 def make_vector_env(
-    env_id: str, num_envs: int, *, url: Any = None, token: str | None = None, **kwargs: Any
+    env_id: str,
+    num_envs: int,
+    *,
+    url: Any = None,
+    token: str | None = None,
+    autoreset_mode: gym.vector.AutoresetMode | str = gym.vector.AutoresetMode.NEXT_STEP,
+    **kwargs: Any,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Return `num_envs` environments: one HTTP call per step with `url`, else a `SyncVectorEnv`."""
     url = url or url_from_environment(env_id)
     if url:
         from agentgyms.remote import RemoteVectorEnv
 
-        return RemoteVectorEnv(env_id, num_envs, url=url, token=token, **kwargs)
-    return gym.vector.SyncVectorEnv([lambda: gym.make(env_id, **kwargs)] * num_envs)
+        return RemoteVectorEnv(
+            env_id, num_envs, url=url, token=token, autoreset_mode=autoreset_mode, **kwargs
+        )
+    makers = [lambda: gym.make(env_id, **kwargs)] * num_envs
+    return gym.vector.SyncVectorEnv(makers, autoreset_mode=autoreset_mode)
 
 
 def env_class(env_id: str) -> type[TextEnv]:

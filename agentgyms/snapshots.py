@@ -102,6 +102,15 @@ def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
     return Saved(episode, generator, fields.get("engine"))
 
 
+def with_generator(snapshot: bytes, generator: np.random.Generator) -> bytes:
+    """Return the snapshot with another `np_random` in it.
+
+    Raises:
+        BadSnapshot: The bytes are no snapshot.
+    """
+    return to_json(_read(snapshot) | {"np_random": generator.bit_generator.state}).encode()
+
+
 def _read(snapshot: bytes) -> dict[str, Any]:
     if not isinstance(snapshot, bytes | bytearray):
         raise BadSnapshot(f"a snapshot is bytes, got {type(snapshot).__name__}")

@@ -1,0 +1,85 @@
+"""The files of a folder or an archive, read one by one and without trusting their names."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+
+from agentgyms.errors import DataCorrupt, DataMissing
+
+Keep = Callable[[str], str | None]
+
+
+def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    """Yield new name and content of every file that `keep` wants, in no particular order.
+
+    Links, devices and folders inside an archive are passed over.
+
+    Args:
+        path: A folder, a .zip or a .tar with any compression.
+        keep: Maps a file's name, with slashes, to the relative name it gets here, or to None.
+
+    Raises:
+        DataMissing: There is nothing at `path`.
+        DataCorrupt: It is neither folder nor archive, is cut off, or `keep` gave a bad name.
+    """
+    try:
+        yield from _files(path, keep)
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, LZMAError, zlib.error) as e:
+        raise DataCorrupt(f"{path} is damaged: {e}; get it again") from e
+
+
+def _files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    if path.is_dir():
+        return _folder_files(path, keep)
+    if not path.exists():
+        raise DataMissing(f"there is no file or folder {path}")
+    if zipfile.is_zipfile(path):
+        return _zip_files(path, keep)
+    if tarfile.is_tarfile(path):
+        return _tar_files(path, keep)
+    raise DataCorrupt(f"{path} is neither a folder nor a whole .zip or .tar archive")
+
+
+def _folder_files(root: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            kept = _kept(path.relative_to(root).as_posix(), keep)
+            if kept is not None:
+                yield kept, path.read_bytes()
+
+
+def _zip_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            kept = None if member.is_dir() else _kept(member.filename, keep)
+            if kept is not None:
+                yield kept, archive.read(member)
+
+
+def _tar_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+    # A stream is read once, front to back: seeking in a compressed archive would start anew.
+    with tarfile.open(path, "r|*") as archive:
+        for member in archive:
+            kept = _kept(member.name, keep) if member.isreg() else None
+            if kept is not None:
+                file = archive.extractfile(member)
+                assert file is not None
+                yield kept, file.read()
+
+
+def _kept(name: str, keep: Keep) -> str | None:
+    """Return the new name of a file, which must stay inside the folder it is put in."""
+    kept = keep(name.replace("\\", "/"))
+    if kept is None:
+        return None
+    parts = PurePosixPath(kept).parts
+    if not parts or ".." in parts or PurePosixPath(kept).is_absolute() or ":" in kept:
+        raise DataCorrupt(f"{name!r} would be unpacked outside its folder")
+    return kept

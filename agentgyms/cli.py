@@ -1,0 +1,216 @@
+"""Command line: `agentgyms list · info · play · record · replay · serve · data · doctor`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import gymnasium as gym
+from tqdm import tqdm
+
+import agentgyms
+from agentgyms import doctor as doctors
+from agentgyms import recording
+from agentgyms.core import TextEnv
+from agentgyms.data_cli import data
+from agentgyms.errors import AgentGymsError, BadOption
+from agentgyms.registration import ENVIRONMENTS, env_class
+
+
+@click.group()
+@click.version_option(package_name="agentgyms")
+def main() -> None:
+    """Environments for language agents."""
+
+
+main.add_command(data)
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Return `key=value` pairs as keyword arguments; values are JSON, or else text."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise BadOption(f"a setting has the form key=value, got {pair!r}")
+        try:
+            settings[key] = json.loads(text)
+        except ValueError:
+            settings[key] = text
+    return settings
+
+
+_set = click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Argument of make.")
+
+
+def _make(env_id: str, pairs: tuple[str, ...]) -> gym.Env[Any, str]:
+    return gym.make(env_id, **_settings(pairs))
+
+
+@main.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_command(as_json: bool) -> None:
+    """List the environments."""
+    rows = {env_id: inspect.getdoc(env_class(env_id)) or "" for env_id in ENVIRONMENTS}
+    if as_json:
+        click.echo(json.dumps({k: v.splitlines()[0] for k, v in rows.items()}, indent=1))
+        return
+    for env_id, doc in rows.items():
+        click.echo(f"{env_id:28} {doc.splitlines()[0]}")
+
+
+@main.command()
+@click.argument("env_id")
+@_set
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Describe ENV_ID: splits, tasks, spaces, limits, data."""
+    env = cast(TextEnv, _make(env_id, pairs).unwrapped)
+    facts: dict[str, Any] = {
+        "id": env_id,
+        "splits": list(env.splits),
+        "split": env.split,
+        "tasks": len(env.tasks),
+        "families": env.tasks.families(),
+        "max_turns": env.max_turns,
+        "data_version": env.data_version,
+        "observation_space": str(env.observation_space),
+        "action_space": str(env.action_space),
+        "arguments": env.arguments,
+    }
+    env.close()
+    if as_json:
+        click.echo(json.dumps(facts, indent=1))
+        return
+    for name, value in facts.items():
+        click.echo(f"{name:18} {value}")
+
+
+@main.command()
+@click.argument("env_id")
+@_set
+@click.option("--seed", type=int, help="Seed of the episode.")
+@click.option("--task", "task_id", help="Task to play.")
+@click.option("--record", "path", type=click.Path(path_type=Path), help="Append to this recording.")
+def play(
+    env_id: str, pairs: tuple[str, ...], seed: int | None, task_id: str | None, path: Path | None
+) -> None:
+    """Play ENV_ID yourself: type an action, or the number of one; an empty line shows the list."""
+    env = _make(env_id, pairs)
+    if path is not None:
+        env = recording.RecordEpisodes(env, path, actor="person")
+    options = {"task_id": task_id} if task_id else None
+    observation, told = env.reset(seed=seed, options=options)
+    over = False
+    click.echo(_shown(observation))
+    while not over:
+        action = _ask(told["admissible_actions"])
+        if action is None:
+            break
+        observation, reward, terminated, truncated, told = env.step(action)
+        over = terminated or truncated
+        click.echo(_shown(observation))
+        if told["feedback"] != "ok":
+            click.secho(f"[{told['feedback']}] {told['feedback_text']}", fg="yellow")
+    if over:
+        verdict = "solved" if told["success"] else "not solved"
+        click.echo(f"{verdict} after {told['turn']} turns, score {told['score']:g}")
+    env.close()
+
+
+def _shown(observation: Any) -> str:
+    return str(observation if isinstance(observation, str) else observation["text"])
+
+
+def _ask(actions: list[str]) -> str | None:
+    """Return the action a person chose, or None at the end of input."""
+    while True:
+        try:
+            text = click.prompt(">", default="", show_default=False, prompt_suffix=" ")
+        except click.Abort:
+            return None
+        if text.isdigit() and 0 < int(text) <= len(actions):
+            return actions[int(text) - 1]
+        if text.strip():
+            return str(text)
+        for number, action in enumerate(actions, 1):
+            click.echo(f"{number:4}  {action}")
+
+
+@main.command()
+@click.argument("env_id")
+@click.argument("path", type=click.Path(path_type=Path))
+@_set
+@click.option("--policy", type=click.Choice(["expert", "random"]), default="expert")
+@click.option("--episodes", default=1, show_default=True, help="How many.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the first episode.")
+def record(
+    env_id: str, path: Path, pairs: tuple[str, ...], policy: str, episodes: int, seed: int
+) -> None:
+    """Let an expert or chance play ENV_ID, and append the episodes to PATH."""
+    env = recording.RecordEpisodes(_make(env_id, pairs), path, actor=policy)
+    solved = 0
+    for episode in tqdm(range(seed, seed + episodes), unit="episode"):
+        chance = random.Random(episode)
+        _, told = env.reset(seed=episode)
+        act: Callable[[], str] = agentgyms.expert(env) if policy == "expert" else lambda: "look"
+        over = False
+        while not over:
+            if policy == "random" and told["admissible_actions"]:
+                action = chance.choice(told["admissible_actions"])
+            else:
+                action = act()
+            _, _, terminated, truncated, told = env.step(action)
+            over = terminated or truncated
+        solved += told["success"]
+    env.close()
+    click.echo(f"{episodes} episodes, {solved} solved, in {path}")
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@_set
+def replay(path: Path, pairs: tuple[str, ...]) -> None:
+    """Play the recording PATH again and verify every state; `--set url=...` on a server."""
+    settings = _settings(pairs)
+    episodes = recording.read(path)
+    turns = sum(recording.replay(e, **settings) for e in tqdm(episodes, unit="episode"))
+    click.echo(f"{len(episodes)} episodes, {turns} states agree")
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def serve(arguments: tuple[str, ...]) -> None:
+    """Serve an environment over HTTP: the same as `python -m env_servers ...`."""
+    os.execv(sys.executable, [sys.executable, "-m", "env_servers", *arguments])  # noqa: S606
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> None:
+    """Look at this machine and say what is missing and how to get it."""
+    findings = doctors.examine()
+    if as_json:
+        click.echo(json.dumps([finding._asdict() for finding in findings], indent=1))
+        return
+    for finding in findings:
+        mark = "ok " if finding.ok else "-- "
+        click.echo(f"{mark} {finding.subject:24} {finding.found}")
+        if not finding.ok and finding.advice:
+            click.echo(f"    {finding.advice}")
+
+
+def run() -> None:
+    """Entry point: errors of this package end in one line, not in a traceback."""
+    try:
+        main(standalone_mode=True)
+    except (AgentGymsError, gym.error.Error, TypeError) as e:
+        click.echo(f"error: {e}", err=True)
+        sys.exit(2)

@@ -1,0 +1,311 @@
+"""Data sets that benchmarks need: where they are, how they come here, whether they are whole.
+
+Nothing is downloaded unless asked for. A data set is a folder below `home()` with the files it
+needs and a manifest with the size and sha256 of each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import platformdirs
+from tqdm import tqdm
+
+from agentgyms.archives import read_files
+from agentgyms.download import digest_file, download
+from agentgyms.errors import BadOption, DataCorrupt, DataMissing
+
+DATA_SETS: Final = {
+    "alfworld": "agentgyms.alfworld.dataset:DATA_SET",
+}
+"""Every data set by name, and where it is described."""
+
+MANIFEST: Final = "manifest.json"
+
+_SHOWN: Final = 5
+
+
+class Item(NamedTuple):
+    """One task, page or game in a data set."""
+
+    split: str
+    key: str
+    digest: str
+
+
+class Part(NamedTuple):
+    """One split of a data set: how many items it has, and a digest of their contents."""
+
+    num_items: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """What is known of a data set.
+
+    Attributes:
+        name: Its name here.
+        title: What it is, in a few words.
+        licence: The terms of its use.
+        url: Where it is downloaded; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it.
+        keep: Maps a file's name in a folder or archive to its name here, or to None.
+        describe: Returns the item that a file holds, from its name here and its content, or None;
+            raises ValueError if the content is damaged.
+        parts: The splits, as the release has them.
+        size: Bytes of the download, if known.
+        sha256: Its checksum, if known.
+    """
+
+    name: str
+    title: str
+    licence: str
+    url: str
+    keep: Callable[[str], str | None]
+    describe: Callable[[str, bytes], Item | None]
+    parts: Mapping[str, Part]
+    size: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What there is of a data set on this machine.
+
+    Attributes:
+        name: The data set.
+        title: What it is.
+        folder: Where it is, or None if it is not here.
+        parts: Its splits here.
+        differences: How they differ from the release, one sentence each.
+    """
+
+    name: str
+    title: str
+    folder: Path | None
+    parts: Mapping[str, Part]
+    differences: tuple[str, ...]
+
+
+def home() -> Path:
+    """Return the folder of all data sets: `AGENTGYMS_DATA`, else the user's cache folder."""
+    chosen = os.environ.get("AGENTGYMS_DATA")
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("agentgyms"))
+
+
+def data_set(name: str) -> DataSet:
+    """Return what is known of a data set.
+
+    Raises:
+        BadOption: There is none of this name.
+    """
+    if name not in DATA_SETS:
+        raise BadOption(f"no data set {name!r}: expected one of {', '.join(sorted(DATA_SETS))}")
+    module, _, attribute = DATA_SETS[name].partition(":")
+    described: DataSet = getattr(importlib.import_module(module), attribute)
+    return described
+
+
+def find(name: str) -> Path:
+    """Return the folder of a data set.
+
+    Raises:
+        DataMissing: It is not on this machine; the message names the commands that bring it.
+    """
+    folder = home() / data_set(name).name
+    if not (folder / MANIFEST).exists():
+        raise DataMissing(
+            f"the data set {name} ({data_set(name).title}) is not in {folder}: download it with "
+            f"`agentgyms data fetch {name}`, or take it from a folder or archive with "
+            f"`agentgyms data import {name} PATH`"
+        )
+    return folder
+
+
+def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:
+    """Download a data set and import it; a cut download goes on where it stopped.
+
+    Args:
+        name: One of `DATA_SETS`.
+        allow_other: As for `import_data`.
+        progress: Show progress bars.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        DataMissing: The download failed.
+        DataCorrupt: What arrived is not the data set; nothing changed here.
+    """
+    known = data_set(name)
+    url = os.environ.get(f"AGENTGYMS_{name.upper()}_DATA_URL", known.url)
+    official = url == known.url
+    archive = download(
+        url,
+        home() / "downloads" / f"{name}-{url.rstrip('/').rpartition('/')[2]}",
+        size=known.size if official else None,
+        sha256=known.sha256 if official else None,
+        progress=progress,
+    )
+    try:
+        return import_data(name, archive, allow_other=allow_other, progress=progress)
+    finally:
+        archive.unlink()
+
+
+def import_data(
+    name: str, path: str | os.PathLike[str], *, allow_other: bool = False, progress: bool = True
+) -> Path:
+    """Copy a data set from a folder or an archive to where the environments look for it.
+
+    Args:
+        name: One of `DATA_SETS`.
+        path: A folder that holds the data set at any depth, a .zip or a .tar.
+        allow_other: Accept contents that are not those of the release.
+        progress: Show a progress bar.
+
+    Returns:
+        Its folder. An older copy of the data set is replaced.
+
+    Raises:
+        DataMissing: There is nothing at `path`.
+        DataCorrupt: A file is damaged, or the contents are not the release's; nothing changed here.
+    """
+    known = data_set(name)
+    target = home() / name
+    home().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=home()) as scratch:
+        fresh = Path(scratch, "new")
+        manifest = _unpack(known, Path(path), fresh, progress=progress)
+        different = differences(known, _parts(manifest))
+        if different and not allow_other:
+            raise DataCorrupt(
+                f"{path} is not the release of {name}: {'; '.join(different)}. Get the release, "
+                "or accept this one with --allow-other"
+            )
+        if target.exists():
+            target.rename(Path(scratch, "old"))
+        fresh.rename(target)
+    return target
+
+
+def _unpack(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
+    """Write the files and the manifest of a data set to a new folder."""
+    files: dict[str, tuple[int, str]] = {}
+    items: list[Item] = []
+    kept = tqdm(
+        read_files(source, known.keep),
+        desc=f"import {known.name}",
+        unit="file",
+        disable=not progress,
+    )
+    for name, content in kept:
+        try:
+            item = known.describe(name, content)
+        except ValueError as e:
+            raise DataCorrupt(f"{name} in {source} is damaged: {e}; get it again") from None
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files[name] = (len(content), sha256(content).hexdigest())
+        items += [item] if item is not None else []
+    if not items:
+        raise DataCorrupt(f"{source} holds nothing of {known.name} ({known.title})")
+    manifest = {
+        "name": known.name,
+        "title": known.title,
+        "licence": known.licence,
+        "splits": summarize(items),
+        "files": dict(sorted(files.items())),
+    }
+    (target / MANIFEST).write_text(json.dumps(manifest, indent=0), encoding="utf-8")
+    return manifest
+
+
+def summarize(items: list[Item]) -> dict[str, Part]:
+    """Return the splits that some items make; the order of the items does not matter."""
+    parts = {}
+    for split in sorted({item.split for item in items}):
+        lines = sorted(f"{item.key} {item.digest}\n" for item in items if item.split == split)
+        parts[split] = Part(len(lines), sha256("".join(lines).encode()).hexdigest()[:16])
+    return parts
+
+
+def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
+    """Return how the splits of a copy differ from those of the release, one sentence each."""
+    found = []
+    for split in sorted(set(known.parts) | set(parts)):
+        here, there = parts.get(split, Part(0, "none")), known.parts.get(split, Part(0, "none"))
+        if here != there:
+            found.append(
+                f"{split} has {here.num_items} items (digest {here.digest}), the release has "
+                f"{there.num_items} (digest {there.digest})"
+            )
+    return tuple(found)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a data set's folder.
+
+    Raises:
+        DataCorrupt: It cannot be read.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        _parts(manifest)
+        assert isinstance(manifest["files"], dict)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as e:
+        raise DataCorrupt(
+            f"the manifest of {folder} is damaged ({e!r}): import the data set again"
+        ) from None
+    return dict(manifest)
+
+
+def _parts(manifest: Mapping[str, Any]) -> dict[str, Part]:
+    return {split: Part(*part) for split, part in manifest["splits"].items()}
+
+
+def status() -> list[Status]:
+    """Return what there is of each data set; files are not read, see `verify`."""
+    return [_status(data_set(name)) for name in sorted(DATA_SETS)]
+
+
+def _status(known: DataSet) -> Status:
+    folder = home() / known.name
+    if not (folder / MANIFEST).exists():
+        return Status(known.name, known.title, None, {}, ())
+    parts = _parts(read_manifest(folder))
+    return Status(known.name, known.title, folder, parts, differences(known, parts))
+
+
+def verify(name: str, *, progress: bool = True) -> Status:
+    """Check every file of a data set against its checksum.
+
+    Raises:
+        DataMissing: The data set is not here.
+        DataCorrupt: Files are missing or changed; the message names the first few.
+    """
+    folder = find(name)
+    files = read_manifest(folder)["files"]
+    bad = []
+    for path, (size, digest) in tqdm(files.items(), desc=f"verify {name}", disable=not progress):
+        file = folder / path
+        if not file.is_file():
+            bad.append(f"{path} is missing")
+        elif file.stat().st_size != size or digest_file(file) != digest:
+            bad.append(f"{path} was changed")
+    if bad:
+        more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+        raise DataCorrupt(
+            f"the data set {name} in {folder} is damaged: {'; '.join(bad[:_SHOWN])}{more}. Import "
+            f"it again: agentgyms data fetch {name}"
+        )
+    return _status(data_set(name))

@@ -1,0 +1,62 @@
+"""What this machine has, what is missing, and the command that brings it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final, NamedTuple
+
+from agentgyms import data
+
+
+class Finding(NamedTuple):
+    """One thing looked at.
+
+    Attributes:
+        subject: What was looked at.
+        ok: It is there.
+        found: What was found.
+        advice: How to get it, "" where nothing needs doing.
+    """
+
+    subject: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+_EXTRAS: Final = {
+    "flask": "server",
+    "waitress": "server",
+    "torch": "harness",
+    "transformers": "harness",
+    "vllm": "vllm",
+    "alfworld": "alfworld",
+}
+
+
+def examine() -> list[Finding]:
+    """Return the findings: Python, packages, data sets, GPU and Docker. Imports nothing heavy."""
+    findings = [Finding("python", True, platform.python_version())]
+    for name in ("agentgyms", "gymnasium", "numpy"):
+        findings.append(Finding(name, True, _version(name)))
+    for name, extra in _EXTRAS.items():
+        found = _version(name)
+        advice = f'optional: pip install "agentgyms[{extra}]"'
+        findings.append(Finding(name, found != "", found or "not installed", advice))
+    for status in data.status():
+        found = "not here" if status.folder is None else str(status.folder)
+        advice = f"optional: agentgyms data fetch {status.name}"
+        findings.append(Finding(f"data: {status.name}", status.folder is not None, found, advice))
+    for program, what in (("nvidia-smi", "GPU"), ("docker", "Docker client")):
+        path = shutil.which(program)
+        findings.append(Finding(what, path is not None, path or "not found", "optional"))
+    return findings
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,142 @@
+"""Downloads that survive cut connections and never leave a wrong file behind."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Final
+
+import requests
+from tqdm import tqdm
+
+from agentgyms.errors import DataCorrupt, DataMissing
+
+_CHUNK_BYTES: Final = 1 << 16
+_TIMEOUT_S: Final = 30
+_PAUSE_S: Final = 1.0
+_RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    size: int | None = None,
+    sha256: str | None = None,
+    attempts: int = 5,
+    pause_s: float = _PAUSE_S,
+    progress: bool = True,
+) -> Path:
+    """Bring the file at `url` to `target`, which appears only when it is whole.
+
+    What arrives is kept in `<target>.part`; a later call, or the next attempt after a cut
+    connection, asks the server for the rest only.
+
+    Args:
+        url: Address, `http` or `https`.
+        target: Where the file goes; returned at once if it is there and has the checksum.
+        size: Bytes it must have, if known.
+        sha256: Checksum it must have, if known.
+        attempts: How often to try when the connection fails.
+        pause_s: Seconds before the second attempt; doubled before each further one.
+        progress: Show a progress bar.
+
+    Raises:
+        DataMissing: The server does not give the file.
+        DataCorrupt: The file does not have the size or checksum; nothing of it is kept.
+    """
+    if target.exists() and sha256 is not None and digest_file(target) == sha256:
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    for attempt in range(1, attempts + 1):
+        try:
+            _receive(url, part, progress=progress)
+            break
+        except (requests.ConnectionError, requests.Timeout, _Cut) as e:
+            if attempt == attempts:
+                raise DataMissing(_failure(url, part, e)) from e
+            time.sleep(pause_s * 2 ** (attempt - 1))
+    _check(url, part, size, sha256)
+    part.replace(target)
+    return target
+
+
+class _Cut(Exception):
+    """The connection ended early or the server asks to come again."""
+
+
+def _receive(url: str, part: Path, *, progress: bool) -> None:
+    """Append what is missing of the file to `part`, or write it anew if the server must."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_S) as response:
+        if response.status_code == 416 and have:
+            if _total(response) == have:
+                return
+            part.unlink()
+            raise _Cut("the partial file does not belong to this download")
+        if response.status_code in _RETRIED:
+            raise _Cut(f"the server answered {response.status_code}")
+        if response.status_code not in (200, 206):
+            part.unlink(missing_ok=True)
+            raise DataMissing(
+                f"{url} cannot be downloaded: the server answered {response.status_code} "
+                f"{response.reason}"
+            )
+        resumed = response.status_code == 206
+        _write(response, part, have if resumed else 0, progress=progress)
+
+
+def _write(response: requests.Response, part: Path, have: int, *, progress: bool) -> None:
+    length = response.headers.get("Content-Length")
+    total = have + int(length) if length else None
+    with (
+        part.open("ab" if have else "wb") as file,
+        tqdm(
+            total=total,
+            initial=have,
+            unit="B",
+            unit_scale=True,
+            desc=part.stem,
+            disable=not progress,
+        ) as bar,
+    ):
+        try:
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                file.write(chunk)
+                bar.update(len(chunk))
+        except requests.exceptions.ChunkedEncodingError as e:
+            raise _Cut(str(e)) from e
+    if total is not None and part.stat().st_size < total:
+        raise _Cut(f"{part.stat().st_size} of {total} bytes arrived")
+
+
+def _total(response: requests.Response) -> int | None:
+    """Return the size of the whole file, as an answer 416 tells it."""
+    _, _, total = response.headers.get("Content-Range", "").partition("/")
+    return int(total) if total.isdigit() else None
+
+
+def _failure(url: str, part: Path, error: Exception) -> str:
+    kept = part.stat().st_size if part.exists() else 0
+    later = f"; {kept} bytes are kept, run the same command to go on" if kept else ""
+    return f"{url} cannot be downloaded: {error}{later}"
+
+
+def _check(url: str, part: Path, size: int | None, sha256: str | None) -> None:
+    found = part.stat().st_size
+    if size is not None and found != size:
+        part.unlink()
+        raise DataCorrupt(f"{url} gave {found} bytes, expected {size}")
+    digest = digest_file(part) if sha256 is not None else None
+    if digest != sha256:
+        part.unlink()
+        raise DataCorrupt(f"{url} gave a file with sha256 {digest}, expected {sha256}")
+
+
+def digest_file(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

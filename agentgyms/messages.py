@@ -1,0 +1,170 @@
+"""The messages between client and server, one dataclass each, used by both sides.
+
+Every message is one JSON object; `agentgyms.protocol` reads and writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# --- requests ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Open a session.
+
+    Attributes:
+        kwargs: Keyword arguments of the environment, over the server's own.
+        request_id: Chosen by the client; the same one again returns the same session.
+    """
+
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Begin an episode; without a seed the environment draws one."""
+
+    seed: int | None = None
+    options: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Take a turn.
+
+    Attributes:
+        action: Any string.
+        turn: Number of this turn, from 1; the last one again returns its stored reply.
+        episode: The number that the episode's first reply carried; None is not checked.
+    """
+
+    action: str
+    turn: int
+    episode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Return to a snapshot, given as text."""
+
+    snapshot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Open another session in the same state; `request_id` as in `Create`."""
+
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Several requests in one, done in order; each item also names its `session_id`."""
+
+    items: list[Any]
+
+
+# --- replies -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a client must know of an environment to stand for it."""
+
+    split: str
+    splits: list[Any]
+    max_turns: int
+    oracle: bool
+    render_modes: list[Any]
+    data_version: str
+    observation_space: dict[str, Any]
+    action_space: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a server is."""
+
+    protocol: str
+    agentgyms: str
+    env_id: str
+    environment: dict[str, Any]
+    limits: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A new session; `episode` is 0 unless it was forked from one with an episode."""
+
+    session_id: str
+    ttl_s: float
+    episode: int
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state after `reset` or `restore`; `episode` goes into the steps that follow."""
+
+    observation: Any
+    info: dict[str, Any]
+    turn: int
+    episode: int
+    terminated: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The state after `step`."""
+
+    observation: Any
+    reward: float | None
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as text."""
+
+    snapshot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What `render` returned."""
+
+    render: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The tasks of a split, in order, as pairs of id and family."""
+
+    split: str
+    tasks: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """Where a session stands; `turn` is None before its first reset."""
+
+    session_id: str
+    turn: int | None
+    episode: int
+    terminated: bool
+    truncated: bool
+    ttl_s: float
+    environment: dict[str, Any]

@@ -1,0 +1,177 @@
+"""The protocol between client and server: its version, and how messages become JSON and back.
+
+A request with an unknown field, a missing one or one of another type is refused with a message that
+names the field. Floats that JSON cannot hold travel as null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from gymnasium.spaces import Space
+
+from agentgyms import wire
+from agentgyms.errors import BadRequest
+from agentgyms.messages import Description, Tasks
+from agentgyms.spaces import UnicodeText
+from agentgyms.tasks import Task, TaskSet
+
+PROTOCOL: Final = "1"
+PROTOCOL_HEADER: Final = "Agentgyms-Protocol"
+TOKEN_VARIABLE: Final = "AGENTGYMS_TOKEN"  # noqa: S105
+MAX_BODY_BYTES: Final = 2**20
+
+
+class _Message(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+M = TypeVar("M", bound=_Message)
+
+
+def read(kind: type[M], value: Any, what: str) -> M:
+    """Return the message that JSON value `value` stands for; `what` names it in errors.
+
+    Raises:
+        BadRequest: A field is missing, unknown or of another type.
+    """
+    if not isinstance(value, dict):
+        raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
+    known, required = _fields(kind)
+    for name, given in value.items():
+        if name not in known:
+            expected = f"expected only {', '.join(known)}" if known else "expected none"
+            raise BadRequest(f"the {what} has an unknown field {name!r}: {expected}")
+        if not _fits(given, known[name]):
+            wanted = _name(known[name])
+            raise BadRequest(f"{name!r} in the {what} must be {wanted}, got {_json_type(given)}")
+    for name in required:
+        if name not in value:
+            raise BadRequest(f"the {what} has no field {name!r} ({_name(known[name])})")
+    return kind(**value)
+
+
+def read_reply(kind: type[M], value: Any, what: str) -> M:
+    """Return a server's reply; fields that a newer server adds are left out.
+
+    Raises:
+        BadRequest: A field is missing or of another type.
+    """
+    if isinstance(value, dict):
+        known, _ = _fields(kind)
+        value = {name: value[name] for name in value if name in known}
+    return read(kind, value, what)
+
+
+def write(message: Any) -> dict[str, Any]:
+    """Return a message as the JSON value that travels."""
+    value = {f.name: getattr(message, f.name) for f in fields(message)}
+    if "observation" in value:
+        value["observation"] = wire.encode_observation(value["observation"])
+        value["info"] = wire.encode_info(value["info"])
+    if value.get("reward") is not None:
+        value["reward"] = wire.encode_number(value["reward"])
+    return value
+
+
+def describe(env: Any) -> dict[str, Any]:
+    """Return the `Description` of an environment, as it travels."""
+    return asdict(
+        Description(
+            split=env.split,
+            splits=list(env.splits),
+            max_turns=env.max_turns,
+            oracle=env.oracle,
+            render_modes=list(env.metadata["render_modes"]),
+            data_version=env.data_version,
+            observation_space=write_space(env.observation_space),
+            action_space=write_space(env.action_space),
+        )
+    )
+
+
+def write_space(space: Space[Any]) -> dict[str, Any]:
+    """Return a space as it travels.
+
+    Raises:
+        TypeError: The space is of a kind that has no wire form.
+    """
+    if not isinstance(space, UnicodeText):
+        raise TypeError(f"no wire form for spaces of type {type(space).__name__}")
+    return {"type": "UnicodeText", "max_length": space.max_length}
+
+
+def read_space(value: Mapping[str, Any]) -> Space[Any]:
+    """Return the space that `write_space` was given.
+
+    Raises:
+        BadRequest: It is none.
+    """
+    if value.get("type") != "UnicodeText" or not isinstance(value.get("max_length"), int):
+        raise BadRequest(f"no space of this client: {dict(value)}; install the server's agentgyms")
+    return UnicodeText(value["max_length"])
+
+
+def write_tasks(tasks: TaskSet) -> Tasks:
+    """Return the tasks of a split as a message."""
+    return Tasks(tasks.split, [[task_id, tasks.find(task_id).family] for task_id in tasks])
+
+
+def read_tasks(message: Tasks) -> TaskSet:
+    """Return the tasks that `write_tasks` was given.
+
+    Raises:
+        BadRequest: A task is not a pair of strings.
+    """
+    for pair in message.tasks:
+        if not (isinstance(pair, list) and [type(part) for part in pair] == [str, str]):
+            raise BadRequest(f"a task is a pair of id and family, got {pair!r:.80}")
+    return TaskSet(message.split, [Task(*pair) for pair in message.tasks])
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the types of a message's fields, and which of them are required."""
+    hints = get_type_hints(kind)
+    known = {f.name: hints[f.name] for f in fields(kind)}
+    required = tuple(
+        f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING
+    )
+    return known, required
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if isinstance(hint, UnionType):
+        return any(_fits(value, option) for option in get_args(hint))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, get_origin(hint) or hint)
+
+
+_NAMES: Final = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "a boolean",
+    dict: "an object",
+    list: "a list",
+    NoneType: "null",
+}
+
+
+def _name(hint: Any) -> str:
+    if isinstance(hint, UnionType):
+        return " or ".join(_name(option) for option in get_args(hint))
+    return _NAMES.get(get_origin(hint) or hint, "any value")
+
+
+def _json_type(value: Any) -> str:
+    return _NAMES.get(type(value), type(value).__name__)

@@ -1,0 +1,257 @@
+"""One address of a server: calls with retries, errors as exceptions, batches of any size."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentgyms import error_codes, messages, protocol, wire
+from agentgyms.errors import (
+    BadOption,
+    BadRequest,
+    ServerFull,
+    ServerUnavailable,
+    SessionLost,
+    Unauthorized,
+)
+from agentgyms.remote.transport import Reply, Transport
+
+_JITTER: Final = random.SystemRandom()
+_GATEWAY_FAILED: Final = (502, 503, 504)
+_BATCH_FRAME: Final = 64
+_REST_S: Final = 5.0
+_FAREWELL_S: Final = (1.0, 2.0)
+_ABOUT_THE_SERVER: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthorized)
+"""Errors that a local environment does not raise: their text names the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client waits; times in seconds.
+
+    Attributes:
+        connect_s: For a connection.
+        read_s: For the reply to one request.
+        attempts: How often a request without a reply is sent; every request may be sent again.
+        pause_s: Before the second attempt; it doubles, with jitter.
+        full_s: For a place on a full server.
+        lost_s: For a server to come back, or another one to take over, in an episode.
+    """
+
+    connect_s: float = 5.0
+    read_s: float = 60.0
+    attempts: int = 4
+    pause_s: float = 0.1
+    full_s: float = 30.0
+    lost_s: float = 30.0
+
+    def pause(self, attempt: int) -> float:
+        """Return how long to wait after failed attempt number `attempt`, from 0."""
+        longest = min(self.pause_s * 2.0**attempt, 2.0)
+        return longest * _JITTER.uniform(0.5, 1.0)
+
+
+class Endpoint:
+    """One address.
+
+    Args:
+        url: The server's address.
+        env_id: What it must serve.
+        token: Bearer token, or "".
+        transport: Carries the requests; closed by its owner.
+        patience: How long to wait.
+
+    Raises:
+        BadOption: The address is not one.
+    """
+
+    def __init__(
+        self, url: str, env_id: str, token: str, transport: Transport, patience: Patience
+    ) -> None:
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+            raise BadOption(f"url {url!r} is no address: expected one such as http://host:8001")
+        self.url = url.rstrip("/")
+        self.env_id, self.token, self.transport, self.patience = env_id, token, transport, patience
+        self._headers = {
+            protocol.PROTOCOL_HEADER: protocol.PROTOCOL,
+            "Content-Type": "application/json",
+        }
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._limits: dict[str, Any] | None = None
+        self._rests_until = 0.0
+
+    @property
+    def resting(self) -> bool:
+        """Whether nobody answered here a moment ago, so that another address is better."""
+        return time.monotonic() < self._rests_until
+
+    def clone(self) -> Endpoint:
+        """Return the same address for another thread."""
+        twin = Endpoint(self.url, self.env_id, self.token, self.transport.clone(), self.patience)
+        twin._limits = self._limits
+        return twin
+
+    def greet(self) -> None:
+        """Check, once, that this is a server of the environment.
+
+        Raises:
+            BadOption: It serves another one.
+        """
+        if self._limits is not None:
+            return
+        info = self.read(messages.Info, self.call("GET", "/v1/info"))
+        if info.env_id != self.env_id:
+            raise BadOption(
+                f"the server at {self.url} serves {info.env_id}, not {self.env_id}: check url="
+            )
+        self._limits = dict(info.limits)
+
+    def call(self, method: str, path: str, message: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON value that the server answers; sent again if no reply comes.
+
+        Raises:
+            ServerUnavailable: No attempt got a reply, or it is not the protocol's.
+            BadRequest: The message is longer than the server takes.
+            Exception: The server's own error, as its class.
+        """
+        body = None if message is None else wire.dumps(message).encode()
+        if body is not None and len(body) > self._limit("max_body_bytes"):
+            raise BadRequest(
+                f"the message to {path} has {len(body)} bytes, the server takes "
+                f"{self._limit('max_body_bytes')}: send less, or start it with a larger --max-body"
+            )
+        return self._answer(self._send(method, path, body), path)
+
+    def batch(self, operation: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return the result of every item, or the exception that stands for its error."""
+        results: list[Any] = []
+        for chunk in self._chunks(items):
+            reply = self.call("POST", f"/v1/batch/{operation}", {"items": chunk})
+            answers = reply.get("results") if isinstance(reply, dict) else None
+            if not isinstance(answers, list) or len(answers) != len(chunk):
+                raise self._foreign(
+                    f"a batch of {len(chunk)} items was answered with {reply!r:.80}"
+                )
+            results += [self._error(answer, 0) or answer for answer in answers]
+        return results
+
+    def dismiss(self, path: str) -> None:
+        """Delete something, once and without caring whether it works."""
+        with contextlib.suppress(ServerUnavailable):
+            self.transport.send(
+                "DELETE", self.url + path, headers=self._headers, body=None, timeout_s=_FAREWELL_S
+            )
+
+    def read(self, kind: type[protocol.M], value: Any) -> protocol.M:
+        """Return a reply as its message.
+
+        Raises:
+            ServerUnavailable: It is none.
+        """
+        try:
+            return protocol.read_reply(kind, value, "reply")
+        except BadRequest as e:
+            raise self._foreign(str(e)) from None
+
+    def _limit(self, name: str) -> int:
+        return int((self._limits or {}).get(name, protocol.MAX_BODY_BYTES))
+
+    def _chunks(self, items: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield the items in as few batches as the server's limits allow."""
+        chunk: list[Mapping[str, Any]] = []
+        length = _BATCH_FRAME
+        for item in items:
+            size = len(wire.dumps(item)) + 1
+            full = length + size > self._limit("max_body_bytes")
+            if chunk and (full or len(chunk) >= self._limit("max_batch")):
+                yield chunk
+                chunk, length = [], _BATCH_FRAME
+            chunk.append(item)
+            length += size
+        if chunk:
+            yield chunk
+
+    def _send(self, method: str, path: str, body: bytes | None) -> Reply:
+        give_up = time.monotonic() + self.patience.read_s
+        reason = ""
+        for attempt in range(self.patience.attempts):
+            if attempt:
+                time.sleep(self.patience.pause(attempt - 1))
+            try:
+                reply = self.transport.send(
+                    method,
+                    self.url + path,
+                    headers=self._headers,
+                    body=body,
+                    timeout_s=(self.patience.connect_s, self.patience.read_s),
+                )
+            except ServerUnavailable as e:
+                reason = str(e)
+            else:
+                reason = _worth_another_attempt(reply)
+                if not reason:
+                    return reply
+            if time.monotonic() >= give_up:
+                break
+        self._rests_until = time.monotonic() + _REST_S
+        port = self.url.rpartition(":")[2]
+        port = port if port.isdigit() else "8000"
+        raise ServerUnavailable(
+            f"no server answers at {self.url} ({reason}); start one with: "
+            f"python -m env_servers {self.env_id} --port {port}"
+        )
+
+    def _answer(self, reply: Reply, path: str) -> Any:
+        if reply.status == 204:
+            return None
+        try:
+            value = wire.loads(reply.body, "reply")
+        except BadRequest:
+            value = None
+        if reply.status >= 400:
+            error = self._error(value, reply.status)
+            if isinstance(error, ServerFull):
+                error.retry_after_s = _retry_after(reply)
+            raise error or self._foreign(f"status {reply.status} to {path}")
+        spoken = reply.headers.get(protocol.PROTOCOL_HEADER)
+        if spoken != protocol.PROTOCOL or value is None:
+            raise self._foreign(f"protocol {spoken!r} where this client speaks {protocol.PROTOCOL}")
+        return value
+
+    def _error(self, value: Any, status: int) -> Exception | None:
+        """Return the exception that an error body stands for; None if it is no error body."""
+        error = value.get("error") if isinstance(value, dict) else None
+        if not isinstance(error, dict):
+            return None
+        code, message = str(error.get("code")), str(error.get("message"))
+        found = error_codes.exception(code, message, status)
+        if isinstance(found, _ABOUT_THE_SERVER):
+            return type(found)(f"{self.url}: {message}; {error.get('hint')}")
+        return found
+
+    def _foreign(self, what: str) -> ServerUnavailable:
+        return ServerUnavailable(
+            f"{self.url} does not answer as a server of agentgyms does: {what}; check the address, "
+            "and that both sides have the same version of agentgyms"
+        )
+
+
+def _worth_another_attempt(reply: Reply) -> str:
+    """Return why a reply is worth asking again, or "" if it is an answer."""
+    if reply.status not in _GATEWAY_FAILED:
+        return ""
+    if protocol.PROTOCOL_HEADER not in reply.headers:
+        return f"status {reply.status} from something before it"
+    return "it was too busy" if reply.status == 504 else ""
+
+
+def _retry_after(reply: Reply) -> float:
+    try:
+        return max(float(reply.headers.get("Retry-After", "1")), 0.0)
+    except ValueError:
+        return 1.0

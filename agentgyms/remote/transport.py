@@ -1,0 +1,162 @@
+"""Carries one request to a server and its reply back: over HTTP, or to an application in process.
+
+Nothing here knows the protocol. A transport raises `ServerUnavailable` with the reason alone if
+there was no reply; whether to try again is decided in `agentgyms.remote.endpoint`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import requests
+
+from agentgyms.errors import ServerUnavailable
+
+
+class Reply(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport(Protocol):
+    """What `RemoteEnv` sends its requests with."""
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: tuple[float, float],
+    ) -> Reply:
+        """Return the reply to one request.
+
+        Args:
+            method: The HTTP method.
+            url: The whole address.
+            headers: The request's headers.
+            body: The request's body, or None for none.
+            timeout_s: Longest time until connected, and until the reply.
+
+        Raises:
+            ServerUnavailable: There was no reply; the text is the reason.
+        """
+
+    def clone(self) -> Transport:
+        """Return a transport that another thread may use."""
+
+    def close(self) -> None:
+        """Close connections."""
+
+
+class HttpTransport:
+    """HTTP with connections that stay open.
+
+    Settings of the shell (proxies, .netrc) are ignored: a server of environments is reached
+    directly.
+    """
+
+    def __init__(self) -> None:
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: tuple[float, float],
+    ) -> Reply:
+        """Return the reply; see `Transport`. A redirection is a reply like any other."""
+        try:
+            response = self._session.request(
+                method, url, headers=headers, data=body, timeout=timeout_s, allow_redirects=False
+            )
+        except requests.RequestException as e:
+            raise ServerUnavailable(_reason(e, timeout_s)) from e
+        return Reply(response.status_code, response.headers, response.content)
+
+    def clone(self) -> HttpTransport:
+        """Return a transport with connections of its own."""
+        return HttpTransport()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+
+class InProcessTransport:
+    """Calls applications in this process, without a socket: for tests, your own among them.
+
+    Args:
+        apps: Flask applications by their made-up address, such as `{"http://one": app}`. At an
+            address without an application nobody listens.
+    """
+
+    def __init__(self, apps: Mapping[str, Any]) -> None:
+        self._apps = apps
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: tuple[float, float],
+    ) -> Reply:
+        """Return the application's reply; see `Transport`."""
+        scheme, _, rest = url.partition("://")
+        host, _, path = rest.partition("/")
+        app = self._apps.get(f"{scheme}://{host}")
+        if app is None:
+            raise ServerUnavailable("connection refused")
+        replies: list[Reply] = []
+
+        def answer() -> None:
+            client = app.test_client(use_cookies=False)
+            response = client.open(f"/{path}", method=method, headers=dict(headers), data=body)
+            replies.append(Reply(response.status_code, response.headers, response.get_data()))
+
+        # In a thread of its own, as behind a socket: a client that is garbage-collected while the
+        # application holds a lock must not wait for that lock in the same thread.
+        thread = threading.Thread(target=answer, name="in-process server", daemon=True)
+        thread.start()
+        thread.join(timeout_s[1])
+        if not replies:
+            raise ServerUnavailable(f"no reply within {timeout_s[1]:g} s")
+        return replies[0]
+
+    def clone(self) -> InProcessTransport:
+        """Return the transport itself, which keeps nothing between calls."""
+        return self
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _reason(error: requests.RequestException, timeout_s: tuple[float, float]) -> str:
+    """Return why there was no reply, without the layers that the libraries wrap around it."""
+    if isinstance(error, requests.ConnectTimeout):
+        return f"no connection within {timeout_s[0]:g} s"
+    if isinstance(error, requests.Timeout):
+        return f"no reply within {timeout_s[1]:g} s"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = _inner(cause)
+    return str(error)
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    candidates = (getattr(error, "reason", None), *error.args, error.__cause__, error.__context__)
+    return next((c for c in candidates if isinstance(c, BaseException)), None)

@@ -1,0 +1,303 @@
+"""`RemoteVectorEnv`: many environments on servers, stepped together in one call per server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from numpy.typing import NDArray
+
+from agentgyms.errors import BadOption, SessionLost
+from agentgyms.remote.connection import LOST, Connection
+from agentgyms.remote.endpoint import Endpoint, Patience
+from agentgyms.remote.env import RemoteEnv
+from agentgyms.remote.lease import Lease, Step
+from agentgyms.remote.transport import Transport
+from agentgyms.snapshots import Last
+
+Bools = NDArray[np.bool_]
+
+
+class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
+    """`num_envs` environments `env_id`; `gymnasium.make_vec(..., url=...)`.
+
+    Observations, rewards, ends and infos equal those of a `SyncVectorEnv` over local environments,
+    seeds included, but a reset or step of all takes one call per server. In the step after an end
+    (mode NEXT_STEP) the resets are one call more. Sessions are spread over the servers.
+
+    Args:
+        env_id: What the servers serve.
+        num_envs: How many environments.
+        url: Address of a server, or several of replicas.
+        token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
+        autoreset_mode: When a finished environment is reset; with DISABLED, never: call
+            `reset(options={"reset_mask": ...})`.
+        transport: Carries the requests; None uses HTTP.
+        patience: How long to wait for a server.
+        **kwargs: Arguments of every environment.
+
+    Raises:
+        BadOption: `num_envs` is not a positive integer.
+        Exception: As for `RemoteEnv`.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int,
+        *,
+        url: str | Sequence[str],
+        token: str | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        transport: Transport | None = None,
+        patience: Patience | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Open the sessions."""
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise BadOption(f"num_envs must be a positive integer, got {num_envs!r}")
+        self.num_envs = num_envs
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self._connection = Connection(env_id, url, token, transport, patience)
+        self._pool = ThreadPoolExecutor(len(self._connection.endpoints))
+        self.envs = [
+            RemoteEnv.adopt(self._connection, lease, kwargs, shared=True)
+            for lease in self._connection.open_many(kwargs, num_envs)
+        ]
+        first = self.envs[0]
+        self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = first.render_mode
+        self.single_observation_space = first.observation_space
+        self.single_action_space = first.action_space
+        self.observation_space = batch_space(first.observation_space, num_envs)
+        self.action_space = batch_space(first.action_space, num_envs)
+        self._observations: list[Any] = [None] * num_envs
+        self._over: Bools = np.zeros(num_envs, dtype=np.bool_)
+
+    @property  # type: ignore[misc]  # as in SyncVectorEnv: one for each, so there is nothing to set
+    def np_random(self) -> Any:
+        """The generators of the environments."""
+        return self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> Any:
+        """The seeds of the environments' generators."""
+        return self.get_attr("np_random_seed")
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset all environments, or those of `options["reset_mask"]`.
+
+        Args:
+            seed: One for each environment, or the first one's, to which indices are added.
+            options: For all environments; `reset_mask` is a boolean array of shape [num_envs].
+
+        Raises:
+            ValueError: The number of seeds or the mask's shape is wrong, or the mask is empty.
+            TypeError: The mask is not a boolean array.
+        """
+        seeds = self._seeds(seed)
+        shared = dict(options) if options is not None else None
+        mask = (shared or {}).pop("reset_mask", None)
+        chosen = range(self.num_envs) if mask is None else _indices(mask, self.num_envs)
+        infos = self._reset(chosen, seeds, shared)
+        batched: dict[str, Any] = {}
+        for i in chosen:
+            self._over[i] = False
+            batched = self._add_info(batched, infos[i], i)
+        return self._batched_observations(), batched
+
+    def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+        """Take one turn in every environment, or reset it where the mode says so."""
+        taken = list(iterate(self.action_space, actions))
+        if len(taken) != self.num_envs:
+            raise ValueError(f"{self.num_envs} environments need as many actions, got {len(taken)}")
+        anew = np.flatnonzero(self._over) if self.autoreset_mode == AutoresetMode.NEXT_STEP else ()
+        new = {int(i) for i in anew}
+        acting = [i for i in range(self.num_envs) if i not in new]
+        steps = self._step(acting, taken)
+        infos = {i: step.info for i, step in steps.items()}
+        finals: dict[int, dict[str, Any]] = {}
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            new = {i for i, step in steps.items() if step.terminated or step.truncated}
+            finals = {i: {"final_obs": steps[i].observation, "final_info": infos[i]} for i in new}
+        infos |= self._reset(sorted(new), [None] * self.num_envs, None)
+        return self._collected(steps, infos, finals)
+
+    def _collected(
+        self,
+        steps: Mapping[int, Step],
+        infos: Mapping[int, dict[str, Any]],
+        finals: Mapping[int, dict[str, Any]],
+    ) -> tuple[Any, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+        reward = np.zeros(self.num_envs)
+        terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
+        batched: dict[str, Any] = {}
+        for i in range(self.num_envs):
+            if i in steps:
+                _, reward[i], terminated[i], truncated[i], _ = steps[i]
+            if i in finals:
+                batched = self._add_info(batched, finals[i], i)
+            batched = self._add_info(batched, infos[i], i)
+        self._over = terminated | truncated
+        return self._batched_observations(), reward, terminated, truncated, batched
+
+    def _batched_observations(self) -> Any:
+        space = self.single_observation_space
+        empty: Any = create_empty_array(space, n=self.num_envs)
+        return deepcopy(concatenate(space, self._observations, empty))
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int):
+            return [seed + i for i in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ValueError(f"{self.num_envs} environments need as many seeds, got {len(seed)}")
+        return seed
+
+    # --- calls of many sessions in one -----------------------------------------------------------
+
+    def _reset(
+        self, chosen: Iterable[int], seeds: Sequence[int | None], options: dict[str, Any] | None
+    ) -> dict[int, dict[str, Any]]:
+        """Reset the chosen environments and return their infos."""
+        plans = {i: self.envs[i]._plan(seeds[i], options) for i in chosen}
+        asked = {i: partial(Lease.reset_fields, episode=plan) for i, plan in plans.items()}
+        infos = {}
+
+        def take(i: int, lease: Lease | None, answer: Any) -> None:
+            env, plan = self.envs[i], plans[i]
+            last = lease.take_state(answer) if lease else Last(*env._start(plan))
+            env._note(plan, last)
+            self._observations[i], infos[i] = last.observation, last.info
+
+        self._take_all(self._in_batches("reset", asked), take)
+        return infos
+
+    def _step(self, chosen: Iterable[int], actions: Sequence[Any]) -> dict[int, Step]:
+        """Step the chosen environments."""
+        running = {i: self.envs[i]._running(actions[i]) for i in chosen}
+        asked = {
+            i: partial(Lease.step_fields, action=str(actions[i]), turn=len(episode.actions) + 1)
+            for i, episode in running.items()
+        }
+        steps = {}
+
+        def take(i: int, lease: Lease | None, answer: Any) -> None:
+            env, episode, action = self.envs[i], running[i], str(actions[i])
+            step = lease.take_step(answer) if lease else env._advance(episode, action)
+            episode.actions.append(action)
+            env._note(episode, Last(step.observation, step.info, step.terminated, step.truncated))
+            self._observations[i], steps[i] = step.observation, step
+
+        self._take_all(self._in_batches("step", asked), take)
+        return steps
+
+    def _take_all(
+        self, results: Mapping[int, Any], take: Callable[[int, Lease | None, Any], None]
+    ) -> None:
+        """Take every member's answer; a member whose session is lost makes its call again alone.
+
+        The first failure is raised only at the end, so that every other member knows where its
+        session stands. Where one member's patience has ended, the others do not wait in their turn.
+        """
+        failures: list[Exception] = []
+        for i, result in results.items():
+            lost = isinstance(result, LOST)
+            if lost and any(isinstance(failure, LOST) for failure in failures):
+                continue
+            try:
+                if isinstance(result, Exception) and not lost:
+                    raise result
+                take(i, *((None, None) if lost else result))
+            except Exception as e:
+                failures.append(e)
+        if failures:
+            raise failures[0]
+
+    def _in_batches(
+        self, operation: str, asked: Mapping[int, Callable[[Lease], dict[str, Any]]]
+    ) -> dict[int, Any]:
+        """Ask the sessions, one call per server, and return (session, answer) or the exception."""
+        results: dict[int, Any] = {}
+        groups: dict[Endpoint, dict[int, Lease]] = {}
+        for i in asked:
+            lease = self.envs[i].lease
+            if lease is None:
+                results[i] = SessionLost("the session was lost before")
+            else:
+                groups.setdefault(lease.endpoint, {})[i] = lease
+
+        def ask(endpoint: Endpoint) -> None:
+            leases = groups[endpoint]
+            items = [
+                {"session_id": lease.session_id, **asked[i](lease)} for i, lease in leases.items()
+            ]
+            try:
+                answers = endpoint.batch(operation, items)
+            except LOST as e:
+                answers = [e] * len(items)
+            for (i, lease), answer in zip(leases.items(), answers, strict=True):
+                results[i] = answer if isinstance(answer, Exception) else (lease, answer)
+
+        list(self._pool.map(ask, groups) if len(groups) > 1 else map(ask, groups))
+        return {i: results[i] for i in asked}
+
+    # --- the members -----------------------------------------------------------------------------
+
+    def render(self) -> tuple[Any, ...]:
+        """Return what each environment renders."""
+        return tuple(env.render() for env in self.envs)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return the attribute `name` of each environment, called if it is a method."""
+        found = [env.get_wrapper_attr(name) for env in self.envs]
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return the attribute `name` of each environment."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set the attribute `name` of each environment; `values` is one value, or one for each."""
+        each = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ValueError(f"{self.num_envs} environments need as many values, got {len(each)}")
+        for env, value in zip(self.envs, each, strict=True):
+            env.set_wrapper_attr(name, value)
+
+    def close_extras(self, **_: Any) -> None:
+        """Close the sessions, in one call per server; those of a dead server expire."""
+        alive = {i: _nothing for i, env in enumerate(self.envs) if env.lease is not None}
+        self._in_batches("close", alive)
+        for env in self.envs:
+            env.forget()
+            env.close()
+        self._pool.shutdown()
+        self._connection.close()
+
+
+def _nothing(_: Lease) -> dict[str, Any]:
+    return {}
+
+
+def _indices(mask: Any, num_envs: int) -> list[int]:
+    """Return the indices that a reset mask chooses."""
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise TypeError(f"options['reset_mask'] must be a boolean array, got {mask!r:.80}")
+    if mask.shape != (num_envs,):
+        raise ValueError(f"options['reset_mask'] must have shape ({num_envs},), got {mask.shape}")
+    if not mask.any():
+        raise ValueError("options['reset_mask'] must be True for one environment at least")
+    return [int(i) for i in np.flatnonzero(mask)]

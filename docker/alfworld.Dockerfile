@@ -1,0 +1,52 @@
+# ALFWorld's server. Build from the repository's root:
+#   docker build -f docker/alfworld.Dockerfile -t agentgyms/alfworld:0.1.0 .
+# The environment is the command's first argument, so any other that needs nothing but Python is
+# served by the same image.
+
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS build
+WORKDIR /build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+# The pinned requirements come first: they change seldom, so their layer is seldom built again.
+COPY docker/requirements-server.txt docker/requirements-build.txt docker/
+RUN python -m venv --without-pip /opt/agentgyms \
+    && python -m pip --python /opt/agentgyms/bin/python install --no-deps \
+        -r docker/requirements-server.txt \
+    && python -m venv --without-pip /opt/tools \
+    && python -m pip --python /opt/tools/bin/python install --no-deps \
+        -r docker/requirements-build.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY agentgyms agentgyms
+COPY env_servers env_servers
+COPY harness harness
+RUN /opt/tools/bin/hatchling build -t wheel -d /wheels \
+    && python -m pip --python /opt/agentgyms/bin/python install --no-deps /wheels/*.whl \
+    && python -m pip --python /opt/agentgyms/bin/python check \
+    && mkdir /data
+
+FROM ${PYTHON_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="agentgyms ALFWorld server" \
+      org.opencontainers.image.description="The ALFWorld environment over HTTP" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=build /opt/agentgyms /opt/agentgyms
+COPY --from=build /data /data
+# HOME lies in /tmp because that alone is writable in a read-only container.
+ENV PATH=/opt/agentgyms/bin:$PATH \
+    HOME=/tmp \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    AGENTGYMS_DATA=/data
+USER 10001:10001
+WORKDIR /data
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/readyz', timeout=4)"]
+# No token is in here: without AGENTGYMS_TOKEN the server refuses to listen beyond the container.
+ENTRYPOINT ["python", "-m", "env_servers"]
+CMD ["agentgyms/ALFWorld-v0", "--host", "0.0.0.0", "--port", "8000"]

@@ -1,0 +1,134 @@
+"""`python -m env_servers ENV_ID`: serve one environment."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import signal
+import threading
+from typing import Any
+
+import click
+
+from agentgyms import protocol
+from agentgyms.errors import CallerError
+from env_servers.app import MAX_SESSIONS, TTL_S, create_app
+from env_servers.errors import Refusal
+from env_servers.service import EXTENSION, Service
+from env_servers.serving import MOST_THREADS, Server, is_loopback
+
+log = logging.getLogger("env_servers")
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("env_id")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
+@click.option(
+    "--token",
+    envvar=protocol.TOKEN_VARIABLE,
+    default="",
+    show_default=False,
+    show_envvar=True,
+    help="Bearer token that clients must send; other users see the command line, so prefer the "
+    "variable.",
+)
+@click.option("--max-sessions", type=click.IntRange(1), default=MAX_SESSIONS)
+@click.option("--ttl", type=click.FloatRange(0, min_open=True), default=TTL_S, help="Seconds.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    default=None,
+    show_default=f"one per session, at most {MOST_THREADS}",
+)
+@click.option(
+    "--max-body", type=click.IntRange(1024), default=protocol.MAX_BODY_BYTES, help="Bytes."
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=8.0,
+    help="Seconds that requests may take to finish after SIGTERM.",
+)
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Argument of the environment; the value is JSON, else a string. Repeatable.",
+)
+def main(
+    env_id: str,
+    host: str,
+    port: int,
+    token: str,
+    max_sessions: int,
+    ttl: float,
+    threads: int | None,
+    max_body: int,
+    grace: float,
+    insecure: bool,
+    settings: tuple[str, ...],
+) -> None:
+    """Serve the environment ENV_ID, such as agentgyms/ALFWorld-v0, over HTTP."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    if not token and not insecure and not is_loopback(host):
+        raise click.UsageError(
+            f"{host} can be reached from other machines, and there is no token: set "
+            f"{protocol.TOKEN_VARIABLE}, listen on 127.0.0.1, or pass --insecure"
+        )
+    try:
+        app = create_app(
+            env_id,
+            token=token,
+            max_sessions=max_sessions,
+            ttl_s=ttl,
+            max_body_bytes=max_body,
+            **_read_settings(settings),
+        )
+        _warm_up(app.extensions[EXTENSION])
+    except (CallerError, Refusal, ImportError) as e:
+        raise click.UsageError(str(e)) from None
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        server = Server(app, host, port, threads)
+    except OSError as e:
+        raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
+    with server:
+        print(f"{env_id} at {server.url}", flush=True)
+        stop.wait()
+        server.drain(grace)
+
+
+def _read_settings(settings: tuple[str, ...]) -> dict[str, Any]:
+    kwargs: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise click.UsageError(f"--set {setting!r}: expected KEY=VALUE")
+        if key in inspect.signature(create_app).parameters:
+            raise click.UsageError(f"--set {key}: that is no argument of an environment")
+        try:
+            kwargs[key] = json.loads(value)
+        except ValueError:
+            kwargs[key] = value
+    return kwargs
+
+
+def _warm_up(service: Service) -> None:
+    """Make one environment: a wrong argument ends the program, missing data only delays it."""
+    try:
+        service.ready()
+    except (CallerError, Refusal):
+        raise
+    except Exception:
+        log.exception("not ready yet; /readyz tries again")
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m env_servers")

@@ -1,0 +1,97 @@
+"""What one application holds: its environments, sessions, counters and whether it is ready."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from typing import Any, Final, cast
+
+from flask import current_app
+
+import agentgyms
+from agentgyms import messages, protocol
+from env_servers.factory import EnvFactory
+from env_servers.metrics import Metrics
+from env_servers.sessions import Sessions
+
+EXTENSION: Final = "agentgyms"
+MAX_BATCH: Final = 1024
+
+
+class Service:
+    """The state of one application, found by its routes through `service()`.
+
+    Attributes:
+        draining: The server is about to stop; nothing new is begun.
+        in_flight: Requests being answered now.
+    """
+
+    def __init__(
+        self,
+        factory: EnvFactory,
+        sessions: Sessions,
+        metrics: Metrics,
+        *,
+        token: str,
+        max_body_bytes: int,
+    ) -> None:
+        self.factory, self.sessions, self.metrics = factory, sessions, metrics
+        self.max_body_bytes = max_body_bytes
+        self.draining = False
+        self.in_flight = 0
+        self._token = token.encode()
+        self._ready = False
+        self._probing = threading.Lock()
+        self._counting = threading.Lock()
+
+    def admits(self, authorization: str) -> bool:
+        """Return whether an Authorization header carries the token; in constant time."""
+        given = authorization.encode("utf-8", "surrogateescape")
+        return not self._token or hmac.compare_digest(given, b"Bearer " + self._token)
+
+    def ready(self) -> bool:
+        """Return whether sessions can be opened; the first time, by making and resetting one.
+
+        Raises:
+            Exception: Whatever the environment raised.
+        """
+        if self.draining:
+            return False
+        if self._ready:
+            return True
+        if not self._probing.acquire(blocking=False):
+            return False
+        try:
+            env = self.factory.make()
+            env.reset(seed=0)
+            env.close()
+            self._ready = True
+        finally:
+            self._probing.release()
+        return True
+
+    def info(self) -> messages.Info:
+        """Return what this server is."""
+        return messages.Info(
+            protocol=protocol.PROTOCOL,
+            agentgyms=agentgyms.__version__,
+            env_id=self.factory.env_id,
+            environment=self.factory.description(),
+            limits={
+                "max_sessions": self.sessions.max_sessions,
+                "ttl_s": self.sessions.ttl_s,
+                "max_body_bytes": self.max_body_bytes,
+                "max_batch": MAX_BATCH,
+            },
+        )
+
+    def count(self, change: int) -> None:
+        """Add to the requests in flight."""
+        with self._counting:
+            self.in_flight += change
+
+
+def service() -> Service:
+    """Return the service of the application that answers now."""
+    found: Any = current_app.extensions[EXTENSION]
+    return cast("Service", found)

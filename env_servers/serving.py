@@ -1,0 +1,139 @@
+"""An application on a socket: waitress in a thread, stopped without losing a reply."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import resource
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Any, Final, Self
+
+import waitress
+from flask import Flask
+
+from env_servers.service import EXTENSION, Service
+
+log = logging.getLogger(__name__)
+
+MOST_THREADS: Final = 64
+_BODY_MARGIN: Final = 8  # bodies this many times too long still get an error of ours
+_POLL_S: Final = 0.02
+
+
+class Server:
+    """One application behind one listening socket.
+
+    Args:
+        app: Made by `create_app`.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one, which `url` tells.
+        threads: Requests handled at a time; None takes one per session, at most 64.
+    """
+
+    def __init__(
+        self, app: Flask, host: str = "127.0.0.1", port: int = 0, threads: int | None = None
+    ) -> None:
+        """Raise `OSError` if the address cannot be listened on."""
+        self._service: Service = app.extensions[EXTENSION]
+        sessions = self._service.sessions
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=1024)
+        self._host, self._port = listening.getsockname()[:2]
+        self._channels: dict[int, Any] = {}
+        self._waitress: Any = waitress.create_server(
+            app,
+            map=self._channels,
+            sockets=[listening],
+            threads=threads or min(MOST_THREADS, sessions.max_sessions),
+            # Every client keeps a connection open, for as long as it may think between two turns.
+            connection_limit=_connection_limit(sessions.max_sessions),
+            channel_timeout=int(max(sessions.ttl_s, 120)),
+            asyncore_use_poll=True,
+            max_request_body_size=_BODY_MARGIN * self._service.max_body_bytes,
+            ident=None,
+        )
+        self._thread = threading.Thread(target=self._waitress.run, name="waitress", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The address of this server."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}"
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def drain(self, grace_s: float = 10.0) -> bool:
+        """Refuse new requests, finish those begun, stop, and close the environments.
+
+        Returns:
+            Whether all requests that had begun were finished within `grace_s`.
+        """
+        self._service.draining = True
+        deadline = time.monotonic() + grace_s
+        while self._busy() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        finished = not self._busy()
+        if not finished:
+            log.warning("%d requests were cut off", self._service.in_flight)
+        self.stop()
+        self._service.sessions.close_all()
+        return finished
+
+    def stop(self) -> None:
+        """Stop at once."""
+        dispatcher, trigger = self._waitress.task_dispatcher, self._waitress.trigger
+        if self._thread.is_alive():
+            # Only the loop's own thread may close its sockets.
+            trigger.pull_trigger(self._end_loop)
+            self._thread.join(timeout=5)
+        dispatcher.shutdown(timeout=0.5)
+        if not dispatcher.threads:  # one that still works may pull the trigger yet
+            trigger.close()
+
+    def _end_loop(self) -> None:
+        for channel in list(self._channels.values()):
+            if channel is not self._waitress.trigger:  # which is being pulled
+                channel.close()
+        self._channels.clear()
+
+    def _busy(self) -> bool:
+        """Whether a request waits, is being answered, or its reply is not sent yet."""
+        channels = list(self._channels.values())
+        unsent = any(getattr(channel, "total_outbufs_len", 0) for channel in channels)
+        return unsent or bool(self._waitress.task_dispatcher.queue) or self._service.in_flight > 0
+
+    def __enter__(self) -> Self:
+        """Begin to answer."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop at once."""
+        self.stop()
+
+
+def _connection_limit(max_sessions: int) -> int:
+    """Return how many connections may be open, as far as this process may open files."""
+    wanted = 4 * max_sessions + 100
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if files == resource.RLIM_INFINITY else max(16, min(wanted, files - 64))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a server bound to `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

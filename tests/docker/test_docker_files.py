@@ -1,0 +1,187 @@
+"""What the container files promise, read from the files alone."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "docker"
+DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+SERVICES = list(COMPOSE["services"])
+
+
+def _instructions(path: Path) -> list[tuple[str, str]]:
+    """Return (instruction, arguments) of a Dockerfile, continuation lines joined."""
+    lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    pairs = [line.partition(" ") for line in joined.splitlines() if line.strip()]
+    return [(name.upper(), rest.strip()) for name, _, rest in pairs]
+
+
+def _last_stage(path: Path) -> list[tuple[str, str]]:
+    instructions = _instructions(path)
+    last = max(i for i, (name, _) in enumerate(instructions) if name == "FROM")
+    return instructions[last:]
+
+
+def _pins(name: str) -> dict[str, str]:
+    lines = (DOCKER / name).read_text().splitlines()
+    pins = {}
+    for line in lines:
+        if line and not line.startswith("#"):
+            assert re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line), f"not pinned: {line}"
+            package, _, version = line.partition("==")
+            pins[_normal(package)] = version
+    return pins
+
+
+def _normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def test_there_is_a_dockerfile_for_every_service():
+    built = {ROOT / service["build"]["dockerfile"] for service in COMPOSE["services"].values()}
+    assert built == set(DOCKERFILES)
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_images_are_pinned_and_the_last_one_is_bare(path):
+    instructions = _instructions(path)
+    defaults = dict(rest.split("=", 1) for name, rest in instructions if name == "ARG")
+    bases = [rest.split()[0] for name, rest in instructions if name == "FROM"]
+    assert len(bases) >= 2, "one stage builds, another one runs"
+    for base in bases:
+        image = defaults[base.strip("${}")] if base.startswith("$") else base
+        assert re.search(r":\d", image), f"{image} has no version"
+        assert "latest" not in image
+    assert not [rest for name, rest in _last_stage(path) if name in ("RUN", "ADD")]
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_the_last_stage_is_not_root_and_is_watched(path):
+    stage = dict(_last_stage(path))
+    assert stage["USER"] == "10001:10001"
+    assert "/readyz" in stage["HEALTHCHECK"]
+    assert stage["ENTRYPOINT"] == '["python", "-m", "env_servers"]'
+    assert stage["CMD"].startswith('["agentgyms/')
+    labels = " ".join(rest for name, rest in _last_stage(path) if name == "LABEL")
+    for label in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{label}=" in labels
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_no_token_is_baked_in(path):
+    for name, rest in _instructions(path):
+        if name in ("ARG", "ENV", "LABEL", "CMD", "ENTRYPOINT"):
+            assert "TOKEN" not in rest.upper()
+            assert "--insecure" not in rest
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_what_is_copied_reaches_the_build(path):
+    allowed = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
+    }
+    copied = set()
+    for name, rest in _instructions(path):
+        if name == "COPY" and not rest.startswith("--from"):
+            copied |= set(rest.split()[:-1])
+    assert copied <= allowed
+    assert "*" in (ROOT / ".dockerignore").read_text().splitlines(), "nothing else gets in"
+
+
+def test_pins_hold_everything_that_the_server_needs():
+    pins = _pins("requirements-server.txt")
+    extras = PROJECT["optional-dependencies"]
+    asked = [Requirement(line) for line in [*PROJECT["dependencies"], *extras["server"]]]
+    missing, done = list(asked), set()
+    while missing:
+        requirement = missing.pop()
+        name = _normal(requirement.name)
+        assert name in pins, f"{requirement} is not pinned"
+        if name not in done:
+            done.add(name)
+            below = [Requirement(line) for line in metadata.requires(name) or []]
+            missing += [r for r in below if r.marker is None or r.marker.evaluate({"extra": ""})]
+    assert done == set(pins), f"nothing needs {sorted(set(pins) - done)}"
+    for requirement in asked:
+        assert requirement.specifier.contains(pins[_normal(requirement.name)])
+
+
+def test_the_build_backend_is_pinned():
+    [backend] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    pins = _pins("requirements-build.txt")
+    requirement = Requirement(backend)
+    assert requirement.specifier.contains(pins[_normal(requirement.name)])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_services_are_confined(name):
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert service["user"] == "10001:10001"
+    assert service["init"] is True
+    for limit in ("pids_limit", "mem_limit", "cpus", "stop_grace_period"):
+        assert service[limit]
+    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]
+    assert all(volume.endswith(":ro") for volume in service["volumes"])
+    assert set(service) & {"privileged", "network_mode", "pid", "ipc", "devices"} == set()
+    assert service["logging"]["options"]["max-size"]
+    assert service["restart"] == "unless-stopped"
+    assert "/readyz" in service["healthcheck"]["test"][-1]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_services_are_for_this_machine_and_need_a_token(name):
+    service = COMPOSE["services"][name]
+    for port in service["ports"]:
+        assert re.fullmatch(r"127\.0\.0\.1:\$\{\w+:-\d+\}:8000", port)
+    assert service["environment"]["AGENTGYMS_TOKEN"].startswith("${AGENTGYMS_TOKEN:?")
+    assert "--insecure" not in service["command"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_carry_the_version_of_the_package(name):
+    assert COMPOSE["services"][name]["image"] == f"agentgyms/{name}:{PROJECT['version']}"
+    instructions = _instructions(DOCKER / f"{name}.Dockerfile")
+    assert ("ARG", f"VERSION={PROJECT['version']}") in instructions
+
+
+def test_services_have_ports_of_their_own():
+    ports = [port for service in COMPOSE["services"].values() for port in service["ports"]]
+    defaults = re.findall(r":-(\d+)", " ".join(ports))
+    assert len(defaults) == len(set(defaults)) == len(SERVICES)
+
+
+def test_every_setting_is_explained():
+    used = set(re.findall(r"\$\{(\w+)", (DOCKER / "compose.yaml").read_text()))
+    example = (DOCKER / ".env.example").read_text()
+    explained = set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE))
+    assert used == explained
+    assert re.search(r"^AGENTGYMS_TOKEN=$", example, re.MULTILINE), "no token is given away"
+
+
+def test_defaults_of_the_example_are_those_of_the_file():
+    defaults = dict(re.findall(r"\$\{(\w+):-([^}]+)\}", (DOCKER / "compose.yaml").read_text()))
+    example = dict(re.findall(r"^([A-Z_]+)=(.+)$", (DOCKER / ".env.example").read_text(), re.M))
+    assert {k: v for k, v in defaults.items() if k in example} == example
+
+
+def test_both_generations_of_compose_can_read_the_file():
+    text = (DOCKER / "compose.yaml").read_text()
+    top: dict[str, Any] = COMPOSE
+    assert {key for key in top if not key.startswith("x-")} == {"services", "volumes"}
+    for newer in ("include:", "develop:", "!reset", "!override", "required:", "deploy:"):
+        assert newer not in text

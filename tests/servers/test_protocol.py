@@ -1,0 +1,84 @@
+"""Messages become JSON and come back the same; what is no message is refused by name."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from gymnasium.spaces import Box
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgyms import messages, protocol, wire
+from agentgyms.corridor import CorridorEnv
+from agentgyms.errors import BadRequest
+from agentgyms.spaces import UnicodeText
+
+texts = st.text(st.characters(), max_size=20)  # lone surrogates included
+numbers = st.one_of(st.floats(allow_infinity=False), st.just(math.nan))
+
+
+def _travel(message):
+    """Return a message after a journey as bytes."""
+    line = wire.dumps(protocol.write(message))
+    assert line.isascii()
+    return protocol.read(type(message), json.loads(line.encode()), "message")
+
+
+@given(action=texts, turn=st.integers(), episode=st.none() | st.integers())
+def test_steps_travel(action, turn, episode):
+    message = messages.Step(action, turn, episode)
+    assert _travel(message) == message
+
+
+@given(seed=st.none() | st.integers(0, 2**200), task_id=texts)
+def test_resets_travel(seed, task_id):
+    message = messages.Reset(seed, {"task_id": task_id})
+    assert _travel(message) == message
+
+
+@given(observation=texts, reward=numbers, progress=numbers, metric=numbers)
+def test_turns_travel(observation, reward, progress, metric):
+    info = {"progress": progress, "score": 0.5, "metrics": {"m": metric}, "goal": observation}
+    back = _travel(messages.Turn(observation, reward, True, False, info, 3))
+    assert back.observation == observation
+    decoded = wire.decode_info(back.info)
+    assert repr(wire.decode_number(back.reward)) == repr(reward)
+    assert repr(decoded["progress"]) == repr(progress)
+    assert repr(decoded["metrics"]["m"]) == repr(metric)
+
+
+def test_tasks_and_descriptions_travel():
+    env = CorridorEnv(split="sample")
+    back = protocol.read_tasks(_travel(protocol.write_tasks(env.tasks)))
+    assert list(back) == list(env.tasks)
+    assert back.families() == env.tasks.families()
+    described = json.loads(json.dumps(protocol.describe(env)))
+    assert protocol.read(messages.Description, described, "x").max_turns == 20
+    assert protocol.read_space(described["action_space"]) == env.action_space
+
+
+@pytest.mark.parametrize("pair", [["a"], ["a", 1], "ab", ["a", "b", "c"], None])
+def test_what_is_no_task(pair):
+    with pytest.raises(BadRequest, match="pair"):
+        protocol.read_tasks(messages.Tasks("train", [pair]))
+
+
+def test_spaces_without_a_form():
+    with pytest.raises(TypeError, match="Box"):
+        protocol.write_space(Box(0, 1))
+    for value in ({}, {"type": "Box"}, {"type": "UnicodeText", "max_length": "8"}):
+        with pytest.raises(BadRequest, match="space"):
+            protocol.read_space(value)
+    assert protocol.read_space({"type": "UnicodeText", "max_length": 8}) == UnicodeText(8)
+
+
+def test_a_newer_server_may_say_more():
+    value = {"session_id": "x", "ttl_s": 1, "episode": 0, "environment": {}, "new": 1}
+    assert protocol.read_reply(messages.Opened, value, "reply").session_id == "x"
+    with pytest.raises(BadRequest, match="'new'"):
+        protocol.read(messages.Opened, value, "request")
+    del value["episode"]
+    with pytest.raises(BadRequest, match="'episode' \\(an integer\\)"):
+        protocol.read_reply(messages.Opened, value, "reply")

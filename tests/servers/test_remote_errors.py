@@ -1,0 +1,379 @@
+"""Errors arrive as the class, and with the text, that a local environment raises."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ClosedEnvironmentError, DependencyNotInstalled, ResetNeeded
+from server_faults import CORRIDOR, FAULTY, HURRIED, FaultyEnv
+
+from agentgyms import error_codes, errors
+from agentgyms.corridor import CorridorEnv
+from agentgyms.remote import InProcessTransport, Patience, RemoteEnv, RemoteVectorEnv
+from env_servers import create_app
+
+
+def _raised(call: Callable[[], Any]) -> tuple[type[BaseException], str]:
+    with pytest.raises(Exception) as caught:
+        call()
+    return caught.type, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"split": "nowhere"},
+        {"split": 3},
+        {"max_turns": 0},
+        {"max_turns": "many"},
+        {"render_mode": "human"},
+        {"no_such_argument": 1},
+        {"length": 0},
+        {"length": "x"},
+        {"broken": "making"},
+    ],
+    ids=str,
+)
+def test_wrong_arguments(remote, kwargs):
+    app = create_app(FAULTY)
+    assert _raised(lambda: remote(app, **kwargs)) == _raised(lambda: FaultyEnv(**kwargs))
+    assert len(app.extensions["agentgyms"].sessions) == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task_id": "no such task"},
+        {"task_id": "train/free-01"},
+        {"task_id": 7},
+        {"task_id": ["train/free-000"]},
+        {"task_id": object},
+        {"other": 1},
+        ["task_id"],
+    ],
+    ids=str,
+)
+def test_wrong_options(remote, options):
+    local, there = CorridorEnv(), remote(create_app(CORRIDOR))
+    for env in (local, there):
+        env.reset(seed=0)
+    expected = _raised(lambda: local.reset(options=options))
+    assert _raised(lambda: there.reset(options=options)) == expected
+    for method in ("snapshot", "render"):
+        assert _outcome(there, method) == _outcome(local, method)
+    assert there.step("left") == local.step("left"), "the running episode goes on"
+    assert there.reset(seed=4) == local.reset(seed=4)
+
+
+def _outcome(env: Any, method: str) -> Any:
+    try:
+        return getattr(env, method)()
+    except Exception as e:
+        return type(e), str(e)
+
+
+@pytest.mark.parametrize("seed", [-1, "1", 1.5])
+def test_wrong_seeds(remote, seed):
+    local, there = CorridorEnv(), remote(create_app(CORRIDOR))
+    assert _raised(lambda: there.reset(seed=seed)) == _raised(lambda: local.reset(seed=seed))
+
+
+def test_steps_at_the_wrong_time_or_of_the_wrong_kind(remote):
+    local, there = CorridorEnv(max_turns=1), remote(create_app(CORRIDOR), max_turns=1)
+    assert _raised(lambda: there.step("left")) == _raised(lambda: local.step("left"))
+    assert _raised(there.snapshot) == _raised(local.snapshot)
+    assert _raised(lambda: there.episode_source) == _raised(lambda: local.episode_source)
+    for env in (local, there):
+        env.reset(seed=0)
+    for action in (None, 3, b"left", ["left"]):
+        assert _raised(partial(there.step, action)) == _raised(partial(local.step, action))
+    for env in (local, there):
+        env.step("left")
+    assert _raised(lambda: there.step("left")) == _raised(lambda: local.step("left"))
+
+
+def test_a_step_after_the_end_asks_nobody():
+    apps = {"http://server": create_app(CORRIDOR)}
+    env = RemoteEnv(CORRIDOR, url="http://server", transport=InProcessTransport(apps), max_turns=1)
+    env.reset(seed=0)
+    env.step("left")
+    apps.clear()
+    with pytest.raises(ResetNeeded):
+        env.step("left")
+
+
+def test_wrong_snapshots(remote):
+    local, there = CorridorEnv(), remote(create_app(CORRIDOR))
+    for env in (local, there):
+        env.reset(seed=0)
+    other = CorridorEnv(split="sample")
+    other.reset(seed=0)
+    wrong = (b"", b"{}", b"\xff", "text", other.snapshot())
+    for snapshot in wrong:
+        expected = _raised(partial(local.restore, snapshot))
+        assert _raised(partial(there.restore, snapshot)) == expected
+    assert there.step("right")[4]["turn"] == local.step("right")[4]["turn"] == 1
+    damaged = local.snapshot().replace(b'"engine": [', b'"engine": ["x", ')
+    assert _raised(lambda: there.restore(damaged)) == _raised(lambda: local.restore(damaged))
+    assert _raised(lambda: there.step("right")) == _raised(lambda: local.step("right"))
+
+
+def test_an_argument_that_json_does_not_hold(remote):
+    for value in (object(), float("nan"), np.zeros(2), {1, 2}):
+        with pytest.raises(errors.BadOption, match="folder="):
+            remote(create_app(FAULTY), folder=value)
+
+
+def test_the_private_arguments_of_the_server(remote):
+    with pytest.raises(errors.BadOption, match="'folder' is the server's to set"):
+        remote(create_app(FAULTY), folder="/etc")
+
+
+def test_solutions_stay_on_the_server(remote):
+    env = remote(create_app(CORRIDOR))
+    env.reset(seed=0)
+    with pytest.raises(errors.BadOption, match="oracle=True"):
+        env.expert_actions()
+
+
+def test_a_wrong_token(remote):
+    app = create_app(CORRIDOR, token="right")
+    for token in (None, "", "wrong"):
+        with pytest.raises(errors.Unauthorized, match="AGENTGYMS_TOKEN") as caught:
+            remote(app, token=token)
+        assert isinstance(caught.value, PermissionError)
+    remote(app, token="right").close()
+
+
+def test_another_environment_than_expected():
+    transport = InProcessTransport({"http://server": create_app(CORRIDOR)})
+    with pytest.raises(errors.BadOption, match=f"serves {CORRIDOR}, not agentgyms/ALFWorld-v0"):
+        RemoteEnv("agentgyms/ALFWorld-v0", url="http://server", transport=transport)
+
+
+@pytest.mark.parametrize("url", ["", [], "localhost:8000", ["ftp://x"], [None]])
+def test_what_is_no_address(url):
+    with pytest.raises(errors.BadOption, match="url"):
+        RemoteEnv(CORRIDOR, url=url)
+
+
+def test_nobody_answers():
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    started = time.monotonic()
+    with pytest.raises(errors.ServerUnavailable) as caught:
+        gym.make(CORRIDOR, url=f"http://127.0.0.1:{port}")
+    assert time.monotonic() - started < 5
+    assert f"http://127.0.0.1:{port}" in str(caught.value)
+    assert f"python -m env_servers {CORRIDOR} --port {port}" in str(caught.value)
+    assert "refused" in str(caught.value)
+    assert isinstance(caught.value, ConnectionError)
+
+
+def test_an_address_given_twice_is_one():
+    transport = InProcessTransport({"http://server": create_app(CORRIDOR)})
+    env = RemoteEnv(CORRIDOR, url=["http://server", "http://server"], transport=transport)
+    env.reset(seed=0)
+    env.fork().step("left")
+
+
+def test_none_of_several_answers():
+    transport = InProcessTransport({})
+    with pytest.raises(errors.ServerUnavailable) as caught:
+        RemoteEnv(CORRIDOR, url=["http://one", "http://two"], transport=transport, patience=HURRIED)
+    assert "http://one" in str(caught.value)
+    assert "http://two" in str(caught.value)
+
+
+def test_a_full_server(remote):
+    app = create_app(CORRIDOR, max_sessions=1)
+    first = remote(app)
+    with pytest.raises(errors.ServerFull, match=r"http://server: .* 1 sessions"):
+        remote(app)
+    first.close()
+    remote(app).close()
+
+
+def test_waiting_for_a_place():
+    app = create_app(CORRIDOR, max_sessions=1)
+    transport = InProcessTransport({"http://server": app})
+    make = lambda: RemoteEnv(
+        CORRIDOR, url="http://server", transport=transport, patience=Patience(full_s=20)
+    )
+    first = make()
+    app.extensions["agentgyms"].sessions.ttl_s = 1  # so that Retry-After is one second
+    threading.Timer(0.3, first.close).start()
+    started = time.monotonic()
+    make().close()
+    assert time.monotonic() - started >= 1, "Retry-After was not honoured"
+
+
+def test_a_fork_waits_for_a_place_too():
+    app = create_app(CORRIDOR, max_sessions=2)
+    app.extensions["agentgyms"].sessions.ttl_s = 1
+    transport = InProcessTransport({"http://server": app})
+    make = lambda full_s: RemoteEnv(
+        CORRIDOR, url="http://server", transport=transport, patience=Patience(full_s=full_s)
+    )
+    env, other = make(20), make(0)
+    with pytest.raises(errors.ServerFull):
+        other.fork()
+    threading.Timer(0.1, other.close).start()
+    env.fork().reset(seed=0)
+
+
+def test_a_failed_engine_is_no_verdict_on_the_agent(remote):
+    env = remote(create_app(FAULTY))
+    env.reset(seed=0)
+    with pytest.raises(errors.EnvUnavailable, match="does not answer"):
+        env.step("lose engine")
+    assert env.reset(seed=0)[1]["turn"] == 0, "the next episode gets a new session"
+    with pytest.raises(errors.EnvUnavailable, match="logged on the server"):
+        env.step("crash")
+    env.reset(seed=0)
+    with pytest.raises(errors.WorkerLost):
+        env.step("lose worker")
+    assert FaultyEnv.open_ones <= 2
+
+
+def test_an_action_longer_than_a_message_may_be(remote):
+    env = remote(create_app(CORRIDOR, max_body_bytes=10_000))
+    env.reset(seed=0)
+    with pytest.raises(errors.BadRequest, match="--max-body"):
+        env.step("x" * 20_000)
+    assert env.step("x" * 9_000)[4]["turn"] == 1
+
+
+def test_a_closed_client(remote):
+    env = remote(create_app(CORRIDOR))
+    env.reset(seed=0)
+    env.close()
+    env.close()
+    for call in (lambda: env.step("left"), env.fork, env.snapshot, env.reset):
+        with pytest.raises(ClosedEnvironmentError):
+            call()
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers everything with what the test has put into `reply`."""
+
+    reply: tuple[int, dict[str, str], bytes] = (200, {}, b"")
+
+    def do_GET(self) -> None:
+        status, headers, body = self.reply
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def stranger() -> Iterator[str]:
+    """The address of a web server that is none of ours."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (200, {}, b"<html>hello</html>"),
+        (200, {}, b'{"env_id": "agentgyms/Corridor-v0"}'),
+        (200, {"Agentgyms-Protocol": "1"}, b'{"env_id": "agentgyms/Corridor-v0"}'),
+        (200, {"Agentgyms-Protocol": "2"}, b"{}"),
+        (200, {"Agentgyms-Protocol": "1"}, b"[1]"),
+        (204, {}, b""),
+        (302, {"Location": "/elsewhere"}, b""),
+        (404, {}, b"not here"),
+        (404, {}, b'{"error": "not here"}'),
+        (500, {}, b"oops"),
+        (502, {}, b"bad gateway"),
+    ],
+    ids=str,
+)
+def test_a_server_that_is_none_of_ours(stranger, reply):
+    _Answers.reply = reply
+    with pytest.raises(errors.ServerUnavailable, match=stranger):
+        RemoteEnv(CORRIDOR, url=stranger, patience=HURRIED)
+
+
+def test_a_server_of_another_protocol(stranger):
+    body = error_codes.body("protocol_mismatch", "this server speaks protocol 2")
+    _Answers.reply = (400, {"Agentgyms-Protocol": "2"}, json.dumps(body).encode())
+    with pytest.raises(errors.BadRequest, match="speaks protocol 2"):
+        RemoteEnv(CORRIDOR, url=stranger, patience=HURRIED)
+
+
+def test_a_server_that_never_answers():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        patience = Patience(connect_s=0.2, read_s=0.2, attempts=4, pause_s=0.01)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(errors.ServerUnavailable, match=r"no reply within 0\.2 s"):
+            RemoteEnv(CORRIDOR, url=url, patience=patience)
+        assert time.monotonic() - started < 2
+
+
+def test_the_shell_s_proxies_are_ignored(live, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    RemoteEnv(CORRIDOR, url=live, token="a-token").close()
+
+
+@pytest.mark.parametrize("code", sorted(error_codes.CODES))
+def test_the_table_leads_back_to_the_class(code):
+    row = error_codes.CODES[code]
+    rebuilt = error_codes.exception(code, "the text", row.status)
+    assert (type(rebuilt), str(rebuilt)) == (row.raises, "the text")
+    again = error_codes.code_of(rebuilt)
+    assert again == "internal" or error_codes.CODES[again].raises in type(rebuilt).__mro__
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.UnknownTask("x"), "unknown_task"),
+        (errors.DataMissing("x"), "data_missing"),
+        (errors.GroupMismatch("x"), "group_mismatch"),
+        (errors.Unauthorized("of another service"), "env_unavailable"),
+        (errors.ServerFull("another service"), "env_unavailable"),
+        (errors.AgentGymsError("x"), "internal"),
+        (DependencyNotInstalled("x"), "dependency_missing"),
+        (TypeError("x"), "internal"),
+        (ValueError("x"), "internal"),
+        (KeyError("x"), "internal"),
+    ],
+    ids=repr,
+)
+def test_the_code_of_an_exception(error, code):
+    assert error_codes.code_of(error) == code
+
+
+def test_codes_of_later_versions_are_judged_by_their_status():
+    assert type(error_codes.exception("teapot", "x", 418)) is errors.BadRequest
+    assert type(error_codes.exception("new", "x", 599)) is errors.EnvUnavailable
+
+
+def test_a_vector_of_no_environments():
+    for number in (0, -1, 2.0):
+        with pytest.raises(errors.BadOption, match="num_envs"):
+            RemoteVectorEnv(CORRIDOR, number, url="http://x")

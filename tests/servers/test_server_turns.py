@@ -1,0 +1,104 @@
+"""The turn law: a request that is sent again never acts again."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from server_faults import CORRIDOR, Api, code
+
+from env_servers import create_app
+
+
+def test_the_same_turn_again_returns_the_stored_reply(api):
+    path = api.begun()
+    first = api.step(path, "right", 1)
+    again = api.response.get_data()
+    for action in ("right", "left", "anything"):
+        assert api.step(path, action, 1) == first
+        assert api.response.get_data() == again
+    assert api.get(path)[1]["turn"] == 1
+    assert api.step(path, "right", 2)[1]["turn"] == 2
+
+
+def test_gaps_and_older_turns_are_refused(api):
+    path = api.begun()
+    for turn in (1, 2, 3):
+        api.step(path, "right", turn)
+    for turn in (-1, 0, 1, 2, 5, 100):
+        reply = api.step(path, "right", turn)
+        assert code(reply) == (409, "turn_conflict")
+        assert f"turn {turn} was sent" in reply[1]["error"]["message"]
+        assert "expected turn 4" in reply[1]["error"]["message"]
+    assert api.get(path)[1]["turn"] == 3
+
+
+def test_a_turn_of_an_earlier_episode_is_refused(api):
+    path = api.begun()
+    _, first = api.post(f"{path}/reset", {"seed": 1})
+    _, second = api.post(f"{path}/reset", {"seed": 2})
+    assert second["episode"] == first["episode"] + 1
+    late = api.step(path, "right", 1, episode=first["episode"])
+    assert code(late) == (409, "turn_conflict")
+    assert api.step(path, "right", 1, episode=second["episode"])[0] == 200
+    assert code(api.step(path, "right", 1, episode=first["episode"])) == (409, "turn_conflict")
+
+
+def test_a_reset_sent_twice_begins_the_same_episode(api):
+    path = api.open()
+    one, two = (api.post(f"{path}/reset", {"seed": 9}) for _ in range(2))
+    one[1].pop("episode"), two[1].pop("episode")
+    assert one == two
+
+
+def test_after_reset_and_restore_there_is_no_stored_reply(api):
+    path = api.begun()
+    api.step(path, "right", 1)
+    _, saved = api.post(f"{path}/snapshot")
+    api.post(f"{path}/restore", saved)
+    assert code(api.step(path, "right", 1)) == (409, "turn_conflict")
+    assert api.step(path, "right", 2)[0] == 200
+    api.post(f"{path}/reset", {"seed": 0})
+    assert code(api.step(path, "right", 0)) == (409, "turn_conflict")
+
+
+def test_restoring_an_ended_episode_keeps_it_ended(api):
+    path = api.begun(max_turns=1)
+    api.step(path, "right", 1)
+    _, saved = api.post(f"{path}/snapshot")
+    api.post(f"{path}/reset", {"seed": 0})
+    assert api.post(f"{path}/restore", saved)[1]["truncated"] is True
+    assert code(api.step(path, "right", 2)) == (409, "reset_needed")
+
+
+def test_one_request_id_opens_one_session():
+    api = Api(create_app(CORRIDOR))
+    body = {"kwargs": {"split": "sample"}, "request_id": "r-1"}
+    one, two = api.post("/v1/sessions", body), api.post("/v1/sessions", body)
+    assert one == two
+    path = f"/v1/sessions/{one[1]['session_id']}"
+    api.post(f"{path}/reset", {"seed": 0})
+    api.step(path, "right", 1)
+    forks = [api.post(f"{path}/fork", {"request_id": "r-2"}) for _ in range(2)]
+    assert forks[0] == forks[1]
+    assert len(api.app.extensions["agentgyms"].sessions) == 2
+    api.call("DELETE", path)
+    assert api.post("/v1/sessions", body)[1]["session_id"] != one[1]["session_id"]
+
+
+def test_a_failed_request_id_can_be_used_again(api):
+    wrong = {"kwargs": {"split": "no"}, "request_id": "r-3"}
+    assert code(api.post("/v1/sessions", wrong)) == (422, "unknown_split")
+    assert api.post("/v1/sessions", {"kwargs": {}, "request_id": "r-3"})[0] == 201
+
+
+def test_many_copies_of_one_turn_at_once_act_once(api):
+    path = api.begun(seed=1, max_turns=500)
+    for turn in range(1, 20):
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(
+                pool.map(lambda _, t=turn: Api(api.app).step(path, "right", t), range(8))
+            )
+        assert all(reply == replies[0] for reply in replies)
+        assert replies[0][1]["info"]["turn"] == turn
+        if replies[0][1]["terminated"]:
+            break
