@@ -1,0 +1,1 @@
+"""Trains and evaluates language agents on agentgyms environments."""

@@ -1,0 +1,76 @@
+"""Command line: `harness train`, `harness recipes`, `harness report`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+
+import click
+
+from agentgyms.errors import AgentGymsError
+from harness import config as configs
+
+
+@click.group()
+@click.version_option(package_name="agentgyms")
+@click.option("--verbose", is_flag=True, help="Log what happens, retries included.")
+def main(verbose: bool) -> None:
+    """Train and evaluate language agents."""
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+
+
+@main.command()
+@click.argument("recipe", required=False)
+@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
+@click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
+def train(
+    recipe: str | None, overrides: tuple[str, ...], resume: Path | None, print_config: bool
+) -> None:
+    """Train with RECIPE: a TOML file, or the name of one that is built in (`harness recipes`)."""
+    if (recipe is None) == (resume is None):
+        raise click.UsageError("give a recipe, or --resume FOLDER")
+    if recipe is not None and print_config:
+        config = configs.load(recipe, overrides)
+        click.echo(json.dumps(configs.to_dict(config), indent=1))
+        return
+    from harness import starting
+
+    if resume is not None:
+        trainer = starting.resume(resume)
+    else:
+        trainer = starting.start(configs.load(str(recipe), overrides))
+    trainer.run()
+    folder = trainer.folder.path
+    click.echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
+    click.echo(f"curve: {folder / 'curve.png'}\nrun:   {folder}")
+
+
+@main.command()
+def recipes() -> None:
+    """List the built-in recipes."""
+    for path in sorted(configs.RECIPES.glob("*.toml")):
+        first = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
+        click.echo(f"{path.stem:32} {first}")
+
+
+@main.command()
+@click.argument("run", type=click.Path(exists=True, path_type=Path))
+def report(run: Path) -> None:
+    """Draw the curve and the table of RUN again."""
+    from harness import report as reports
+    from harness.runfolder import RunFolder
+
+    reports.write(RunFolder(run))
+    click.echo((run / "table.md").read_text(encoding="utf-8"))
+
+
+def run() -> None:
+    """Entry point: errors of this package end in one line, not in a traceback."""
+    try:
+        main(standalone_mode=True)
+    except AgentGymsError as e:
+        click.echo(f"error: {e}", err=True)
+        sys.exit(2)

@@ -1,0 +1,159 @@
+"""Generation with the policy itself: continuous batching over transformers' forward pass.
+
+Requests join the running batch as they come and leave it as they finish; nobody waits for the longest
+response. Each request samples with its own random numbers, so its text depends on its seed, not on
+who shares the batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from harness.completers import Message, Sampling
+from harness.completers.decoding import DecodeBatch
+from harness.errors import ConfigError
+from harness.policy import Policy
+from harness.rollout import Completion
+
+
+JOIN_SHARE = 0.5
+"""Requests that wait join the running batch once they are this share of its rows."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One response being generated."""
+
+    prompt_ids: tuple[int, ...]
+    sampling: Sampling
+    uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]
+    done: asyncio.Future[Completion]
+    response_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+
+class HFCompleter:
+    """Answers with a policy of this process.
+
+    Args:
+        policy: The model.
+        max_batch: Most responses generated at once.
+    """
+
+    def __init__(self, policy: Policy, max_batch: int = 256) -> None:
+        """Raise `ConfigError` unless `max_batch` is positive."""
+        if max_batch < 1:
+            raise ConfigError(f"max_batch must be at least 1, got {max_batch}")
+        self.policy, self.max_batch = policy, max_batch
+        self._waiting: list[Request] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`.
+
+        Raises:
+            ConfigError: Prompt and longest response do not fit into the model's context.
+        """
+        prompt_ids = self.policy.encode_chat(messages)
+        if len(prompt_ids) + sampling.max_tokens > self.policy.max_length:
+            raise ConfigError(
+                f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
+                f"exceed the model's {self.policy.max_length}: shorten agent.window or max_tokens"
+            )
+        done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
+        self._waiting.append(Request(prompt_ids, sampling, uniforms, done))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._generate())
+        return await done
+
+    async def _generate(self) -> None:
+        """Generate until nobody waits; the order of events depends on the requests alone."""
+        batch: DecodeBatch[Request] = DecodeBatch(self.policy)
+        joining: list[Request] = []
+        was_training = self.policy.model.training
+        self.policy.model.eval()
+        try:
+            while self._waiting or batch.rows:
+                await asyncio.sleep(0)  # every episode that can ask does so first
+                joining = self._joining(len(batch.rows))
+                self._advance(batch, joining)
+        except Exception as e:
+            for request in [*batch.rows, *joining, *self._waiting]:
+                if not request.done.done():
+                    request.done.set_exception(e)
+            self._waiting.clear()
+        finally:
+            self.policy.model.train(was_training)
+
+    def _joining(self, running: int) -> list[Request]:
+        """Return the requests that join now: as many as there is room for, once they are enough.
+
+        Joining costs a forward pass and a copy of the cache, so a few wait for a few more, but never
+        for longer than the running rows need for the rest of their tokens.
+        """
+        if len(self._waiting) < running * JOIN_SHARE:
+            return []
+        room = self.max_batch - running
+        joining, self._waiting = self._waiting[:room], self._waiting[room:]
+        return joining
+
+    @torch.inference_mode()
+    def _advance(self, batch: DecodeBatch[Request], joining: list[Request]) -> None:
+        """Give every request of the batch, and those that join, one more token."""
+        if batch.rows:
+            self._take(batch, *self._sample(batch.rows, batch.decode()))
+        if joining:
+            newcomers: DecodeBatch[Request] = DecodeBatch(self.policy)
+            logits = newcomers.prefill(joining, [request.prompt_ids for request in joining])
+            self._take(newcomers, *self._sample(joining, logits))
+            batch.join(newcomers)
+
+    def _sample(
+        self, rows: list[Request], logits: torch.Tensor
+    ) -> tuple[list[int], list[float]]:
+        """Draw a token for each row by inverting its distribution at the row's own number."""
+        temperatures = [row.sampling.temperature for row in rows]
+        scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
+        distribution = torch.log_softmax(logits.float() / scale[:, None], dim=-1)  # [B, V]
+        numbers = [row.uniforms[len(row.response_ids)] for row in rows]
+        uniform = torch.tensor(numbers, device=logits.device, dtype=torch.float32)
+        cumulative = distribution.exp().cumsum(-1)
+        drawn = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None], right=True)
+        drawn = drawn[:, 0].clamp(max=logits.shape[-1] - 1)
+        greedy = torch.tensor([t == 0 for t in temperatures], device=logits.device)
+        token = torch.where(greedy, distribution.argmax(-1), drawn)
+        logprob = distribution.gather(-1, token[:, None])[:, 0]
+        return token.tolist(), logprob.tolist()
+
+    def _take(
+        self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]
+    ) -> None:
+        """Append the tokens to their requests and let finished ones go."""
+        stays = []
+        for request, token, logprob in zip(batch.rows, tokens, logprobs, strict=True):
+            request.response_ids.append(token)
+            request.logprobs.append(logprob)
+            ended = token in self.policy.stop_ids
+            full = len(request.response_ids) == request.sampling.max_tokens
+            stays.append(not (ended or full))
+            if not stays[-1] and not request.done.done():
+                request.done.set_result(self._completion(request, ended))
+        batch.append(tokens)
+        batch.keep(stays)
+
+    def _completion(self, request: Request, ended: bool) -> Completion:
+        return Completion(
+            text=self.policy.decode(request.response_ids),
+            prompt_ids=request.prompt_ids,
+            response_ids=tuple(request.response_ids),
+            logprobs=tuple(request.logprobs),
+            finished=ended,
+        )

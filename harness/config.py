@@ -1,0 +1,240 @@
+"""The configuration of a run: frozen dataclasses, read from TOML, unknown keys refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import ConfigError
+from harness.tiny import TinyConfig
+
+RECIPES = Path(__file__).parent / "recipes"
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """Seed, length and place of a run."""
+
+    name: str = "run"
+    seed: int = 0
+    steps: int = 100
+    output: str = "runs"
+    threads: int = 0
+    """CPU threads of torch; 0 leaves torch's own choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvConfig:
+    """The environment. `kwargs` go to `gymnasium.make`, `url` included."""
+
+    id: str = "agentgyms/ALFWorld-v0"
+    train_split: str = "train"
+    max_turns: int | None = None
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """The model: `"tiny"`, a local folder, or a hub name."""
+
+    model: str = "tiny"
+    device: str | None = None
+    gradient_checkpointing: bool = False
+    tiny: TinyConfig = field(default_factory=TinyConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """How the model is asked: prompt style, past turns shown, sampling."""
+
+    style: str = "think"
+    window: int = 2
+    max_tokens: int = 512
+    temperature: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutConfig:
+    """How much is collected for one training step."""
+
+    tasks_per_step: int = 16
+    group_size: int = 8
+    max_live: int = 256
+    """Most environments open at once."""
+    max_batch: int = 256
+    """Most responses generated at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodConfig:
+    """The method, and settings that differ from its row in `harness.methods`."""
+
+    name: str = "gigpo"
+    preset: str = "paper"
+    reward_scale: float = 10.0
+    credit: dict[str, Any] = field(default_factory=dict)
+    loss: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerConfig:
+    """AdamW, and how a step's turns are cut into updates."""
+
+    learning_rate: float = 1e-6
+    warmup_steps: int = 0
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    max_grad_norm: float = 1.0
+    mini_batches: int = 4
+    epochs: int = 1
+    micro_batch_tokens: int = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class WarmstartConfig:
+    """Supervised learning from the environment's expert before reinforcement learning."""
+
+    episodes: int = 0
+    """Expert episodes; 0 leaves the warm start out."""
+    expert: str = "best"
+    noise: float = 0.0
+    """Share of foreign actions mixed into the expert's episodes; they are context, not targets."""
+    steps: int = 200
+    batch_size: int = 64
+    learning_rate: float = 1e-5
+    weight_decay: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig:
+    """Evaluation on held-out tasks."""
+
+    split: str = "valid_seen"
+    tasks: int | None = None
+    """The first so many tasks of the split, spread over its families; None takes each once."""
+    every: int = 10
+    temperature: float = 0.4
+    final_splits: tuple[str, ...] = ()
+    """Splits evaluated once more before and after training, each task once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointConfig:
+    """What is kept to resume from."""
+
+    every: int = 10
+    keep: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything a run depends on."""
+
+    run: RunConfig = field(default_factory=RunConfig)
+    env: EnvConfig = field(default_factory=EnvConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    method: MethodConfig = field(default_factory=MethodConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    warmstart: WarmstartConfig = field(default_factory=WarmstartConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe.
+
+    Args:
+        path: A TOML file, or the name of one in `harness/recipes`.
+        overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, or else text.
+
+    Raises:
+        ConfigError: The file is missing or no TOML, or a key or value is wrong.
+    """
+    file = _find(path)
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as e:
+        raise ConfigError(f"{file} is not valid TOML: {e}") from None
+    for override in overrides:
+        _override(values, override)
+    return from_dict(values)
+
+
+def _find(path: str | Path) -> Path:
+    for candidate in (Path(path), RECIPES / f"{path}.toml", RECIPES / str(path)):
+        if candidate.is_file():
+            return candidate
+    known = ", ".join(sorted(p.stem for p in RECIPES.glob("*.toml")))
+    raise ConfigError(f"there is no recipe {path}: expected a TOML file or one of {known}")
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    dotted, equals, text = override.partition("=")
+    if not equals:
+        raise ConfigError(f"an override has the form section.key=value, got {override!r}")
+    *sections, key = dotted.strip().split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{dotted!r}: {section!r} is no section")
+    try:
+        values[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[key] = text
+
+
+def from_dict(values: Mapping[str, Any]) -> Config:
+    """Return the configuration of nested dictionaries; missing keys take their defaults.
+
+    Raises:
+        ConfigError: A key is unknown or a value has the wrong type.
+    """
+    config: Config = _build(Config, values, "")
+    return config
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """Return the resolved configuration as nested dictionaries, JSON-plain."""
+    return dataclasses.asdict(config)
+
+
+def _build(kind: type[Any], values: Any, where: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where.rstrip('.')} must be a section, got {values!r}")
+    hints = typing.get_type_hints(kind)
+    for key in values:
+        if key not in hints:
+            near = difflib.get_close_matches(key, hints, n=1)
+            hint = f"; did you mean {where}{near[0]}?" if near else ""
+            raise ConfigError(
+                f"unknown configuration key {where}{key}: expected one of {', '.join(hints)}{hint}"
+            )
+    return kind(**{key: _value(hints[key], v, f"{where}{key}") for key, v in values.items()})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _build(hint, value, f"{where}.")
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        return None if value is None else _value(inner[0], value, where)
+    if origin is tuple and isinstance(value, list | tuple):
+        kinds = inner[:1] * len(value) if inner[1:] == (...,) else inner
+        if len(kinds) != len(value):
+            raise ConfigError(f"{where} needs {len(kinds)} values, got {value!r}")
+        return tuple(_value(k, v, where) for k, v in zip(kinds, value, strict=True))
+    expected = origin or hint
+    if expected is float and type(value) is int:
+        return float(value)
+    if not isinstance(value, expected) or (type(value) is bool and expected is not bool):
+        raise ConfigError(f"{where} must be of type {expected.__name__}, got {value!r}")
+    return value

@@ -1,0 +1,198 @@
+"""The one table every credit estimator reads.
+
+Dimensions: N turns in the batch, R rollouts, G groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgyms.core import Feedback
+from harness.errors import TableError
+from harness.rollout import Rollout
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Keys = NDArray[np.object_]
+
+INVALID_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.INADMISSIBLE.value)
+FAILED_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.FAILED.value)
+
+
+@dataclass(frozen=True, eq=False)
+class TurnTable:
+    """One row per turn; rows of a rollout are contiguous and in order. All columns have shape [N].
+
+    Attributes:
+        rollout: Index of the rollout, 0..R-1.
+        group: Index of the rollout's group.
+        turn: Position in the rollout, from 0.
+        reward: Environment reward of the turn.
+        success: The rollout succeeded; the same in all its rows.
+        valid: Feedback was neither `malformed` nor `inadmissible`.
+        failed: Feedback was `failed` or `malformed` (GVPO's failed steps).
+        state_key: State acted in.
+        next_state_key: State reached.
+        action_key: Canonical action.
+        text: "action || observation", for semantic scorers.
+        value: Critic's value of the state acted in, or None.
+        process_reward: A reward model's score, or None.
+        entropy: Mean token entropy of the response in nats, or None.
+        hindsight: Probability of the action given the outcome, or None.
+    """
+
+    rollout: Ints
+    group: Ints
+    turn: Ints
+    reward: Floats
+    success: Bools
+    valid: Bools
+    failed: Bools
+    state_key: Keys
+    next_state_key: Keys
+    action_key: Keys
+    text: Keys
+    value: Floats | None = None
+    process_reward: Floats | None = None
+    entropy: Floats | None = None
+    hindsight: Floats | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the columns fit together.
+
+        Raises:
+            TableError: A column has another length, rows are out of order, a rollout is in two
+                groups, or a number is not finite.
+        """
+        n = len(self.rollout)
+        for name, column in vars(self).items():
+            if column is None:
+                continue
+            if column.shape != (n,):
+                raise TableError(f"{name} has shape {column.shape}, expected ({n},)")
+            if column.dtype == np.float64 and not np.isfinite(column).all():
+                row = int(np.flatnonzero(~np.isfinite(column))[0])
+                raise TableError(f"{name} is {column[row]} in row {row}, expected finite numbers")
+        self._check_order()
+
+    def _check_order(self) -> None:
+        if not len(self.rollout):
+            return
+        step = np.diff(self.rollout, prepend=-1)
+        if self.rollout[0] != 0 or not np.isin(step, (0, 1)).all():
+            row = int(np.flatnonzero(~np.isin(step, (0, 1)))[:1].sum())
+            raise TableError(
+                f"rollouts must be numbered 0, 1, 2... with contiguous rows; row {row} has "
+                f"rollout {self.rollout[row]}"
+            )
+        rows = np.arange(len(self.rollout))
+        expected = rows - self.starts[self.rollout]
+        if (self.turn != expected).any():
+            row = int(np.flatnonzero(self.turn != expected)[0])
+            raise TableError(f"row {row} is turn {self.turn[row]}, expected turn {expected[row]}")
+        for name in ("group", "success"):
+            column = getattr(self, name)
+            if (column != column[self.starts][self.rollout]).any():
+                raise TableError(f"{name} differs between rows of one rollout")
+
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.rollout)
+
+    @property
+    def starts(self) -> Ints:
+        """Row of the first turn of each rollout. Shape [R]."""
+        return np.flatnonzero(np.diff(self.rollout, prepend=-1)).astype(np.int64)
+
+    @classmethod
+    def from_columns(cls, **columns: Any) -> TurnTable:
+        """Build a table from sequences, with defaults for what is missing.
+
+        Only `rollout` and `reward` are required. Defaults: one group, turns counted from 0, success
+        where the rollout's return is positive, all turns valid and none failed, all states
+        different, actions and texts empty.
+
+        Raises:
+            TableError: A column is unknown, missing or does not fit.
+        """
+        unknown = sorted(set(columns) - set(cls.__dataclass_fields__))
+        if unknown:
+            known = ", ".join(cls.__dataclass_fields__)
+            raise TableError(f"unknown column {unknown[0]!r}: expected some of {known}")
+        for name in ("rollout", "reward"):
+            if name not in columns:
+                raise TableError(f"column {name!r} is missing")
+        given = {k: _typed(k, v) for k, v in columns.items() if v is not None}
+        return cls(**{**_defaults(given["rollout"], given["reward"]), **given})
+
+    @classmethod
+    def from_rollouts(cls, rollouts: Sequence[Rollout], *, reward_scale: float = 1.0) -> TurnTable:
+        """Build the table of finished rollouts.
+
+        Args:
+            rollouts: Without infrastructure errors, each with at least one turn.
+            reward_scale: Factor on the environment's rewards; the papers train on 10.
+
+        Raises:
+            TableError: A rollout has an error or no turns.
+        """
+        for rollout in rollouts:
+            if rollout.error or not rollout.turns:
+                why = rollout.error or "it has no turns"
+                raise TableError(f"a rollout of task {rollout.task_id} cannot be credited: {why}")
+        rows = [(i, rollout, turn) for i, rollout in enumerate(rollouts) for turn in rollout.turns]
+        return cls.from_columns(
+            rollout=[i for i, _, _ in rows],
+            group=[rollout.group for _, rollout, _ in rows],
+            turn=[t for rollout in rollouts for t in range(len(rollout.turns))],
+            reward=[turn.reward * reward_scale for _, _, turn in rows],
+            success=[rollout.success for _, rollout, _ in rows],
+            valid=[turn.feedback not in INVALID_FEEDBACK for _, _, turn in rows],
+            failed=[turn.feedback in FAILED_FEEDBACK for _, _, turn in rows],
+            state_key=[turn.state_key for _, _, turn in rows],
+            next_state_key=[turn.next_state_key for _, _, turn in rows],
+            action_key=[turn.action_key for _, _, turn in rows],
+            text=[f"{turn.action} || {turn.next_observation}" for _, _, turn in rows],
+        )
+
+
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("rollout", "group", "turn"), np.int64),
+    **dict.fromkeys(("success", "valid", "failed"), np.bool_),
+    **dict.fromkeys(("state_key", "next_state_key", "action_key", "text"), np.object_),
+}
+
+
+def _typed(name: str, column: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(column, dtype=_TYPES.get(name, np.float64))
+    except (TypeError, ValueError) as e:
+        raise TableError(f"column {name!r} cannot be read: {e}") from None
+
+
+def _defaults(rollout: Ints, reward: Floats) -> dict[str, NDArray[Any]]:
+    n = len(rollout)
+    if rollout.ndim != 1 or reward.shape != (n,):
+        raise TableError(f"rollout has shape {rollout.shape}, reward {reward.shape}: expected equal [N]")
+    if (rollout < 0).any():
+        raise TableError(f"rollout indices start at 0, got {rollout.min()}")
+    begins = np.diff(rollout, prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(begins, np.arange(n), 0))
+    returns = np.bincount(rollout, weights=reward)
+    return {
+        "group": np.zeros(n, np.int64),
+        "turn": np.arange(n) - first,
+        "success": returns[rollout] > 0,
+        "valid": np.ones(n, np.bool_),
+        "failed": np.zeros(n, np.bool_),
+        "state_key": np.asarray([f"row {i}" for i in range(n)], dtype=object),
+        "next_state_key": np.asarray([f"row {i + 1}" for i in range(n)], dtype=object),
+        "action_key": np.full(n, "", dtype=object),
+        "text": np.full(n, "", dtype=object),
+    }

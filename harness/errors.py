@@ -1,0 +1,33 @@
+"""Errors of the harness; those of environments are in `agentgyms.errors`.
+
+    AgentGymsError
+    └── HarnessError
+        ├── ConfigError (ValueError)      a configuration, recipe or hyperparameter cannot be used
+        ├── TableError (ValueError)       columns of a turn table are missing or do not fit together
+        ├── CheckpointError (OSError)     a checkpoint is missing, damaged or of another run
+        └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
+"""
+
+from __future__ import annotations
+
+from agentgyms.errors import AgentGymsError
+
+
+class HarnessError(AgentGymsError):
+    """Base of the harness's errors."""
+
+
+class ConfigError(HarnessError, ValueError):
+    """A configuration, recipe or hyperparameter cannot be used."""
+
+
+class TableError(HarnessError, ValueError):
+    """Columns of a turn table are missing or do not fit together."""
+
+
+class CheckpointError(HarnessError, OSError):
+    """A checkpoint is missing, damaged or belongs to another run."""
+
+
+class TrainingError(HarnessError, RuntimeError):
+    """Training cannot go on."""

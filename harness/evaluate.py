@@ -1,0 +1,161 @@
+"""Success, score and turns on held-out tasks, with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tqdm import tqdm
+
+from agentgyms.tasks import TaskSet
+from harness.agent import Actor
+from harness.collect import EnvPool, collect
+from harness.credit.table import INVALID_FEEDBACK
+from harness.rollout import Rollout
+from harness.sampling import TaskDraw, seed_of
+
+_Z95 = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of successes with its 95 % Wilson interval."""
+
+    successes: int
+    count: int
+
+    @property
+    def value(self) -> float:
+        """Share in [0, 1]; nan of nothing."""
+        return self.successes / self.count if self.count else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper bound (Wilson 1927), (0, 1) of nothing.
+
+        (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96.
+        """
+        if not self.count:
+            return 0.0, 1.0
+        n, p, z2 = self.count, self.value, _Z95**2
+        centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+        half = _Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Results of one evaluation.
+
+    Attributes:
+        split: Split played.
+        success: Over all finished episodes.
+        families: Success by family.
+        score: Mean score in [0, 1].
+        turns: Mean number of turns.
+        invalid: Share of turns whose action was malformed or inadmissible.
+        missing: Episodes that could not be finished; they count nowhere else.
+        episodes: One record per episode.
+    """
+
+    split: str
+    success: Rate
+    families: dict[str, Rate]
+    score: float
+    turns: float
+    invalid: float
+    missing: int
+    episodes: list[dict[str, Any]]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the figures to log, under `eval/<split>/`."""
+        low, high = self.success.interval
+        figures = {
+            "success": self.success.value,
+            "success_low": low,
+            "success_high": high,
+            "score": self.score,
+            "turns": self.turns,
+            "invalid_share": self.invalid,
+            "missing": float(self.missing),
+        }
+        figures |= {f"success_{name}": rate.value for name, rate in self.families.items()}
+        return {f"eval/{self.split}/{name}": value for name, value in figures.items()}
+
+
+def choose(tasks: TaskSet, count: int | None) -> list[str]:
+    """Return `count` tasks of a split, spread evenly over its families, or all of them.
+
+    The choice depends on the split alone, so every evaluation plays the same tasks.
+    """
+    if count is None or count >= len(tasks):
+        return list(tasks)
+    queues: dict[str, list[str]] = {}
+    for task_id in tasks:
+        queues.setdefault(tasks.find(task_id).family, []).append(task_id)
+    per_family = [_spread(queue) for _, queue in sorted(queues.items())]
+    longest = max(len(queue) for queue in per_family)
+    dealt = [queue[i] for i in range(longest) for queue in per_family if i < len(queue)]
+    return sorted(dealt[:count])
+
+
+def _spread(queue: Sequence[str]) -> list[str]:
+    """Reorder so that every prefix is spread over the whole list (golden-ratio stride)."""
+    step = 0.6180339887498949
+    return [queue[i] for i in sorted(range(len(queue)), key=lambda i: (i * step) % 1.0)]
+
+
+async def evaluate(
+    pool: EnvPool, tasks: Sequence[str], split: str, actor: Actor, *, seed: int, label: str = ""
+) -> Evaluation:
+    """Play every task exactly once.
+
+    Args:
+        pool: Environments of the split, in groups of one.
+        tasks: Task ids.
+        split: Name for the results.
+        actor: Who plays.
+        seed: Of the episodes and decisions.
+        label: Shown beside the progress bar.
+    """
+    draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
+    with tqdm(total=len(draws), desc=label or f"evaluate {split}", unit="episode", leave=False) as bar:
+        rollouts = await collect(pool, draws, actor, seed=seed, on_finish=lambda _: bar.update())
+    return summarise(rollouts, split)
+
+
+def summarise(rollouts: Sequence[Rollout], split: str) -> Evaluation:
+    """Return the evaluation of finished rollouts; those with errors are counted as missing."""
+    finished = [rollout for rollout in rollouts if not rollout.error]
+    families: dict[str, Rate] = {}
+    for rollout in finished:
+        before = families.get(rollout.family, Rate(0, 0))
+        families[rollout.family] = Rate(before.successes + rollout.success, before.count + 1)
+    turns = [turn for rollout in finished for turn in rollout.turns]
+    invalid = sum(turn.feedback in INVALID_FEEDBACK for turn in turns)
+    count = len(finished)
+    return Evaluation(
+        split=split,
+        success=Rate(sum(rollout.success for rollout in finished), count),
+        families=dict(sorted(families.items())),
+        score=sum(rollout.score for rollout in finished) / count if count else math.nan,
+        turns=len(turns) / count if count else math.nan,
+        invalid=invalid / len(turns) if turns else math.nan,
+        missing=len(rollouts) - count,
+        episodes=[_record(rollout) for rollout in rollouts],
+    )
+
+
+def _record(rollout: Rollout) -> dict[str, Any]:
+    return {
+        "task_id": rollout.task_id,
+        "family": rollout.family,
+        "success": rollout.success,
+        "score": rollout.score,
+        "turns": len(rollout.turns),
+        "stop_reason": rollout.stop_reason.value,
+        "error": rollout.error,
+        "actions": [turn.action for turn in rollout.turns],
+    }

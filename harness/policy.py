@@ -1,0 +1,149 @@
+"""The policy: a causal language model with its tokenizer, and the log-probabilities it gives."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils.logging import disable_progress_bar
+
+from harness.completers import Message
+from harness.errors import ConfigError
+from harness.packing import TokenBatch
+
+disable_progress_bar()
+
+
+class Policy:
+    """A transformers model and tokenizer on one device.
+
+    Weights are kept in float32; on a GPU the arithmetic runs in bfloat16 (autocast).
+
+    Args:
+        model: A causal language model.
+        tokenizer: Its tokenizer, with a chat template.
+        device: `"cpu"`, `"cuda"`, or None for a GPU if there is one.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, device: str | None = None) -> None:
+        """Move the model to the device.
+
+        Raises:
+            ConfigError: The device is not there, or the tokenizer lacks what is needed.
+        """
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if self.device.type == "cuda" and not torch.cuda.is_available():
+            raise ConfigError("policy.device is 'cuda' but torch finds no GPU: use 'cpu' or None")
+        if tokenizer.chat_template is None:
+            raise ConfigError("the tokenizer has no chat template: use an instruction-tuned model")
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        self.model = model.to(self.device)
+        self.tokenizer = tokenizer
+        self._encode = lru_cache(maxsize=16384)(self._encode_anew)  # prompts come again and again
+
+    @classmethod
+    def load(cls, path: str, device: str | None = None) -> Policy:
+        """Return the policy of a local folder or a hub name.
+
+        Raises:
+            ConfigError: It cannot be loaded; the message tells what transformers said.
+        """
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(path)
+            model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+        except (OSError, ValueError) as e:
+            raise ConfigError(f"policy.model {path!r} cannot be loaded: {e}") from e
+        return cls(model, tokenizer, device)
+
+    def save(self, folder: Path) -> None:
+        """Write weights, configuration and tokenizer; `load` and any other tool can read them."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    @property
+    def pad_id(self) -> int:
+        """Token that fills up batches."""
+        return int(self.tokenizer.pad_token_id)
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """Tokens that end a response."""
+        configured = self.model.generation_config.eos_token_id
+        ids = configured if isinstance(configured, list) else [configured]
+        return frozenset(i for i in [*ids, self.tokenizer.eos_token_id] if i is not None)
+
+    @property
+    def max_length(self) -> int:
+        """Longest sequence in tokens."""
+        return int(self.model.config.max_position_embeddings)
+
+    def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Return the tokens of a chat, up to where the assistant's answer begins."""
+        return self.encode(
+            self.tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=True
+            )
+        )
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text, special ones recognised, none added."""
+        return self._encode(text)
+
+    def _encode_anew(self, text: str) -> tuple[int, ...]:
+        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+        return tuple(encoding.ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return the context in which the model runs: bfloat16 on a GPU."""
+        if self.device.type == "cpu":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def logprobs(
+        self, batch: TokenBatch, temperature: float = 1.0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return log-probability and entropy of the action tokens given all tokens before them.
+
+        Only action positions pass through the output layer, so its cost does not grow with prompts.
+
+        Args:
+            batch: B sequences of T tokens.
+            temperature: Of the distribution the tokens were sampled from; 0 counts as 1.
+
+        Returns:
+            Log-probabilities in nats, 0 outside the action mask; mean entropy over action tokens in
+            nats, without gradient. Shapes [B, T], [].
+        """
+        with self.autocast():
+            # Padding is on the right, where no token of a causal model looks: it needs no mask.
+            hidden = self.model.base_model(
+                input_ids=batch.tokens, use_cache=False
+            ).last_hidden_state  # [B, T, H]
+            predicts = batch.action_mask[:, 1:]  # position t - 1 predicts token t
+            logits = self.model.get_output_embeddings()(hidden[:, :-1][predicts])  # [A, V]
+        distribution = torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
+        chosen = batch.tokens[:, 1:][predicts]  # [A]
+        logprob = torch.zeros(batch.tokens.shape, device=self.device)
+        picked = distribution.gather(-1, chosen[:, None])[:, 0]
+        logprob[:, 1:][predicts] = picked
+        with torch.no_grad():
+            entropy = -(distribution.exp() * distribution).sum(-1).mean()
+        return logprob, entropy
+
+    def frozen_copy(self) -> Policy:
+        """Return a copy of this policy that is never trained, as a reference."""
+        twin = Policy(copy.deepcopy(self.model), self.tokenizer, str(self.device))
+        twin.model.requires_grad_(False)
+        return twin

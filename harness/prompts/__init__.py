@@ -1,0 +1,96 @@
+"""Prompt templates: one file per style and environment, rendered with Jinja.
+
+A template sees `goal`, `first_observation`, `observation`, `history` (the last K turns, each with
+`observation`, the one acted in, `action`, and `outcome`, the observation it led to), `actions` (legal
+now), `turn` (turns taken so far) and `max_turns`. Its first line is a comment that names the parser:
+`{# parser: tagged #}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from harness import parsing
+from harness.errors import ConfigError
+
+_FOLDER = Path(__file__).parent / "templates"
+_HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
+_FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
+_ARRIVAL = re.compile(r"^You arrive at [^.]*\. ")
+
+
+@lru_cache(maxsize=8192)
+def brief(text: str) -> str:
+    """Return a text without articles, filler and commas, for models that see few tokens."""
+    return " ".join(_FILLER.sub(" ", _ARRIVAL.sub("", text)).split())
+
+
+_JINJA = jinja2.Environment(
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=False,
+    autoescape=False,  # noqa: S701 (prompts are plain text)
+)
+_JINJA.filters["brief"] = brief
+
+
+@dataclass(frozen=True, slots=True)
+class PromptStyle:
+    """A template with the parser of the answers it asks for.
+
+    Attributes:
+        name: Environment and style, such as `alfworld/compact`.
+        version: First 12 hex characters of the template's SHA-256; results carry it.
+        parser: Name of the parser.
+    """
+
+    name: str
+    version: str
+    parser: str
+    _template: jinja2.Template
+
+    def parse(self, text: str) -> parsing.Parsed:
+        """Return the action in a model's text."""
+        return parsing.get(self.parser)(text)
+
+    def answer(self, action: str) -> str:
+        """Return the answer that parses to `action`: what an expert would have written."""
+        return parsing.ANSWERS[self.parser].format(action=action)
+
+    def render(self, **fields: Any) -> str:
+        """Return the prompt for the given fields."""
+        return self._template.render(**fields)
+
+
+def load(style: str, env_id: str) -> PromptStyle:
+    """Return the style's template for an environment, or its default one.
+
+    Raises:
+        ConfigError: There is no such style, or its file has no parser line.
+    """
+    env_name = env_id.partition("/")[2].partition("-")[0].lower()
+    for folder in (env_name, "default"):
+        path = _FOLDER / folder / f"{style}.jinja"
+        if path.is_file():
+            return _compile(path, f"{folder}/{style}")
+    known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja")})
+    raise ConfigError(f"unknown prompt style {style!r}: expected one of {', '.join(known)}")
+
+
+def _compile(path: Path, name: str) -> PromptStyle:
+    source = path.read_text(encoding="utf-8")
+    header = _HEADER.match(source)
+    if header is None:
+        raise ConfigError(f"{path} must begin with a line such as {{# parser: plain #}}")
+    parsing.get(header.group(1))
+    version = hashlib.sha256(source.encode()).hexdigest()[:12]
+    template = _JINJA.from_string(source[header.end() :])
+    return PromptStyle(name, version, header.group(1), template)

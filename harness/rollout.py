@@ -1,0 +1,77 @@
+"""What an episode leaves behind: the types the whole loop speaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class StopReason(StrEnum):
+    """Why an episode ended."""
+
+    TERMINATED = "terminated"
+    TURN_LIMIT = "turn_limit"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a completer returns.
+
+    Attributes:
+        text: The response without special tokens.
+        prompt_ids: Tokens of the rendered prompt; empty where the completer does not know them.
+        response_ids: Tokens generated, the end-of-turn token included. Empty where unknown.
+        logprobs: Log-probability of each response token under the sampling distribution, in nats.
+        finished: The model ended its turn itself; False if it ran into the token limit.
+    """
+
+    text: str
+    prompt_ids: tuple[int, ...] = ()
+    response_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One decision: the state acted in, what was said and done, what came of it.
+
+    `state_key` is that of the state acted *in*; `next_*` belong to the state reached.
+    """
+
+    observation: str
+    state_key: str
+    completion: Completion
+    action: str
+    action_key: str
+    feedback: str
+    reward: float
+    next_observation: str
+    next_state_key: str
+    progress: float
+
+
+@dataclass(slots=True)
+class Rollout:
+    """One episode.
+
+    Attributes:
+        group: Index of the group; rollouts of one group started in the same state.
+        member: Index within the group.
+        success: Solved, by the benchmark's rule.
+        score: The benchmark's score at the end, in [0, 1].
+        error: What failed in the infrastructure, else "". Such a rollout is never scored.
+    """
+
+    task_id: str
+    family: str
+    group: int
+    member: int
+    seed: int
+    goal: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    stop_reason: StopReason = StopReason.ERROR
+    success: bool = False
+    score: float = 0.0
+    error: str = ""

@@ -1,0 +1,121 @@
+"""The folder of a run: what was asked for, what ran, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import agentgyms
+from agentgyms.recording import git_revision
+from harness import config as configs
+from harness.config import Config
+from harness.errors import CheckpointError, ConfigError
+from harness.evaluate import Evaluation
+
+_LIBRARIES = ("torch", "transformers", "numpy", "gymnasium")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Files of one run.
+
+        config.json       the resolved configuration
+        provenance.json   versions, git revision, seed, machine
+        metrics.jsonl     one line per step and evaluation
+        evaluations/      every episode of every evaluation
+        checkpoints/      to resume from; each is a model that transformers loads
+        reference/        the policy after the warm start, where a KL penalty needs it
+        tensorboard/ curve.png table.md
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, config: Config) -> RunFolder:
+        """Make the folder of a new run.
+
+        Raises:
+            ConfigError: A run of this name exists.
+        """
+        path = Path(config.run.output) / config.run.name
+        if (path / "config.json").exists():
+            raise ConfigError(
+                f"{path} holds a run already: resume it with --resume {path}, or choose another "
+                "name with --set run.name=..."
+            )
+        (path / "evaluations").mkdir(parents=True, exist_ok=True)
+        folder = cls(path)
+        folder._write("config.json", configs.to_dict(config))
+        folder._write("provenance.json", provenance(config.run.seed))
+        return folder
+
+    def config(self) -> Config:
+        """Return the configuration the run was started with.
+
+        Raises:
+            CheckpointError: The folder is no run's.
+        """
+        try:
+            return configs.from_dict(self._read("config.json"))
+        except FileNotFoundError:
+            raise CheckpointError(f"{self.path} is no run: it has no config.json") from None
+
+    def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
+        """Keep every episode of an evaluation."""
+        low, high = evaluation.success.interval
+        self._write(
+            f"evaluations/step-{step:06d}-{evaluation.split}.json",
+            {
+                "step": step,
+                "split": evaluation.split,
+                "success": evaluation.success.value,
+                "interval": [low, high],
+                "families": {k: [r.successes, r.count] for k, r in evaluation.families.items()},
+                "turns": evaluation.turns,
+                "invalid_share": evaluation.invalid,
+                "missing": evaluation.missing,
+                "episodes": evaluation.episodes,
+            },
+        )
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Return all evaluations, by step."""
+        files = sorted((self.path / "evaluations").glob("step-*.json"))
+        return [self._read(f"evaluations/{file.name}") for file in files]
+
+    def _write(self, name: str, value: Any) -> None:
+        text = json.dumps(value, indent=1, ensure_ascii=False)
+        partial = self.path / f"{name}.partial"
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.rename(self.path / name)
+
+    def _read(self, name: str) -> Any:
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
+
+def provenance(seed: int) -> dict[str, Any]:
+    """Return what a reader needs to run the same thing again."""
+    return {
+        "agentgyms": agentgyms.__version__,
+        "revision": git_revision(),
+        "seed": seed,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "libraries": {name: _version(name) for name in _LIBRARIES},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,153 @@
+"""Starts a run: a fresh one with its warm start, or one that goes on from its last checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from harness import checkpoints, methods, prompts, tiny
+from harness.agent import Agent
+from harness.collect import collect
+from harness.completers import Sampling
+from harness.completers.scripted import ScriptedCompleter
+from harness.config import Config
+from harness.errors import CheckpointError, ConfigError, TrainingError
+from harness.policy import Policy
+from harness.runfolder import RunFolder
+from harness.sampling import TaskSampler, seed_of
+from harness.trainer import Trainer, credit_settings, loss_settings, make_pool, tasks_of
+from harness.warmstart import Demonstrator, fine_tune
+
+_DEMONSTRATIONS, _MODEL, _FINE_TUNING = 11, 12, 13
+
+
+def start(config: Config) -> Trainer:
+    """Return the trainer of a new run, its policy warmed up.
+
+    Raises:
+        ConfigError: A setting is wrong, or the run exists.
+    """
+    check(config)
+    folder = RunFolder.create(config)
+    _set_threads(config)
+    policy = _first_policy(config)
+    reference = None
+    if loss_settings(config).get("kl_coefficient"):
+        policy.save(folder.path / "reference")
+        reference = policy.frozen_copy()
+    return Trainer(config, folder, policy, reference)
+
+
+def resume(path: str | Path) -> Trainer:
+    """Return the trainer of a run, as its last complete checkpoint left it.
+
+    Raises:
+        CheckpointError: There is no run or no checkpoint.
+    """
+    folder = RunFolder(Path(path))
+    config = folder.config()
+    found = checkpoints.find_all(folder.path)
+    if not found:
+        raise CheckpointError(f"{path} has no complete checkpoint yet: delete it and start again")
+    _set_threads(config)
+    policy = _load(str(found[-1].folder), config)
+    reference = None
+    if loss_settings(config).get("kl_coefficient"):
+        reference = _load(str(folder.path / "reference"), config).frozen_copy()
+    return Trainer(config, folder, policy, reference, found[-1])
+
+
+def check(config: Config) -> None:
+    """Refuse settings that would fail only after an hour.
+
+    Raises:
+        ConfigError: A name or hyperparameter is unknown, or a number cannot be used.
+    """
+    methods.get(config.method.name)
+    credit_settings(config)
+    loss_settings(config)
+    prompts.load(config.agent.style, config.env.id)
+    positive = {
+        "run.steps": config.run.steps + 1,
+        "rollout.tasks_per_step": config.rollout.tasks_per_step,
+        "rollout.group_size": config.rollout.group_size,
+        "optimizer.mini_batches": config.optimizer.mini_batches,
+        "optimizer.epochs": config.optimizer.epochs,
+        "optimizer.micro_batch_tokens": config.optimizer.micro_batch_tokens,
+        "agent.max_tokens": config.agent.max_tokens,
+        "checkpoint.every": config.checkpoint.every,
+        "checkpoint.keep": config.checkpoint.keep,
+    }
+    for name, value in positive.items():
+        if value < 1:
+            raise ConfigError(f"{name} must be at least 1, got {value}")
+    if config.policy.model == "tiny" and not config.warmstart.episodes:
+        raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
+
+
+def _set_threads(config: Config) -> None:
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+
+
+def _load(path: str, config: Config) -> Policy:
+    policy = Policy.load(path, config.policy.device)
+    if config.policy.gradient_checkpointing:
+        policy.model.gradient_checkpointing_enable()
+    return policy
+
+
+def _first_policy(config: Config) -> Policy:
+    """Return the model before reinforcement learning."""
+    if not config.warmstart.episodes:
+        return _load(config.policy.model, config)
+    demonstrator = _demonstrate(config)
+    if config.policy.model == "tiny":
+        size = config.policy.tiny
+        tokenizer = tiny.make_tokenizer(demonstrator.corpus(), size.vocabulary)
+        model = tiny.make_model(size, tokenizer, seed_of(config.run.seed, _MODEL) % 2**63)
+        policy = Policy(model, tokenizer, config.policy.device)
+    else:
+        policy = _load(config.policy.model, config)
+    loss = fine_tune(
+        policy,
+        demonstrator.demonstrations,
+        config.warmstart,
+        seed=seed_of(config.run.seed, _FINE_TUNING),
+        micro_batch_tokens=config.optimizer.micro_batch_tokens,
+    )
+    tqdm.write(
+        f"warm start: {len(demonstrator.demonstrations)} expert turns, last loss {loss:.3f}"
+    )
+    return policy
+
+
+def _demonstrate(config: Config) -> Demonstrator:
+    """Let the expert play."""
+    warm = config.warmstart
+    style = prompts.load(config.agent.style, config.env.id)
+    agent = Agent(ScriptedCompleter(_nobody), style, Sampling(), config.agent.window)
+    demonstrator = Demonstrator(agent, warm.expert, warm.noise)
+    pool = make_pool(config, config.env.train_split, 1, oracle=True)
+    draws = TaskSampler(tasks_of(pool), seed_of(config.run.seed, _DEMONSTRATIONS)).draw(
+        0, warm.episodes
+    )
+    with tqdm(total=len(draws), desc="expert episodes", unit="episode", mininterval=1.0) as bar:
+        seed = seed_of(config.run.seed, _DEMONSTRATIONS)
+        rollouts = asyncio.run(
+            collect(pool, draws, demonstrator, seed=seed, on_finish=lambda _: bar.update())
+        )
+    pool.close()
+    lost = [rollout.error for rollout in rollouts if rollout.error]
+    if len(lost) == len(rollouts):
+        raise TrainingError(f"every expert episode was lost: {lost[0]}")
+    return demonstrator
+
+
+def _nobody(messages: Sequence[Any]) -> str:
+    raise AssertionError("demonstrations come from the expert, not from a model")

@@ -1,0 +1,171 @@
+"""Supervised learning from expert episodes, so that reinforcement learning has something to improve."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from harness.agent import Agent, Decision, EpisodeView
+from harness.completers import Message
+from harness.config import WarmstartConfig
+from harness.errors import ConfigError
+from harness.packing import Sample, micro_batches
+from harness.policy import Policy
+from harness.rollout import Completion
+
+_MAX_REMEMBERED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A prompt and the expert's answer to it."""
+
+    messages: list[Message]
+    answer: str
+
+
+class Demonstrator:
+    """Plays the expert's actions, with some foreign ones in between, and keeps what is to be learned.
+
+    The foreign actions come from the agent's own environment, legal or not, and show the learner how
+    the expert goes on from states it would not have reached. They are never targets.
+
+    Args:
+        agent: Whose prompts and answers are learned; its model is not asked.
+        kind: Which expert of the environment; its actions are read from `info["oracle"]`.
+        noise: Probability of a foreign action, in [0, 1).
+
+    Attributes:
+        demonstrations: Prompts and answers so far.
+        texts: All observations and actions met, for the tokenizer of a tiny model.
+    """
+
+    def __init__(self, agent: Agent, kind: str, noise: float) -> None:
+        """Raise `ConfigError` if `noise` is out of range."""
+        if not 0 <= noise < 1:
+            raise ConfigError(f"warmstart.noise must be in [0, 1), got {noise}")
+        self._agent, self._kind, self._noise = agent, kind, noise
+        self._seen: dict[str, None] = {}
+        self.demonstrations: list[Demonstration] = []
+        self.texts: dict[str, None] = {}
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return the expert's action or, now and then, a foreign one."""
+        rng = random.Random(seed)
+        actions = view.info["admissible_actions"]
+        self.texts.update(dict.fromkeys([*actions, view.observation, view.info["goal"]]))
+        if rng.random() < self._noise:
+            action = rng.choice(actions if rng.random() < 0.5 and actions else [*self._seen, ""])
+        else:
+            action = self._expert_action(view)
+            answer = self._agent.style.answer(action)
+            self.demonstrations.append(Demonstration(self._agent.messages(view), answer))
+        if len(self._seen) < _MAX_REMEMBERED:
+            self._seen.update(dict.fromkeys(actions))
+        return Decision(action, Completion(action))
+
+    def _expert_action(self, view: EpisodeView) -> str:
+        actions = json.loads(view.info["oracle"])
+        if self._kind not in actions:
+            raise ConfigError(
+                f"the environment has no expert {self._kind!r}: expected one of {', '.join(actions)}"
+            )
+        return str(actions[self._kind])
+
+    def corpus(self) -> Iterator[str]:
+        """Yield the texts a tokenizer should know: prompts, answers, observations, actions."""
+        yield from self.texts
+        for demonstration in self.demonstrations:
+            yield from (message["content"] for message in demonstration.messages)
+            yield demonstration.answer
+
+
+def fine_tune(
+    policy: Policy,
+    demonstrations: Sequence[Demonstration],
+    config: WarmstartConfig,
+    *,
+    seed: int,
+    micro_batch_tokens: int,
+    on_step: Callable[[float], None] = lambda _: None,
+) -> float:
+    """Train the policy to give the expert's answers.
+
+    Cross-entropy over the answers' tokens, AdamW, linear warm-up over a tenth of the steps and
+    linear decay over the last third.
+
+    Args:
+        policy: Changed in place.
+        demonstrations: What to imitate.
+        config: Steps, batch size, learning rate.
+        seed: Of the order of the demonstrations.
+        micro_batch_tokens: Padded tokens of one forward pass.
+        on_step: Called with each step's loss.
+
+    Returns:
+        The mean loss of the last tenth of the steps, in nats per token.
+
+    Raises:
+        ConfigError: There is nothing to imitate.
+    """
+    if not demonstrations:
+        raise ConfigError("the expert gave no demonstrations: raise warmstart.episodes")
+    rows = [_sample(policy, demonstration) for demonstration in demonstrations]
+    optimizer = torch.optim.AdamW(
+        policy.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    losses: list[float] = []
+    batches = _batches(rows, config.batch_size, seed)
+    policy.model.train()
+    for step in tqdm(range(config.steps), desc="warm start", unit="step", mininterval=1.0):
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * learning_rate_factor(step, config.steps)
+        losses.append(_fit(policy, optimizer, next(batches), micro_batch_tokens))
+        on_step(losses[-1])
+    return float(np.mean(losses[-max(1, len(losses) // 10) :]))
+
+
+def _sample(policy: Policy, demonstration: Demonstration) -> Sample:
+    prompt = policy.encode_chat(demonstration.messages)
+    answer = (*policy.encode(demonstration.answer), int(policy.tokenizer.eos_token_id))
+    return Sample(prompt, answer, (0.0,) * len(answer), 1.0)
+
+
+def _batches(rows: Sequence[Sample], size: int, seed: int) -> Iterator[list[Sample]]:
+    """Yield batches of shuffled passes, forever."""
+    rng = np.random.default_rng(seed)
+    pool: list[int] = []
+    while True:
+        while len(pool) < size:
+            pool += rng.permutation(len(rows)).tolist()
+        yield [rows[i] for i in pool[:size]]
+        pool = pool[size:]
+
+
+def learning_rate_factor(step: int, steps: int) -> float:
+    """Return the share of the full learning rate at `step` of `steps`, in (0, 1]."""
+    rise = min(1.0, (step + 1) / max(1, steps // 10))
+    fall = min(1.0, (steps - step) / max(1, steps // 3))
+    return min(rise, fall)
+
+
+def _fit(
+    policy: Policy, optimizer: torch.optim.Optimizer, rows: Sequence[Sample], max_tokens: int
+) -> float:
+    num_tokens = sum(len(row.response_ids) for row in rows)
+    optimizer.zero_grad()
+    total = 0.0
+    for batch in micro_batches(rows, max_tokens, policy.pad_id, policy.device):
+        logprob, _ = policy.logprobs(batch)
+        loss = -logprob[batch.action_mask].sum() / num_tokens
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach())
+    torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
+    optimizer.step()
+    return total

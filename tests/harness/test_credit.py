@@ -1,0 +1,249 @@
+"""Estimators: numbers worked by hand, identities, the shared oracle cases."""
+
+import json
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import permuted, turn_tables
+
+from harness import credit
+from harness.credit import TurnTable, diagnostics
+from harness.credit.gigpo import gigpo
+from harness.credit.groups import encode, group_mean, group_std, standardise
+from harness.credit.grpo import grpo
+from harness.credit.returns import episode_returns, rewards_to_go
+from harness.errors import ConfigError, TableError
+
+CASES = os.environ.get("AGENTGYMS_TEST_CASES", "")
+
+
+def two_rollouts():
+    """A success in two turns and a failure in three that passes the same two states."""
+    return TurnTable.from_columns(
+        rollout=[0, 0, 1, 1, 1],
+        reward=[0, 10, 0, 0, 0],
+        state_key=["a", "b", "a", "a", "b"],
+        action_key=["go", "take", "look", "go", "look"],
+        valid=[True, True, False, True, True],
+    )
+
+
+def test_grpo_by_hand():
+    # Returns 10 and 0: mean 5, sample std sqrt(50), so +-5 / sqrt(50) = +-0.7071.
+    expected = 5 / (math.sqrt(50) + 1e-6)
+    np.testing.assert_allclose(grpo(two_rollouts()), [expected] * 2 + [-expected] * 3)
+    np.testing.assert_allclose(grpo(two_rollouts(), ddof=0), [5 / (5 + 1e-6)] * 2 + [-5 / (5 + 1e-6)] * 3)
+    np.testing.assert_allclose(grpo(two_rollouts(), scale_by_std=False), [5, 5, -5, -5, -5])
+
+
+def test_grpo_with_turn_statistics_by_hand():
+    # Row scores 10, 10, 0 - 0.1, 0, 0: mean 3.98.
+    got = grpo(two_rollouts(), scale_by_std=False, statistics="turn")
+    np.testing.assert_allclose(got, [6.02, 6.02, -4.08, -3.98, -3.98])
+
+
+def test_gigpo_by_hand():
+    # Step returns: 9.5, 10 | -0.1 (invalid), 0, 0. State a: 9.5, -0.1, 0; state b: 10, 0.
+    mean_a = (9.5 - 0.1) / 3
+    step = np.array([9.5 - mean_a, 5, -0.1 - mean_a, -mean_a, -5])
+    np.testing.assert_allclose(gigpo(two_rollouts(), norm="mean"), np.array([5, 5, -5, -5, -5]) + step)
+    std_a = np.std([9.5, -0.1, 0], ddof=1)
+    std_b = np.std([10, 0], ddof=1)
+    scaled = step / (np.array([std_a, std_b, std_a, std_a, std_b]) + 1e-6)
+    np.testing.assert_allclose(gigpo(two_rollouts()), grpo(two_rollouts()) + scaled)
+
+
+def test_a_state_visited_once_and_a_group_of_one_get_nothing():
+    table = TurnTable.from_columns(rollout=[0, 0], reward=[0, 10], state_key=["a", "b"])
+    assert gigpo(table).tolist() == [0, 0]
+    assert grpo(table).tolist() == [0, 0]
+
+
+def test_groups_are_never_mixed():
+    one = two_rollouts()
+    both = TurnTable.from_columns(
+        rollout=[*one.rollout, *(one.rollout + 2)],
+        group=[0] * 5 + [1] * 5,
+        reward=[*one.reward, *(one.reward * 3)],
+        state_key=[*one.state_key, *one.state_key],
+        valid=[*one.valid, *one.valid],
+    )
+    np.testing.assert_allclose(gigpo(both)[:5], gigpo(one))
+
+
+def test_rewards_to_go_by_hand():
+    reward, rollout = np.array([1.0, 2, 4, 8]), np.array([0, 0, 0, 1])
+    assert rewards_to_go(reward, rollout, 0.5).tolist() == [3.0, 4.0, 4.0, 8.0]
+
+
+def test_labels_agree_exactly_when_all_columns_do():
+    first, second = np.array([0, 0, 1, 1, 0]), np.array(["x", "y", "x", "x", "x"], dtype=object)
+    label = encode(first, second)
+    equal = label[:, None] == label
+    np.testing.assert_array_equal(equal, (first[:, None] == first) & (second[:, None] == second))
+
+
+@given(turn_tables(min_size=2))
+def test_group_advantages_sum_to_zero(table):
+    for settings_ in ({}, {"scale_by_std": False}):
+        advantage = grpo(table, **settings_)[table.starts]
+        sums = np.bincount(table.group[table.starts], weights=advantage)
+        np.testing.assert_allclose(sums, 0, atol=1e-9)
+
+
+@given(turn_tables(), st.floats(-3, 3, width=16))
+def test_a_constant_added_to_every_return_changes_nothing(table, constant):
+    reward = table.reward.copy()
+    reward[table.starts] += constant
+    shifted = replace(table, reward=reward)
+    np.testing.assert_allclose(grpo(shifted, scale_by_std=False), grpo(table, scale_by_std=False), atol=1e-9)
+
+
+@given(turn_tables())
+def test_gigpo_without_steps_is_grpo(table):
+    np.testing.assert_array_equal(gigpo(table, step_weight=0.0), grpo(table))
+
+
+@given(turn_tables(), st.randoms())
+def test_the_order_of_rollouts_does_not_matter(table, random):
+    order = list(range(len(table.starts)))
+    random.shuffle(order)
+    shuffled, rows = permuted(table, order)
+    for name in credit.names():
+        for statistics in ("rollout", "turn"):
+            got = credit.get(name)(shuffled, statistics=statistics)
+            expected = credit.get(name)(table, statistics=statistics)[rows]
+            np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@given(turn_tables())
+def test_the_step_part_of_gigpo_sums_to_zero_in_every_state(table):
+    step = gigpo(table, norm="mean") - grpo(table, scale_by_std=False)
+    sums = np.bincount(encode(table.group, table.state_key), weights=step)
+    np.testing.assert_allclose(sums, 0, atol=1e-9)
+
+
+@given(st.lists(st.floats(-100, 100, width=16), min_size=1, max_size=12), st.sampled_from([0, 1]))
+def test_group_statistics_agree_with_numpy(values, ddof):
+    x = np.array(values)
+    label = np.zeros(len(x), np.int64)
+    np.testing.assert_allclose(group_mean(x, label), x.mean(), atol=1e-9)
+    if len(x) > ddof:
+        np.testing.assert_allclose(group_std(x, label, ddof), x.std(ddof=ddof), atol=1e-9)
+
+
+def test_rounding_errors_are_not_blown_up_to_signals():
+    x = np.array([0.1 + 0.2, 0.3, 0.3])
+    assert standardise(x, np.zeros(3, np.int64), norm="std", ddof=1, eps=1e-6).tolist() == [0, 0, 0]
+
+
+def test_unknown_names_and_wrong_settings_are_refused():
+    with pytest.raises(ConfigError, match="unknown estimator 'gippo': expected one of gigpo, grpo"):
+        credit.get("gippo")
+    with pytest.raises(ConfigError, match="has no hyperparameter 'gama': expected norm, statistics"):
+        credit.check("gigpo", {"gama": 0.9})
+    for wrong in ({"norm": "max"}, {"ddof": 2}, {"statistics": "group"}):
+        with pytest.raises(ConfigError):
+            gigpo(two_rollouts(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"rollout": [0, 1, 0], "reward": [0, 0, 0]}, "contiguous rows; row 2"),
+        ({"rollout": [1, 1], "reward": [0, 0]}, "numbered 0, 1, 2"),
+        ({"rollout": [0, 0], "reward": [0]}, "reward has shape|reward \\(1,\\)"),
+        ({"rollout": [0, 0], "reward": [0, float("nan")]}, "reward is nan in row 1"),
+        ({"rollout": [0], "reward": [0], "turn": [3]}, "row 0 is turn 3, expected turn 0"),
+        ({"rollout": [0, 0], "reward": [0, 0], "group": [0, 1]}, "group differs between rows"),
+        ({"rollout": [0], "reward": [0], "colour": ["red"]}, "unknown column 'colour'"),
+        ({"rollout": [0]}, "column 'reward' is missing"),
+        ({"rollout": [0], "reward": ["much"]}, "column 'reward' cannot be read"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(columns, message):
+    with pytest.raises(TableError, match=message):
+        TurnTable.from_columns(**columns)
+
+
+def test_an_empty_table_is_no_problem():
+    empty = TurnTable.from_columns(rollout=[], reward=[])
+    for name in credit.names():
+        assert credit.get(name)(empty).shape == (0,)
+
+
+def test_diagnostics_by_hand():
+    table = two_rollouts()
+    assert diagnostics.silent_groups(table) == 0.0
+    assert diagnostics.shared_states(table) == 1.0
+    alone = TurnTable.from_columns(rollout=[0, 0, 1], reward=[0, 0, 0], state_key=["a", "a", "b"])
+    assert diagnostics.shared_states(alone) == 0.0
+    assert diagnostics.repeated_states(alone) == pytest.approx(2 / 3)
+    assert diagnostics.silent_groups(alone) == 1.0
+
+
+def read_case(path):
+    inputs = json.loads(path.read_text())
+    rows = [
+        (rollout, group, step)
+        for rollout, (group, steps) in enumerate(
+            (g, t["steps"]) for g, trajectories in enumerate(inputs["inputs"]["groups"]) for t in trajectories
+        )
+        for step in steps
+    ]
+    table = TurnTable.from_columns(
+        rollout=[r for r, _, _ in rows],
+        group=[g for _, g, _ in rows],
+        reward=[s["reward"] for _, _, s in rows],
+        state_key=[s["state"] for _, _, s in rows],
+        action_key=[s["action"] for _, _, s in rows],
+        valid=[s["valid"] for _, _, s in rows],
+    )
+    return table, inputs["expected"]
+
+
+def flat(groups):
+    nested = [g["total"] if isinstance(g, dict) else g for g in groups]
+    return [a for group in nested for trajectory in group for a in trajectory]
+
+
+ORACLES = {
+    "grpo": ("grpo", {}),
+    "dr_grpo": ("grpo", {"scale_by_std": False}),
+    "gigpo_mean_std": ("gigpo", {}),
+    "gigpo_mean": ("gigpo", {"norm": "mean"}),
+}
+
+
+@pytest.mark.skipif(not CASES, reason="AGENTGYMS_TEST_CASES names no folder of oracle cases")
+@pytest.mark.parametrize("path", sorted(Path(CASES or ".", "credit").glob("c*.json")), ids=lambda p: p.stem)
+def test_oracle_cases(path):
+    table, expected = read_case(path)
+    checked = 0
+    for oracle, (name, base) in ORACLES.items():
+        for variant, groups in expected.get(oracle, {}).items():
+            options = dict(part.split("=") for part in variant.split(","))
+            settings_ = {**base, "statistics": "turn" if options["stats"] == "step" else "rollout"}
+            if "ddof" in options:
+                settings_["ddof"] = int(options["ddof"])
+            got = credit.get(name)(table, **settings_)
+            np.testing.assert_allclose(got, flat(groups), atol=1e-6, err_msg=f"{oracle} {variant}")
+            checked += 1
+    assert checked >= 10
+
+
+@settings(max_examples=20)
+@given(turn_tables())
+def test_estimators_leave_the_table_alone(table):
+    before = {name: getattr(table, name).copy() for name in ("reward", "rollout", "valid")}
+    for name in credit.names():
+        credit.get(name)(table)
+    for name, column in before.items():
+        np.testing.assert_array_equal(getattr(table, name), column)
+    assert episode_returns(table).shape == (len(table.starts),)
