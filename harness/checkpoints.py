@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import shutil
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def load_training_state(
         state = torch.load(path, map_location=device, weights_only=True)
         optimizer.load_state_dict(state["optimizer"])
         _restore_random_states(state["random"], device)
-    except (OSError, RuntimeError, KeyError, ValueError, EOFError) as e:
+    except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as e:
         raise CheckpointError(f"{path} cannot be used: {e}") from e
 
 

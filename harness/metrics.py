@@ -46,8 +46,8 @@ class MetricsLog:
         self._board.close()
 
 
-def _line(record: Mapping[str, float]) -> str:
-    plain = {k: v if math.isfinite(v) else None for k, v in record.items()}
+def _line(record: Mapping[str, float | None]) -> str:
+    plain = {k: v if v is not None and math.isfinite(v) else None for k, v in record.items()}
     return json.dumps(plain, allow_nan=False) + "\n"
 
 

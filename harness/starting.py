@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -35,6 +37,7 @@ def start(config: Config) -> Trainer:
     check(config)
     folder = RunFolder.create(config)
     _set_threads(config)
+    _seed_global_generators(config.run.seed)
     policy = _first_policy(config)
     reference = None
     if loss_settings(config).get("kl_coefficient"):
@@ -93,6 +96,13 @@ def check(config: Config) -> None:
 def _set_threads(config: Config) -> None:
     if config.run.threads:
         torch.set_num_threads(config.run.threads)
+
+
+def _seed_global_generators(seed: int) -> None:
+    """Fix what others may draw from, such as a model's dropout; this package never does."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
 
 
 def _load(path: str, config: Config) -> Policy:

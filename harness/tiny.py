@@ -16,6 +16,10 @@ import torch
 END_OF_TEXT: Final = "<|endoftext|>"
 TURN_START: Final = "<|im_start|>"
 TURN_END: Final = "<|im_end|>"
+_QWEN2_PIECES: Final = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 _CHAT_TEMPLATE: Final = (
     "{% for message in messages %}{{ message['content'] }}"
     "{{ '<|im_end|>' if message['role'] == 'assistant' else '<|im_start|>' }}{% endfor %}"
@@ -46,17 +50,26 @@ class TinyConfig:
 
 
 def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
-    """Return a byte-level BPE tokenizer trained on `corpus`; any text survives a round trip.
+    """Return a byte-level BPE tokenizer trained on `corpus`, with Qwen2's way of splitting text.
+
+    transformers rebuilds that way from the model's type when it loads a Qwen2, whatever was saved, so
+    a tokenizer trained with another one would read its own texts differently after a restart.
 
     Args:
         corpus: Texts as they will occur.
         vocabulary: Most tokens, at least 300.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_QWEN2_PIECES), behavior="isolated", invert=False),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,

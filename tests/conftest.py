@@ -1,0 +1,5 @@
+"""Settings of all tests."""
+
+import os
+
+os.environ["TQDM_DISABLE"] = "1"

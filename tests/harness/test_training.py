@@ -1,0 +1,289 @@
+"""Training runs of a tiny Qwen, end to end, and what a kill may not change."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from harness import checkpoints, metrics, starting, tiny
+from harness import config as configs
+from harness.agent import Agent
+from harness.cli import main
+from harness.collect import EnvPool
+from harness.completers import Sampling
+from harness.completers.scripted import ScriptedCompleter
+from harness.errors import CheckpointError, ConfigError, TrainingError
+from harness.learner import Learner
+from harness.packing import Sample
+from harness.policy import Policy
+from harness.prompts import load
+from harness.sampling import TaskDraw
+from harness.warmstart import Demonstration, Demonstrator, fine_tune, learning_rate_factor
+
+SMALL = [
+    "policy.tiny.layers=1",
+    "policy.tiny.hidden=48",
+    "policy.tiny.heads=4",
+    "policy.tiny.feed_forward=64",
+    "warmstart.episodes=20",
+    "warmstart.steps=30",
+    "warmstart.batch_size=16",
+    "warmstart.learning_rate=5e-3",
+    "env.max_turns=8",
+    "run.threads=1",
+]
+
+
+def small(tmp_path, name, *overrides):
+    """A recipe of seconds in which the policy neither wins nor loses everything."""
+    settings = [f"run.output='{tmp_path}'", f"run.name={name!r}", *SMALL, *overrides]
+    return configs.load("corridor-tiny", settings)
+
+
+def run(config):
+    trainer = starting.start(config)
+    trainer.run()
+    return trainer
+
+
+def lines(trainer):
+    """All metrics of a run but the times."""
+    records = metrics.read(trainer.folder.path)
+    return [{k: v for k, v in r.items() if not k.startswith("time/")} for r in records]
+
+
+def fingerprint(folder):
+    """Digest of everything a checkpoint holds: weights, optimizer, random states."""
+    state = torch.load(folder / "trainer.pt", weights_only=True)
+    model = Policy.load(str(folder), "cpu").model.state_dict()
+    text = hashlib.sha256()
+    for value in _leaves([model, state]):
+        text.update(value.numpy().tobytes() if isinstance(value, torch.Tensor) else repr(value).encode())
+    return text.hexdigest()
+
+
+def _leaves(value):
+    if isinstance(value, dict):
+        for key in value:
+            yield key
+            yield from _leaves(value[key])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def last_checkpoint(trainer):
+    return checkpoints.find_all(trainer.folder.path)[-1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Ten uninterrupted steps."""
+    trainer = run(small(tmp_path_factory.mktemp("whole"), "whole", "run.steps=10", "checkpoint.every=5"))
+    return trainer
+
+
+def test_a_run_leaves_everything_behind(whole):
+    path = whole.folder.path
+    for name in ("config.json", "provenance.json", "metrics.jsonl", "curve.png", "table.md"):
+        assert (path / name).stat().st_size > 0
+    assert list((path / "tensorboard").glob("events*"))
+    records = lines(whole)
+    steps = [r for r in records if "update/loss" in r]
+    assert [r["step"] for r in steps] == list(range(1, 11))
+    assert any(r["update/grad_norm"] > 0 for r in steps)
+    assert {r["step"] for r in records if "eval/valid_seen/success" in r} == {0, 2, 4, 6, 8, 10}
+    evaluation = json.loads((path / "evaluations/step-000010-valid_seen.json").read_text())
+    task_ids = [e["task_id"] for e in evaluation["episodes"]]
+    assert sorted(task_ids) == sorted(set(task_ids))
+    assert len(task_ids) == 8
+    assert [c.step for c in checkpoints.find_all(path)] == [5, 10]
+
+
+def test_five_and_five_steps_around_a_kill_equal_ten(whole, tmp_path):
+    """A process is killed with SIGKILL after its fifth step; the resumed run repeats the other one."""
+    config = small(tmp_path, "killed", "run.steps=10", "checkpoint.every=5")
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(json.dumps(configs.to_dict(config)))
+    code = (
+        "import json, sys; from harness import config, starting; "
+        "starting.start(config.from_dict(json.load(open(sys.argv[1])))).run()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(recipe)], stderr=subprocess.DEVNULL, env={**os.environ}
+    )
+    folder = tmp_path / "killed"
+    deadline = time.monotonic() + 120
+    while not (folder / "checkpoints/step-000005").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+        assert process.poll() is None, "the run ended too early"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert checkpoints.find_all(folder)[-1].step == 5
+    resumed = starting.resume(folder)
+    assert resumed.step == 5
+    resumed.run()
+    for ours, theirs in zip(lines(resumed), lines(whole), strict=True):
+        assert ours == theirs
+    assert fingerprint(last_checkpoint(resumed).folder) == fingerprint(last_checkpoint(whole).folder)
+    for name in sorted(p.name for p in (folder / "evaluations").iterdir()):
+        ours = (folder / "evaluations" / name).read_text()
+        assert ours == (whole.folder.path / "evaluations" / name).read_text(), name
+
+
+def test_equal_seeds_give_equal_runs_and_others_do_not(whole, tmp_path):
+    again = run(small(tmp_path, "again", "run.steps=2"))
+    assert lines(again)[:4] == lines(whole)[:4]
+    other = run(small(tmp_path, "other", "run.steps=2", "run.seed=1"))
+    assert lines(other)[1] != lines(whole)[1]
+
+
+def test_rl_improves_what_the_warm_start_left(tmp_path):
+    """The corridor is learned: from a weak warm start to nearly always."""
+    overrides = [
+        "run.steps=30",
+        "eval.every=0",
+        "rollout.tasks_per_step=8",
+        "optimizer.learning_rate=1e-3",
+        "method.reward_scale=2.0",
+    ]
+    trainer = run(small(tmp_path, "learns", *overrides))
+    rates = [r["rollout/success"] for r in lines(trainer) if "rollout/success" in r]
+    assert sum(rates[:3]) / 3 < 0.75
+    assert sum(rates[-3:]) / 3 > sum(rates[:3]) / 3 + 0.2
+
+
+def test_a_kl_penalty_holds_on_to_the_reference_also_after_resuming(tmp_path):
+    config = small(tmp_path, "kl", "run.steps=4", "checkpoint.every=2", "method.loss.kl_coefficient=0.1")
+    trainer = run(config)
+    figures = [r["update/kl_reference"] for r in lines(trainer) if "update/kl_reference" in r]
+    assert figures[-1] > 0
+    reference = Policy.load(str(trainer.folder.path / "reference"), "cpu")
+    resumed = starting.resume(trainer.folder.path)
+    for a, b in zip(
+        resumed.learner.reference.model.parameters(), reference.model.parameters(), strict=True
+    ):
+        assert torch.equal(a, b)
+
+
+def test_a_model_from_a_folder_trains_like_any_other(whole, tmp_path):
+    start = str(last_checkpoint(whole).folder)
+    overrides = [f"policy.model='{start}'", "warmstart.episodes=0", "run.steps=1"]
+    trainer = run(small(tmp_path, "from_folder", *overrides))
+    assert lines(trainer)[-1]["step"] == 1
+
+
+def test_method_grpo_runs_too(tmp_path):
+    trainer = run(small(tmp_path, "grpo", "method.name='grpo'", "method.credit={}", "run.steps=1"))
+    assert trainer.step == 1
+
+
+def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
+    path = tmp_path / "run"
+    saved = checkpoints.save(path, 1, whole.policy, whole.learner.optimizer, keep=2)
+    (path / "checkpoints/.step-000002.partial").mkdir()
+    assert checkpoints.find_all(path) == [saved]
+    (saved.folder / "trainer.pt").write_bytes(b"cut off")
+    with pytest.raises(CheckpointError, match="cannot be used"):
+        checkpoints.load_training_state(saved, whole.learner.optimizer, torch.device("cpu"))
+    (saved.folder / "checkpoint.json").write_text("{")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        checkpoints.find_all(path)
+    with pytest.raises(CheckpointError, match="is no run"):
+        starting.resume(tmp_path / "nothing")
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(policy):
+    learner = Learner(policy, None, configs.OptimizerConfig(), "token_clipped", {}, 1.0)
+    broken = Sample((1, 2), (3,), (-1.0,), float("inf"))
+    with pytest.raises(TrainingError, match="lower optimizer.learning_rate"):
+        learner.update([broken], step=0, seed=0)
+    policy.model.zero_grad()
+
+
+def make_demonstrator(noise):
+    agent = Agent(ScriptedCompleter(lambda _: ""), load("compact", "agentgyms/Corridor-v0"), Sampling(), 2)
+    return Demonstrator(agent, "best", noise)
+
+
+def demonstrate(noise):
+    import asyncio
+
+    from harness.collect import collect
+
+    demonstrator = make_demonstrator(noise)
+    pool = EnvPool("agentgyms/Corridor-v0", 1, 8, oracle=True)
+    draws = [TaskDraw(f"train/free-{i:03d}", i) for i in range(0, 20, 2)]
+    rollouts = asyncio.run(collect(pool, draws, demonstrator, seed=0))
+    return demonstrator, [t for r in rollouts for t in r.turns]
+
+
+def test_foreign_actions_are_context_and_never_targets():
+    pure, turns = demonstrate(0.0)
+    assert [d.answer for d in pure.demonstrations] == [t.action for t in turns]
+    noisy, turns = demonstrate(0.4)
+    assert len(noisy.demonstrations) < len(turns)
+    assert {d.answer for d in noisy.demonstrations} <= {"right", "open door"}
+    assert any("left" in t.action for t in turns)
+    with pytest.raises(ConfigError, match="noise must be in"):
+        make_demonstrator(1.0)
+
+
+def test_fine_tuning_learns_the_demonstrations():
+    demonstrations = [
+        Demonstration([{"role": "user", "content": f"say {word}"}], word) for word in ("left", "right")
+    ]
+    tokenizer = tiny.make_tokenizer(["say left", "say right"] * 4, 300)
+    size = tiny.TinyConfig(layers=1, hidden=32, heads=4, feed_forward=32)
+    policy = Policy(tiny.make_model(size, tokenizer, 0), tokenizer, "cpu")
+    settings = configs.WarmstartConfig(episodes=1, steps=60, batch_size=8, learning_rate=1e-2)
+    losses = []
+    loss = fine_tune(
+        policy, demonstrations, settings, seed=0, micro_batch_tokens=999, on_step=losses.append
+    )
+    assert losses[0] > 3
+    assert loss < 0.1
+    with pytest.raises(ConfigError, match="no demonstrations"):
+        fine_tune(policy, [], settings, seed=0, micro_batch_tokens=999)
+
+
+def test_the_learning_rate_rises_and_falls():
+    factors = [learning_rate_factor(step, 100) for step in range(100)]
+    assert factors[0] == 0.1
+    assert factors[9] == factors[60] == 1.0
+    assert 0 < factors[99] < 0.05
+
+
+def test_the_command_line(tmp_path):
+    runner = CliRunner()
+    overrides = [f"run.output='{tmp_path}'", "run.name=cli", "run.steps=1", "eval.tasks=2", *SMALL]
+    sets = [part for o in overrides for part in ("--set", o)]
+    result = runner.invoke(main, ["train", "corridor-tiny", *sets], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "curve:" in result.output
+    assert "| valid_seen | 1 |" in result.output
+    assert "| valid_seen | 1 |" in runner.invoke(main, ["report", str(tmp_path / "cli")]).output
+    assert "corridor-tiny" in runner.invoke(main, ["recipes"]).output
+    shown = runner.invoke(main, ["train", "corridor-tiny", "--print-config", "--set", "run.seed=9"])
+    assert json.loads(shown.output)["run"]["seed"] == 9
+    assert runner.invoke(main, ["train"]).exit_code == 2
+
+
+def test_errors_end_in_one_line(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "harness", "train", "corridor-tiny", "--set", "run.sead=1"],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: unknown configuration key run.sead")
+    assert "Traceback" not in result.stderr
