@@ -114,7 +114,7 @@ def play(
         action = _ask(told["admissible_actions"])
         if action is None:
             break
-        observation, reward, terminated, truncated, told = env.step(action)
+        observation, _, terminated, truncated, told = env.step(action)
         over = terminated or truncated
         click.echo(_shown(observation))
         if told["feedback"] != "ok":

@@ -38,9 +38,9 @@ _EXTRAS: Final = {
 
 def examine() -> list[Finding]:
     """Return the findings: Python, packages, data sets, GPU and Docker. Imports nothing heavy."""
+    required = ("agentgyms", "gymnasium", "numpy")
     findings = [Finding("python", True, platform.python_version())]
-    for name in ("agentgyms", "gymnasium", "numpy"):
-        findings.append(Finding(name, True, _version(name)))
+    findings += [Finding(name, True, _version(name)) for name in required]
     for name, extra in _EXTRAS.items():
         found = _version(name)
         advice = f'optional: pip install "agentgyms[{extra}]"'

@@ -6,6 +6,7 @@ from gymnasium.error import DependencyNotInstalled
 
 try:
     from env_servers.app import create_app
+    from env_servers.serving import Server
 except ModuleNotFoundError as e:
     if e.name not in ("flask", "prometheus_client", "waitress", "werkzeug"):
         raise
@@ -13,4 +14,4 @@ except ModuleNotFoundError as e:
         f'{e.name} is not installed, run `pip install "agentgyms[server]"`'
     ) from e
 
-__all__ = ["create_app"]
+__all__ = ["Server", "create_app"]

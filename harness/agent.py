@@ -99,7 +99,7 @@ class Agent:
 
 
 class PolicyActor:
-    """Decides by a plain function of the view, such as an expert. It says its action as its text."""
+    """Decides by a plain function of the view; its text is its action."""
 
     def __init__(self, policy: Callable[[EpisodeView, int], str]) -> None:
         """Keep the function; it gets the view and the seed of the decision."""

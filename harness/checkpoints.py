@@ -57,9 +57,8 @@ def save(
 
 def find_all(run: Path) -> list[Checkpoint]:
     """Return the complete checkpoints of a run, oldest first."""
-    found = []
-    for description in (run / "checkpoints").glob(f"step-*/{_DESCRIPTION}"):
-        found.append(Checkpoint(description.parent, _read_step(description)))
+    descriptions = (run / "checkpoints").glob(f"step-*/{_DESCRIPTION}")
+    found = [Checkpoint(path.parent, _read_step(path)) for path in descriptions]
     return sorted(found, key=lambda checkpoint: checkpoint.step)
 
 
@@ -89,10 +88,16 @@ def load_training_state(
 
 def _random_states(device: torch.device) -> dict[str, Any]:
     version, internal, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (others may use it)
     states: dict[str, Any] = {
         "python": [version, list(internal), gauss],
-        "numpy": [name, torch.from_numpy(np.asarray(keys).astype(np.int64)), position, has_gauss, cached],
+        "numpy": [
+            name,
+            torch.from_numpy(np.asarray(keys).astype(np.int64)),
+            position,
+            has_gauss,
+            cached,
+        ],
         "torch": torch.get_rng_state(),
     }
     if device.type == "cuda":
@@ -104,7 +109,8 @@ def _restore_random_states(states: dict[str, Any], device: torch.device) -> None
     version, internal, gauss = states["python"]
     random.setstate((version, tuple(internal), gauss))
     name, keys, position, has_gauss, cached = states["numpy"]
-    np.random.set_state((name, keys.cpu().numpy().astype(np.uint32), position, has_gauss, cached))
+    words = keys.cpu().numpy().astype(np.uint32)
+    np.random.set_state((name, words, position, has_gauss, cached))  # noqa: NPY002
     torch.set_rng_state(states["torch"].cpu())
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"].cpu(), device)

@@ -23,8 +23,12 @@ def main(verbose: bool) -> None:
 
 @main.command()
 @click.argument("recipe", required=False)
-@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting.")
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting."
+)
+@click.option(
+    "--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder."
+)
 @click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
 def train(
     recipe: str | None, overrides: tuple[str, ...], resume: Path | None, print_config: bool

@@ -1,4 +1,4 @@
-"""Plays many episodes at once. Nothing moves in lock step: each episode waits for its own turns only.
+"""Plays many episodes at once, without lock step: each waits for its own turns only.
 
 Infrastructure failures are caught here and nowhere else. A failed episode is played again; a group
 that stays incomplete is dropped whole, so that nobody mistakes a lost server for a lost game.
@@ -22,7 +22,7 @@ from harness.sampling import TaskDraw, seed_of
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-Progress = Callable[[Rollout], None]
+Progress = Callable[[Rollout], object]
 
 
 @dataclass(slots=True)
@@ -55,7 +55,11 @@ class EnvPool:
 
     def take(self) -> GroupEnv:
         """Return a group nobody uses."""
-        return self._free.pop() if self._free else GroupEnv(self.env_id, self.group_size, **self.kwargs)
+        return (
+            self._free.pop()
+            if self._free
+            else GroupEnv(self.env_id, self.group_size, **self.kwargs)
+        )
 
     def give_back(self, group: GroupEnv) -> None:
         """Let others use the group."""

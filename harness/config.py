@@ -154,7 +154,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
     Args:
         path: A TOML file, or the name of one in `harness/recipes`.
-        overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, or else text.
+        overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text.
 
     Raises:
         ConfigError: The file is missing or no TOML, or a key or value is wrong.

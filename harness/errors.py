@@ -1,11 +1,11 @@
 """Errors of the harness; those of environments are in `agentgyms.errors`.
 
-    AgentGymsError
-    └── HarnessError
-        ├── ConfigError (ValueError)      a configuration, recipe or hyperparameter cannot be used
-        ├── TableError (ValueError)       columns of a turn table are missing or do not fit together
-        ├── CheckpointError (OSError)     a checkpoint is missing, damaged or of another run
-        └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
+AgentGymsError
+└── HarnessError
+    ├── ConfigError (ValueError)      a configuration, recipe or hyperparameter cannot be used
+    ├── TableError (ValueError)       columns of a turn table are missing or do not fit together
+    ├── CheckpointError (OSError)     a checkpoint is missing, damaged or of another run
+    └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
 """
 
 from __future__ import annotations

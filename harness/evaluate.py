@@ -121,7 +121,9 @@ async def evaluate(
         label: Shown beside the progress bar.
     """
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
-    with tqdm(total=len(draws), desc=label or f"evaluate {split}", unit="episode", leave=False) as bar:
+    with tqdm(
+        total=len(draws), desc=label or f"evaluate {split}", unit="episode", leave=False
+    ) as bar:
         rollouts = await collect(pool, draws, actor, seed=seed, on_finish=lambda _: bar.update())
     return summarise(rollouts, split)
 

@@ -1,7 +1,7 @@
 """Numbers of a run: one JSON line per step, and TensorBoard.
 
-Names are `section/name`. Times are in seconds and live under `time/`; everything else depends on the
-configuration alone, so that two runs of one seed have equal lines apart from `time/`.
+Names are `section/name`. Times are in seconds and live under `time/`; everything else depends on
+the configuration alone, so that two runs of one seed have equal lines apart from `time/`.
 """
 
 from __future__ import annotations

@@ -81,10 +81,10 @@ def samples(rollouts: Sequence[Rollout], advantage: Floats) -> list[Sample]:
 def merge(rows: Sequence[Sample]) -> list[Sample]:
     """Return fewer samples with the same clipped policy gradient.
 
-    Samples with equal tokens and advantages of one sign become one, whose advantage is their sum: the
-    clipped surrogate is linear in advantages of one sign. Those with advantage 0 are dropped. Token
-    means must be taken over the tokens of the original samples, and penalties that do not scale
-    with the advantage (KL, entropy) must be off.
+    Samples with equal tokens and advantages of one sign become one, whose advantage is their sum:
+    the clipped surrogate is linear in advantages of one sign. Those with advantage 0 are dropped.
+    Token means must be taken over the tokens of the original samples, and penalties that do not
+    scale with the advantage (KL, entropy) must be off.
     """
     merged: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Sample] = {}
     for row in rows:
@@ -113,9 +113,7 @@ def micro_batches(
         by_length = by_length[size:]
 
 
-def to_batch(
-    rows: Sequence[Sample], pad_id: int, device: torch.device | str = "cpu"
-) -> TokenBatch:
+def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "cpu") -> TokenBatch:
     """Return the samples as one batch, padded on the right."""
     shape = (len(rows), max(row.length for row in rows))
     tokens = np.full(shape, pad_id, np.int64)

@@ -16,7 +16,7 @@ from harness.completers import Message
 from harness.errors import ConfigError
 from harness.packing import TokenBatch
 
-disable_progress_bar()
+disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 class Policy:

@@ -31,8 +31,7 @@ def table(evaluations: list[dict[str, Any]]) -> str:
     ]
     for split in dict.fromkeys(e["split"] for e in evaluations):
         of_split = [e for e in evaluations if e["split"] == split]
-        for evaluation in of_split[:1] + of_split[1:][-1:]:
-            lines.append(_row(evaluation, families))
+        lines += [_row(evaluation, families) for evaluation in of_split[:1] + of_split[1:][-1:]]
     return "\n".join(lines) + "\n"
 
 

@@ -101,7 +101,7 @@ def _set_threads(config: Config) -> None:
 def _seed_global_generators(seed: int) -> None:
     """Fix what others may draw from, such as a model's dropout; this package never does."""
     random.seed(seed)
-    np.random.seed(seed % 2**32)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 (others may still draw from it)
     torch.manual_seed(seed)
 
 
@@ -131,9 +131,7 @@ def _first_policy(config: Config) -> Policy:
         seed=seed_of(config.run.seed, _FINE_TUNING),
         micro_batch_tokens=config.optimizer.micro_batch_tokens,
     )
-    tqdm.write(
-        f"warm start: {len(demonstrator.demonstrations)} expert turns, last loss {loss:.3f}"
-    )
+    tqdm.write(f"warm start: {len(demonstrator.demonstrations)} expert turns, last loss {loss:.3f}")
     return policy
 
 
@@ -159,5 +157,5 @@ def _demonstrate(config: Config) -> Demonstrator:
     return demonstrator
 
 
-def _nobody(messages: Sequence[Any]) -> str:
+def _nobody(_: Sequence[Any]) -> str:
     raise AssertionError("demonstrations come from the expert, not from a model")

@@ -52,8 +52,8 @@ class TinyConfig:
 def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
     """Return a byte-level BPE tokenizer trained on `corpus`, with Qwen2's way of splitting text.
 
-    transformers rebuilds that way from the model's type when it loads a Qwen2, whatever was saved, so
-    a tokenizer trained with another one would read its own texts differently after a restart.
+    transformers rebuilds that way from the model's type when it loads a Qwen2, whatever was saved,
+    so a tokenizer trained with another one would read its own texts differently after a restart.
 
     Args:
         corpus: Texts as they will occur.
@@ -78,7 +78,7 @@ def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(corpus, trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=END_OF_TEXT,
         eos_token=TURN_END,

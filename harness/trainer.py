@@ -236,5 +236,3 @@ def _timed(times: dict[str, float], name: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     times[f"time/{name}_s"] = time.perf_counter() - start
-
-

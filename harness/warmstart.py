@@ -1,4 +1,4 @@
-"""Supervised learning from expert episodes, so that reinforcement learning has something to improve."""
+"""Supervised learning from expert episodes: the warm start of reinforcement learning."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Demonstration:
 
 
 class Demonstrator:
-    """Plays the expert's actions, with some foreign ones in between, and keeps what is to be learned.
+    """Plays the expert's actions, some foreign ones in between, and keeps what is to be learned.
 
-    The foreign actions come from the agent's own environment, legal or not, and show the learner how
-    the expert goes on from states it would not have reached. They are never targets.
+    The foreign actions come from this environment or another, legal or not, and show the learner
+    how the expert goes on from states it would not have reached. They are never targets.
 
     Args:
         agent: Whose prompts and answers are learned; its model is not asked.
@@ -61,7 +61,8 @@ class Demonstrator:
         actions = view.info["admissible_actions"]
         self.texts.update(dict.fromkeys([*actions, view.observation, view.info["goal"]]))
         if rng.random() < self._noise:
-            action = rng.choice(actions if rng.random() < 0.5 and actions else [*self._seen, ""])
+            legal = rng.random() < 0.5 and actions
+            action = rng.choice(actions if legal else [*self._seen, ""])
         else:
             action = self._expert_action(view)
             answer = self._agent.style.answer(action)
@@ -73,9 +74,8 @@ class Demonstrator:
     def _expert_action(self, view: EpisodeView) -> str:
         actions = json.loads(view.info["oracle"])
         if self._kind not in actions:
-            raise ConfigError(
-                f"the environment has no expert {self._kind!r}: expected one of {', '.join(actions)}"
-            )
+            known = ", ".join(actions)
+            raise ConfigError(f"there is no expert {self._kind!r}: expected one of {known}")
         return str(actions[self._kind])
 
     def corpus(self) -> Iterator[str]:

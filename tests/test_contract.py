@@ -121,7 +121,13 @@ def test_turn_limit_truncates_and_success_terminates():
     over = False
     while not over:
         _, reward, over, truncated, info = env.step(act())
-    assert (reward, truncated, info["success"], info["score"], info["progress"]) == (1, False, True, 1, 1)
+    assert (reward, truncated, info["success"], info["score"], info["progress"]) == (
+        1,
+        False,
+        True,
+        1,
+        1,
+    )
 
 
 def test_feedback_kinds():

@@ -74,7 +74,9 @@ def test_the_default_async_vector_env_shows_the_text_of_every_step(copied):
     kept = observations
     rng = random.Random(0)
     for count in range(1, 5):
-        actions = tuple("".join(rng.choices("ab 中🙂\n\ud800", k=rng.randint(0, 64))) for _ in range(3))
+        actions = tuple(
+            "".join(rng.choices("ab 中🙂\n\ud800", k=rng.randint(0, 64))) for _ in range(3)
+        )
         observations, *_ = env.step(actions)
         assert tuple(observations["text"]) == actions
         assert observations["image"][:, 0, 0, 0].tolist() == [count] * 3

@@ -1,6 +1,6 @@
 """A batch of sequences in the middle of generation, with their key-value cache.
 
-Sequences are padded on the left, so that all of them continue at the right edge. B rows, T positions.
+Sequences are padded on the left, so that all continue at the right edge. B rows, T positions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
-import torch.nn.functional as F
+from torch.nn.functional import pad
 
 from harness.policy import Policy
 
@@ -42,12 +42,12 @@ class DecodeBatch(Generic[Row]):
     def prefill(self, rows: Sequence[Row], prompts: Sequence[Sequence[int]]) -> torch.Tensor:
         """Fill an empty batch with prompts; return the logits after them. Shape [live rows, V]."""
         width = max(len(prompt) for prompt in prompts)
-        pad = self.policy.pad_id
-        tokens = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])
+        filler = self.policy.pad_id
+        tokens = torch.tensor([[filler] * (width - len(p)) + list(p) for p in prompts])
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
         self.rows, self._places = list(rows), list(range(len(rows)))
         self._mask = mask.to(self.policy.device)
-        self._last = torch.full((len(rows),), pad, device=self.policy.device)
+        self._last = torch.full((len(rows),), filler, device=self.policy.device)
         position = (self._mask.cumsum(-1) - 1).clamp(min=0)
         return self._forward(tokens.to(self.policy.device), position)
 
@@ -58,7 +58,7 @@ class DecodeBatch(Generic[Row]):
     def decode(self) -> torch.Tensor:
         """Run the tokens set last; return the logits after them. Shape [live rows, V]."""
         position = self._mask.sum(-1, keepdim=True)
-        self._mask = F.pad(self._mask, (0, 1), value=1)
+        self._mask = pad(self._mask, (0, 1), value=1)
         return self._forward(self._last[:, None], position)[self._index()]
 
     def keep(self, stays: Sequence[bool]) -> None:
@@ -83,7 +83,7 @@ class DecodeBatch(Generic[Row]):
         self.rows = [*self.rows, *other.rows]
         self._places = list(range(len(self.rows)))
         self._last = torch.cat([self._last, other._last])
-        self._mask = torch.cat([F.pad(self._mask, (mine, 0)), F.pad(other._mask, (theirs, 0))])
+        self._mask = torch.cat([pad(self._mask, (mine, 0)), pad(other._mask, (theirs, 0))])
         for own, added in zip(self._cache.layers, other._cache.layers, strict=True):
             own.keys = _stack(own.keys, added.keys, mine, theirs)
             own.values = _stack(own.values, added.values, mine, theirs)
@@ -120,4 +120,4 @@ class DecodeBatch(Generic[Row]):
 
 def _stack(mine: torch.Tensor, added: torch.Tensor, left: int, added_left: int) -> torch.Tensor:
     """Stack caches [B, heads, T, D] of two batches, padded on the left to one length."""
-    return torch.cat([F.pad(mine, (0, 0, left, 0)), F.pad(added, (0, 0, added_left, 0))])
+    return torch.cat([pad(mine, (0, 0, left, 0)), pad(added, (0, 0, added_left, 0))])

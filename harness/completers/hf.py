@@ -1,8 +1,8 @@
 """Generation with the policy itself: continuous batching over transformers' forward pass.
 
-Requests join the running batch as they come and leave it as they finish; nobody waits for the longest
-response. Each request samples with its own random numbers, so its text depends on its seed, not on
-who shares the batch.
+Requests join the running batch as they come and leave it as they finish; nobody waits for the
+longest response. Each request samples with its own random numbers, so its text depends on its seed,
+not on who shares the batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from harness.completers.decoding import DecodeBatch
 from harness.errors import ConfigError
 from harness.policy import Policy
 from harness.rollout import Completion
-
 
 JOIN_SHARE = 0.5
 """Requests that wait join the running batch once they are this share of its rows."""
@@ -96,8 +95,8 @@ class HFCompleter:
     def _joining(self, running: int) -> list[Request]:
         """Return the requests that join now: as many as there is room for, once they are enough.
 
-        Joining costs a forward pass and a copy of the cache, so a few wait for a few more, but never
-        for longer than the running rows need for the rest of their tokens.
+        Joining costs a forward pass and a copy of the cache, so a few wait for a few more: until
+        they are half as many as the running rows, of which there are fewer with every response.
         """
         if len(self._waiting) < running * JOIN_SHARE:
             return []
@@ -116,9 +115,7 @@ class HFCompleter:
             self._take(newcomers, *self._sample(joining, logits))
             batch.join(newcomers)
 
-    def _sample(
-        self, rows: list[Request], logits: torch.Tensor
-    ) -> tuple[list[int], list[float]]:
+    def _sample(self, rows: list[Request], logits: torch.Tensor) -> tuple[list[int], list[float]]:
         """Draw a token for each row by inverting its distribution at the row's own number."""
         temperatures = [row.sampling.temperature for row in rows]
         scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
@@ -133,9 +130,7 @@ class HFCompleter:
         logprob = distribution.gather(-1, token[:, None])[:, 0]
         return token.tolist(), logprob.tolist()
 
-    def _take(
-        self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]
-    ) -> None:
+    def _take(self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]) -> None:
         """Append the tokens to their requests and let finished ones go."""
         stays = []
         for request, token, logprob in zip(batch.rows, tokens, logprobs, strict=True):

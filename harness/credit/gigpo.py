@@ -23,9 +23,9 @@ def gigpo(
 ) -> Floats:
     """Episode advantage plus the advantage among turns taken in the same state.
 
-    A = A_E + omega * A_S. A_E is `grpo`. A_S(s, t) = (R_t - mean) / (std + eps) over all turns of the
-    group that were taken in state s, with R_t the discounted return from the turn on, less the invalid
-    penalty. A state visited once gets A_S = 0.
+    A = A_E + omega * A_S. A_E is `grpo`. A_S(s, t) = (R_t - mean) / (std + eps) over all turns of
+    the group that were taken in state s, with R_t the discounted return from the turn on, less the
+    invalid penalty. A state visited once gets A_S = 0.
     Reference: Feng et al. 2025, GiGPO, arXiv:2505.10978, Eqs. 6 to 8.
     Departs from it: states are equal when their true state's keys are, not their texts.
 

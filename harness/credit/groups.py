@@ -13,7 +13,7 @@ Norm = Literal["std", "mean"]
 
 
 def encode(*columns: Ints | Keys) -> Ints:
-    """Label rows so that two have equal labels exactly when all their columns agree. [K] each -> [K]."""
+    """Label rows: two have equal labels exactly when all columns agree. Shapes [K] each -> [K]."""
     label = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         code = np.unique(column, return_inverse=True)[1].reshape(-1)
@@ -42,8 +42,9 @@ def group_std(x: Floats, label: Ints, ddof: int) -> Floats:
 def standardise(x: Floats, label: Ints, *, norm: Norm, ddof: int, eps: float) -> Floats:
     """Distance of each row from its group's mean; 0 in a group of one. Shape [K].
 
-    (x - mean) / (std + eps) with `norm="std"`, x - mean with `norm="mean"`. A group whose values are
-    equal up to rounding gets exact zeros: dividing rounding errors by eps would make signals of them.
+    (x - mean) / (std + eps) with `norm="std"`, x - mean with `norm="mean"`. A group whose values
+    are equal up to rounding gets exact zeros: dividing rounding errors by eps would make signals of
+    them.
 
     Raises:
         ConfigError: `norm` is neither, or `ddof` is not 0 or 1.

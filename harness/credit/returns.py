@@ -22,7 +22,7 @@ def rewards_to_go(reward: Floats, rollout: Ints, gamma: float = 1.0) -> Floats:
 
 def episode_returns(turns: TurnTable) -> Floats:
     """Undiscounted return of each rollout. Shape [R]."""
-    return np.bincount(turns.rollout, weights=turns.reward)
+    return np.bincount(turns.rollout, weights=turns.reward).astype(np.float64)
 
 
 def step_returns(turns: TurnTable, gamma: float, invalid_penalty: float) -> Floats:
@@ -32,7 +32,9 @@ def step_returns(turns: TurnTable, gamma: float, invalid_penalty: float) -> Floa
     discounted back to earlier turns. Shape [N].
     Reference: GiGPO, arXiv:2505.10978, Eq. 7, with the invalid-action penalty of its released code.
     """
-    return rewards_to_go(turns.reward, turns.rollout, gamma) - penalties(turns.valid, invalid_penalty)
+    return rewards_to_go(turns.reward, turns.rollout, gamma) - penalties(
+        turns.valid, invalid_penalty
+    )
 
 
 def penalties(valid: Bools, invalid_penalty: float) -> Floats:

@@ -179,7 +179,9 @@ def _typed(name: str, column: Any) -> NDArray[Any]:
 def _defaults(rollout: Ints, reward: Floats) -> dict[str, NDArray[Any]]:
     n = len(rollout)
     if rollout.ndim != 1 or reward.shape != (n,):
-        raise TableError(f"rollout has shape {rollout.shape}, reward {reward.shape}: expected equal [N]")
+        raise TableError(
+            f"rollout has shape {rollout.shape}, reward {reward.shape}: expected equal [N]"
+        )
     if (rollout < 0).any():
         raise TableError(f"rollout indices start at 0, got {rollout.min()}")
     begins = np.diff(rollout, prepend=-1) != 0

@@ -13,8 +13,8 @@ def token_mean(x: torch.Tensor, action_mask: torch.Tensor, num_tokens: int | Non
     Args:
         x: Values of tokens.
         action_mask: True at action tokens.
-        num_tokens: Action tokens of the whole mini-batch, where `x` is a part of it, so that the parts'
-            losses add up to the mini-batch's; None divides by the tokens given.
+        num_tokens: Action tokens of the whole mini-batch, where `x` is a part of it, so that the
+            parts' losses add up to the mini-batch's; None divides by the tokens given.
     """
     count = int(action_mask.sum()) if num_tokens is None else num_tokens
     return (x * action_mask).sum() / max(count, 1)

@@ -9,6 +9,6 @@ import torch
 
 
 def k3(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
-    """Return exp(d) - d - 1 with d = log p_ref - log p: unbiased, never negative. [B, T] -> [B, T]."""
+    """Return exp(d) - d - 1, d = log p_ref - log p: unbiased, never negative. [B, T] -> [B, T]."""
     difference = reference_logprob - logprob
     return difference.exp() - difference - 1

@@ -38,7 +38,7 @@ def token_clipped(
 
     Returns:
         The loss (shape []), and sums over the batch's action tokens for logging: `clipped`,
-        `kl_reference`, `kl_old` (k3 between the policy and the one that generated) and `num_tokens`.
+        `kl_reference`, `kl_old` (k3 between the policy and the one that generated), `num_tokens`.
 
     Raises:
         ConfigError: A penalty is asked for but the batch has no reference.

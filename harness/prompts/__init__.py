@@ -1,9 +1,9 @@
 """Prompt templates: one file per style and environment, rendered with Jinja.
 
 A template sees `goal`, `first_observation`, `observation`, `history` (the last K turns, each with
-`observation`, the one acted in, `action`, and `outcome`, the observation it led to), `actions` (legal
-now), `turn` (turns taken so far) and `max_turns`. Its first line is a comment that names the parser:
-`{# parser: tagged #}`.
+`number`, `observation`, the one acted in, `action`, and `outcome`, the observation it led to),
+`actions` (legal now), `turn` (turns taken so far) and `max_turns`. Its first line is a comment that
+names the parser: `{# parser: tagged #}`.
 """
 
 from __future__ import annotations

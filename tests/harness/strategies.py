@@ -16,7 +16,9 @@ def turn_tables(draw, max_groups=3, min_size=1, max_size=4, max_turns=5):
             for turn in range(draw(st.integers(1, max_turns))):
                 reward = draw(st.floats(-2, 2, width=16))
                 state, action = draw(st.integers(0, 3)), draw(st.integers(0, 2))
-                rows.append((rollout, group, turn, reward, f"s{state}", f"a{action}", draw(st.booleans())))
+                rows.append(
+                    (rollout, group, turn, reward, f"s{state}", f"a{action}", draw(st.booleans()))
+                )
             rollout += 1
     columns = list(zip(*rows, strict=True))
     names = ("rollout", "group", "turn", "reward", "state_key", "action_key", "valid")

@@ -29,10 +29,14 @@ def turn(observation, action, outcome):
 
 def view():
     info = {"goal": "put a mug on shelf.", "admissible_actions": ["go to shelf 1", "look"]}
-    first = "-= Welcome =-\n\nLooking quickly around you, you see a shelf 1, and a drawer 1.\n\nYour task is to: ..."
+    first = "Looking quickly around you, you see a shelf 1, and a drawer 1.\n\nYour task is to: ..."
     turns = [
         turn(first, "go to drawer 1", "You arrive at drawer 1. The drawer 1 is closed."),
-        turn("The drawer 1 is closed.", "open drawer 1", "The drawer 1 is open. In it, you see a mug 1."),
+        turn(
+            "The drawer 1 is closed.",
+            "open drawer 1",
+            "The drawer 1 is open. In it, you see a mug 1.",
+        ),
     ]
     return EpisodeView(first, turns[-1].next_observation, info, 50, turns)
 
@@ -72,7 +76,9 @@ def test_styles_are_versioned_and_unknown_ones_refused():
     compact = prompts.load("compact", CORRIDOR)
     assert compact.name == "default/compact"
     assert compact.version != prompts.load("think", CORRIDOR).version
-    with pytest.raises(ConfigError, match="unknown prompt style 'terse': expected one of compact, think"):
+    with pytest.raises(
+        ConfigError, match="unknown prompt style 'terse': expected one of compact, think"
+    ):
         prompts.load("terse", CORRIDOR)
     with pytest.raises(ConfigError, match="window must be 0 or more"):
         Agent(ScriptedCompleter(lambda _: ""), compact, Sampling(), -1)
@@ -82,7 +88,11 @@ def test_styles_are_versioned_and_unknown_ones_refused():
     ("text", "action", "status"),
     [
         ("<think>so</think><action>go to shelf 1</action>", "go to shelf 1", ParseStatus.OK),
-        ("<think>try <action>look</action></think>\n<ACTION>\nopen\n</ACTION> more", "open", ParseStatus.OK),
+        (
+            "<think>try <action>look</action></think>\n<ACTION>\nopen\n</ACTION> more",
+            "open",
+            ParseStatus.OK,
+        ),
         ("<action> look </action><action>go</action>", "look", ParseStatus.OK),
         ("I would look.", "", ParseStatus.NO_ACTION),
         ("<action></action>", "", ParseStatus.NO_ACTION),
@@ -262,5 +272,3 @@ def test_seeds_differ_in_every_part():
     parts = [(a, b) for a in range(30) for b in range(30)]
     assert len({seed_of(*p) for p in parts}) == len(parts)
     assert all(0 <= seed_of(*p) < 2**63 for p in parts)
-
-

@@ -55,7 +55,9 @@ def test_mistakes_are_named(override, message):
 
 
 def test_files_that_are_no_recipes(tmp_path):
-    with pytest.raises(ConfigError, match=r"no recipe nothing: expected a TOML file or one of alfworld-tiny"):
+    with pytest.raises(
+        ConfigError, match=r"no recipe nothing: expected a TOML file or one of alfworld-tiny"
+    ):
         configs.load("nothing")
     (tmp_path / "bad.toml").write_text("[run\n")
     with pytest.raises(ConfigError, match="not valid TOML"):
@@ -63,7 +65,9 @@ def test_files_that_are_no_recipes(tmp_path):
 
 
 def test_presets_come_first_and_recipes_last():
-    config = configs.load("corridor-tiny", ["method.preset='verl_agent'", "method.credit.gamma=0.5"])
+    config = configs.load(
+        "corridor-tiny", ["method.preset='verl_agent'", "method.credit.gamma=0.5"]
+    )
     settings = starting.credit_settings(config)
     assert settings["statistics"] == "turn"
     assert settings["gamma"] == 0.5

@@ -38,7 +38,9 @@ def test_grpo_by_hand():
     # Returns 10 and 0: mean 5, sample std sqrt(50), so +-5 / sqrt(50) = +-0.7071.
     expected = 5 / (math.sqrt(50) + 1e-6)
     np.testing.assert_allclose(grpo(two_rollouts()), [expected] * 2 + [-expected] * 3)
-    np.testing.assert_allclose(grpo(two_rollouts(), ddof=0), [5 / (5 + 1e-6)] * 2 + [-5 / (5 + 1e-6)] * 3)
+    np.testing.assert_allclose(
+        grpo(two_rollouts(), ddof=0), [5 / (5 + 1e-6)] * 2 + [-5 / (5 + 1e-6)] * 3
+    )
     np.testing.assert_allclose(grpo(two_rollouts(), scale_by_std=False), [5, 5, -5, -5, -5])
 
 
@@ -52,7 +54,9 @@ def test_gigpo_by_hand():
     # Step returns: 9.5, 10 | -0.1 (invalid), 0, 0. State a: 9.5, -0.1, 0; state b: 10, 0.
     mean_a = (9.5 - 0.1) / 3
     step = np.array([9.5 - mean_a, 5, -0.1 - mean_a, -mean_a, -5])
-    np.testing.assert_allclose(gigpo(two_rollouts(), norm="mean"), np.array([5, 5, -5, -5, -5]) + step)
+    np.testing.assert_allclose(
+        gigpo(two_rollouts(), norm="mean"), np.array([5, 5, -5, -5, -5]) + step
+    )
     std_a = np.std([9.5, -0.1, 0], ddof=1)
     std_b = np.std([10, 0], ddof=1)
     scaled = step / (np.array([std_a, std_b, std_a, std_a, std_b]) + 1e-6)
@@ -102,7 +106,9 @@ def test_a_constant_added_to_every_return_changes_nothing(table, constant):
     reward = table.reward.copy()
     reward[table.starts] += constant
     shifted = replace(table, reward=reward)
-    np.testing.assert_allclose(grpo(shifted, scale_by_std=False), grpo(table, scale_by_std=False), atol=1e-9)
+    np.testing.assert_allclose(
+        grpo(shifted, scale_by_std=False), grpo(table, scale_by_std=False), atol=1e-9
+    )
 
 
 @given(turn_tables())
@@ -146,7 +152,9 @@ def test_rounding_errors_are_not_blown_up_to_signals():
 def test_unknown_names_and_wrong_settings_are_refused():
     with pytest.raises(ConfigError, match="unknown estimator 'gippo': expected one of gigpo, grpo"):
         credit.get("gippo")
-    with pytest.raises(ConfigError, match="has no hyperparameter 'gama': expected norm, statistics"):
+    with pytest.raises(
+        ConfigError, match="has no hyperparameter 'gama': expected norm, statistics"
+    ):
         credit.check("gigpo", {"gama": 0.9})
     for wrong in ({"norm": "max"}, {"ddof": 2}, {"statistics": "group"}):
         with pytest.raises(ConfigError):
@@ -193,7 +201,9 @@ def read_case(path):
     rows = [
         (rollout, group, step)
         for rollout, (group, steps) in enumerate(
-            (g, t["steps"]) for g, trajectories in enumerate(inputs["inputs"]["groups"]) for t in trajectories
+            (g, t["steps"])
+            for g, trajectories in enumerate(inputs["inputs"]["groups"])
+            for t in trajectories
         )
         for step in steps
     ]
@@ -222,7 +232,9 @@ ORACLES = {
 
 
 @pytest.mark.skipif(not CASES, reason="AGENTGYMS_TEST_CASES names no folder of oracle cases")
-@pytest.mark.parametrize("path", sorted(Path(CASES or ".", "credit").glob("c*.json")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted(Path(CASES or ".", "credit").glob("c*.json")), ids=lambda p: p.stem
+)
 def test_oracle_cases(path):
     table, expected = read_case(path)
     checked = 0

@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from agentgyms.tasks import Task, TaskSet
-from harness import metrics, report
 from harness import config as configs
+from harness import metrics, report
 from harness.errors import CheckpointError, ConfigError
 from harness.evaluate import Rate, choose, summarise
 from harness.metrics import MetricsLog
@@ -30,8 +30,12 @@ def turn(feedback):
 def rollouts():
     return [
         Rollout("a", "heat", 0, 0, 0, "", [turn("ok")] * 4, StopReason.TERMINATED, True, 1.0),
-        Rollout("b", "heat", 1, 0, 0, "", [turn("inadmissible")] * 2, StopReason.TURN_LIMIT, False, 0.5),
-        Rollout("c", "cool", 2, 0, 0, "", [turn("malformed")] * 2, StopReason.TURN_LIMIT, False, 0.0),
+        Rollout(
+            "b", "heat", 1, 0, 0, "", [turn("inadmissible")] * 2, StopReason.TURN_LIMIT, False, 0.5
+        ),
+        Rollout(
+            "c", "cool", 2, 0, 0, "", [turn("malformed")] * 2, StopReason.TURN_LIMIT, False, 0.0
+        ),
         Rollout("d", "", 3, 0, 0, error="the server is gone"),
     ]
 

@@ -53,7 +53,9 @@ def test_clip_higher_and_clipped_share():
 
 
 def test_the_mean_is_over_tokens_not_sequences():
-    batch = to_batch([sample(response=1, advantage=4.0), sample(response=3, advantage=0.0)], pad_id=0)
+    batch = to_batch(
+        [sample(response=1, advantage=4.0), sample(response=3, advantage=0.0)], pad_id=0
+    )
     loss, _ = token_clipped(logprob_of(batch, -1.0), batch)
     assert float(loss) == pytest.approx(-1.0)
 
@@ -64,7 +66,9 @@ def test_kl_by_hand_and_without_reference():
     batch = to_batch([sample(advantage=0.0)], pad_id=0)
     logprob = logprob_of(batch, -1.0)
     reference = logprob_of(batch, -0.5)
-    loss, _ = token_clipped(logprob, replace(batch, reference_logprob=reference), kl_coefficient=0.1)
+    loss, _ = token_clipped(
+        logprob, replace(batch, reference_logprob=reference), kl_coefficient=0.1
+    )
     assert float(loss) == pytest.approx(0.1 * (math.exp(0.5) - 1.5), abs=1e-6)
     with pytest.raises(ConfigError, match="needs a reference policy"):
         token_clipped(logprob, batch, kl_coefficient=0.1)
@@ -123,7 +127,9 @@ def test_merging_changes_neither_loss_nor_gradient(rows):
         weight = torch.tensor(0.3, requires_grad=True)
         total = torch.zeros(()) + 0 * weight
         for batch in micro_batches(some, 40, pad_id=0):
-            total = total + token_clipped(fake_logprob(batch, weight), batch, num_tokens=num_tokens)[0]
+            total = (
+                total + token_clipped(fake_logprob(batch, weight), batch, num_tokens=num_tokens)[0]
+            )
         total.backward()
         return float(total.detach()), float(weight.grad)
 

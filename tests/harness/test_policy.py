@@ -58,7 +58,10 @@ def test_recorded_logprobs_are_the_policys_own(policy, temperature):
 
 def test_a_text_depends_on_its_seed_not_on_its_company(policy):
     together = complete(HFCompleter(policy), PROMPTS, seeds=[5, 6, 7, 8, 9])
-    alone = [complete(HFCompleter(policy), [p], seeds=[s])[0] for p, s in zip(PROMPTS, range(5, 10), strict=True)]
+    alone = [
+        complete(HFCompleter(policy), [p], seeds=[s])[0]
+        for p, s in zip(PROMPTS, range(5, 10), strict=True)
+    ]
     crowded = complete(HFCompleter(policy, max_batch=2), PROMPTS, seeds=[5, 6, 7, 8, 9])
     assert [c.text for c in together] == [c.text for c in alone] == [c.text for c in crowded]
     assert complete(HFCompleter(policy), PROMPTS[:1], seeds=[50])[0].text != together[0].text

@@ -65,7 +65,9 @@ def fingerprint(folder):
     model = Policy.load(str(folder), "cpu").model.state_dict()
     text = hashlib.sha256()
     for value in _leaves([model, state]):
-        text.update(value.numpy().tobytes() if isinstance(value, torch.Tensor) else repr(value).encode())
+        text.update(
+            value.numpy().tobytes() if isinstance(value, torch.Tensor) else repr(value).encode()
+        )
     return text.hexdigest()
 
 
@@ -88,8 +90,8 @@ def last_checkpoint(trainer):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Ten uninterrupted steps."""
-    trainer = run(small(tmp_path_factory.mktemp("whole"), "whole", "run.steps=10", "checkpoint.every=5"))
-    return trainer
+    folder = tmp_path_factory.mktemp("whole")
+    return run(small(folder, "whole", "run.steps=10", "checkpoint.every=5"))
 
 
 def test_a_run_leaves_everything_behind(whole):
@@ -110,7 +112,7 @@ def test_a_run_leaves_everything_behind(whole):
 
 
 def test_five_and_five_steps_around_a_kill_equal_ten(whole, tmp_path):
-    """A process is killed with SIGKILL after its fifth step; the resumed run repeats the other one."""
+    """A process is killed with SIGKILL after its fifth step; resumed, it equals the other one."""
     config = small(tmp_path, "killed", "run.steps=10", "checkpoint.every=5")
     recipe = tmp_path / "recipe.json"
     recipe.write_text(json.dumps(configs.to_dict(config)))
@@ -134,7 +136,9 @@ def test_five_and_five_steps_around_a_kill_equal_ten(whole, tmp_path):
     resumed.run()
     for ours, theirs in zip(lines(resumed), lines(whole), strict=True):
         assert ours == theirs
-    assert fingerprint(last_checkpoint(resumed).folder) == fingerprint(last_checkpoint(whole).folder)
+    assert fingerprint(last_checkpoint(resumed).folder) == fingerprint(
+        last_checkpoint(whole).folder
+    )
     for name in sorted(p.name for p in (folder / "evaluations").iterdir()):
         ours = (folder / "evaluations" / name).read_text()
         assert ours == (whole.folder.path / "evaluations" / name).read_text(), name
@@ -163,7 +167,9 @@ def test_rl_improves_what_the_warm_start_left(tmp_path):
 
 
 def test_a_kl_penalty_holds_on_to_the_reference_also_after_resuming(tmp_path):
-    config = small(tmp_path, "kl", "run.steps=4", "checkpoint.every=2", "method.loss.kl_coefficient=0.1")
+    config = small(
+        tmp_path, "kl", "run.steps=4", "checkpoint.every=2", "method.loss.kl_coefficient=0.1"
+    )
     trainer = run(config)
     figures = [r["update/kl_reference"] for r in lines(trainer) if "update/kl_reference" in r]
     assert figures[-1] > 0
@@ -211,7 +217,9 @@ def test_a_gradient_that_is_not_finite_stops_the_run(policy):
 
 
 def make_demonstrator(noise):
-    agent = Agent(ScriptedCompleter(lambda _: ""), load("compact", "agentgyms/Corridor-v0"), Sampling(), 2)
+    agent = Agent(
+        ScriptedCompleter(lambda _: ""), load("compact", "agentgyms/Corridor-v0"), Sampling(), 2
+    )
     return Demonstrator(agent, "best", noise)
 
 
@@ -240,7 +248,8 @@ def test_foreign_actions_are_context_and_never_targets():
 
 def test_fine_tuning_learns_the_demonstrations():
     demonstrations = [
-        Demonstration([{"role": "user", "content": f"say {word}"}], word) for word in ("left", "right")
+        Demonstration([{"role": "user", "content": f"say {word}"}], word)
+        for word in ("left", "right")
     ]
     tokenizer = tiny.make_tokenizer(["say left", "say right"] * 4, 300)
     size = tiny.TinyConfig(layers=1, hidden=32, heads=4, feed_forward=32)

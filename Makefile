@@ -1,0 +1,67 @@
+# Everything sets up what it needs: Python 3.11 or newer, pip and make are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# A folder of official ALFWorld games for `make train`, the generated ones if empty.
+DATA ?=
+RECIPE ?= alfworld-tiny
+ARGS ?=
+# The official ALFWorld engine lives in an environment of its own.
+OFFICIAL := .venv-alfworld
+
+.PHONY: help train test test-real check format bench clean
+
+help:
+	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
+	@echo "                DATA=/path/to/games takes the official games, RECIPE=name another recipe"
+	@echo "make test       the tests: offline, on CPU"
+	@echo "make test-real  the tests that need real parts: official engine, real games, containers"
+	@echo "make check      format, lint and types"
+	@echo "make bench      the benchmarks behind the figures in README.md"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+# Stamps: one per set of packages, made again when what they depend on changes.
+$(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[harness]'
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[harness,dev]'
+	@touch $@ $(VENV)/train.stamp
+
+$(OFFICIAL)/stamp: constraints.txt
+	$(PYTHON) -m venv $(OFFICIAL)
+	$(OFFICIAL)/bin/python -m pip install --quiet --disable-pip-version-check 'alfworld==0.4.2' pyyaml
+	@touch $@
+
+train: $(VENV)/train.stamp
+	$(BIN)/python -m harness train $(if $(DATA),$(RECIPE)-official,$(RECIPE)) \
+	  $(if $(DATA),--set 'env.kwargs.data_path="$(DATA)"') \
+	  --set run.name=$(if $(DATA),$(RECIPE)-official,$(RECIPE))-$$(date +%Y%m%d-%H%M%S) $(ARGS)
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+
+test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp
+	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
+	  $(BIN)/python -m pytest -q -m 'data or official or docker or slow' $(ARGS)
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/test.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/test.stamp $(OFFICIAL)/stamp
+	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) $(OFFICIAL) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,286 @@
+"""The rules: which commands are legal in a state, and what they change.
+
+The rules are those of ALFWorld's household domain as its official engine plays them, with every
+trait of it that a player can notice:
+
+*   `go to` is not offered for any receptacle at the agent's own location, but all receptacles there
+    can be opened, examined and used.
+*   Taking needs empty hands and an open receptacle; nothing is ever full.
+*   An object can be examined only while it is held.
+*   Heating, cooling and cleaning need the object in hand, and no open door.
+*   A lamp is switched on, never off.
+*   One object may lie in two receptacles at once; taking it leaves it in the other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from agentgyms.alfworld import text
+from agentgyms.alfworld.game import Game, members
+
+VERBS: Final = frozenset(
+    {
+        *("clean", "close", "cool", "examine", "go", "heat", "help"),
+        *("inventory", "look", "move", "open", "slice", "take", "use"),
+    }
+)
+"""First words of the game's commands."""
+
+
+INFORMATION: Final = frozenset({"examine", "help", "inventory", "look"})
+"""Verbs that change nothing by intent."""
+
+Move = tuple[str, int, int]
+"""What a command means: verb, object, receptacle, with -1 for none; the knife comes third."""
+
+_ALWAYS: Final[Mapping[str, Move]] = {
+    name: (name, -1, -1) for name in ("help", "inventory", "look")
+}
+_FIRST_ROAD: Final = "go to "
+
+
+class State:
+    """A game being played.
+
+    The state is one integer, `bits`, laid out by `game.layout`; the other attributes follow from it
+    and are kept for speed.
+
+    Attributes:
+        game: What is played.
+        bits: The facts that hold now.
+        location: Where the agent is.
+        held: The object in its hand, or -1.
+        contents: For each receptacle the objects inside, ascending.
+        moves: The legal commands but for `go to`, and what they mean.
+        admissible: All legal commands, sorted.
+        reached: Literals of the goal that hold.
+    """
+
+    __slots__ = ("admissible", "bits", "contents", "game", "held", "location", "moves", "reached")
+
+    def __init__(self, game: Game, bits: int | None = None) -> None:
+        """Start at the beginning, or in the state that `bits` describes."""
+        self.game = game
+        self.bits = game.initial if bits is None else bits
+        layout, wide = game.layout, len(game.receptacles)
+        self.location = next(members(self.bits & ((1 << layout.opened) - 1)))
+        held = self.bits >> layout.held & ((1 << len(game.objects)) - 1)
+        self.held = next(members(held), -1)
+        self.contents: list[list[int]] = [[] for _ in game.receptacles]
+        stored = self.bits >> layout.inside & ((1 << (layout.taken - layout.inside)) - 1)
+        for pair in members(stored):
+            self.contents[pair % wide].append(pair // wide)
+        self.reached = game.aim.reached(self.bits)
+        self._refresh()
+
+    # --- reading the state ---------------------------------------------------------------------
+
+    @property
+    def key(self) -> str:
+        """Digest of the game and the facts that hold: equal exactly when they are."""
+        size = (self.bits.bit_length() + 7) // 8
+        data = self.game.salt + self.bits.to_bytes(size, "little")
+        return blake2b(data, digest_size=16).hexdigest()
+
+    @property
+    def won(self) -> bool:
+        """Whether the goal is reached."""
+        return self.reached == self.game.aim.total
+
+    def is_open(self, r: int) -> bool:
+        """Return whether an openable receptacle stands open."""
+        return bool(self.bits >> (self.game.layout.opened + r) & 1)
+
+    def conditions(self, o: int) -> set[str]:
+        """Return what has been done to an object: `clean`, `hot`, `cool`, `toggled`, `sliced`."""
+        layout = self.game.layout
+        return {
+            name
+            for name in ("clean", "hot", "cool", "toggled", "sliced")
+            if self.bits >> (getattr(layout, name) + o) & 1
+        }
+
+    def was_taken(self, o: int, r: int) -> bool:
+        """Return whether an object was taken from a receptacle and not put back."""
+        game = self.game
+        return bool(self.bits >> (game.layout.taken + o * len(game.receptacles) + r) & 1)
+
+    def objects_beside(self) -> Iterator[int]:
+        """Yield the objects at the agent's location that were put there or can be sliced there."""
+        game = self.game
+        region = self.bits >> (game.layout.beside + self.location)
+        for o in range(len(game.objects)):
+            if region >> o * len(game.at) & 1:
+                yield o
+
+    # --- playing -------------------------------------------------------------------------------
+
+    def find(self, command: str) -> Move | None:
+        """Return what a command means, or None if it is not legal now."""
+        move = self.moves.get(command)
+        if move is None:
+            r = self.game.roads.get(command)
+            if r is not None and self.game.location_of[r] != self.location:
+                return ("go", -1, r)
+        return move
+
+    def perform(self, move: Move) -> str:
+        """Do what a legal command means and return what the player reads."""
+        before = self.bits
+        verb, o, r = move
+        answer = _RULES[verb](self, o, r)
+        changed = self.bits ^ before
+        if changed:
+            self._refresh()
+        if changed & self.game.aim.watched:
+            self.reached = self.game.aim.reached(self.bits)
+        return answer
+
+    # --- what commands do ----------------------------------------------------------------------
+
+    def _go(self, o: int, r: int) -> str:
+        there = self.game.location_of[r]
+        self.bits ^= 1 << self.location | 1 << there
+        self.location = there
+        return f"You arrive at {self.game.receptacles[r]}. {text.receptacle(self, r)}"
+
+    def _open(self, o: int, r: int) -> str:
+        self.bits |= 1 << (self.game.layout.opened + r)
+        return f"You open the {self.game.receptacles[r]}. {text.receptacle(self, r)}"
+
+    def _close(self, o: int, r: int) -> str:
+        self.bits ^= 1 << (self.game.layout.opened + r)
+        return f"You close the {self.game.receptacles[r]}."
+
+    def _take(self, o: int, r: int) -> str:
+        game, layout = self.game, self.game.layout
+        pair = o * len(game.receptacles) + r
+        self.bits ^= 1 << (layout.inside + pair) | 1 << (layout.held + o)
+        self.bits &= ~(1 << (layout.beside + o * len(game.at) + self.location))
+        if game.memorable[r] >> o & 1:
+            self.bits |= 1 << (layout.taken + pair)
+        self.contents[r].remove(o)
+        self.held = o
+        return f"You pick up the {game.objects[o]} from the {game.receptacles[r]}."
+
+    def _move(self, o: int, r: int) -> str:
+        game, layout = self.game, self.game.layout
+        pair = o * len(game.receptacles) + r
+        self.bits ^= 1 << (layout.held + o)
+        self.bits |= 1 << (layout.inside + pair)
+        self.bits &= ~(1 << (layout.taken + pair))
+        self._set_beside(o)
+        if o not in self.contents[r]:
+            insort(self.contents[r], o)
+        self.held = -1
+        return f"You move the {game.objects[o]} to the {game.receptacles[r]}."
+
+    def _set_beside(self, o: int) -> None:
+        """Note that an object was put down here, if that can ever show: see `Game.memorable`."""
+        game = self.game
+        bit = 1 << (game.layout.beside + o * len(game.at) + self.location)
+        if game.sliceable >> o & 1 or any(self.was_taken(o, r) for r in game.at[self.location]):
+            self.bits |= bit
+        else:
+            self.bits &= ~bit
+
+    def _clean(self, o: int, r: int) -> str:
+        self.bits |= 1 << (self.game.layout.clean + o)
+        return self._treated("clean", o, r)
+
+    def _heat(self, o: int, r: int) -> str:
+        self.bits |= 1 << (self.game.layout.hot + o)
+        self.bits &= ~(1 << (self.game.layout.cool + o))
+        return self._treated("heat", o, r)
+
+    def _cool(self, o: int, r: int) -> str:
+        self.bits |= 1 << (self.game.layout.cool + o)
+        self.bits &= ~(1 << (self.game.layout.hot + o))
+        return self._treated("cool", o, r)
+
+    def _treated(self, verb: str, o: int, r: int) -> str:
+        return f"You {verb} the {self.game.objects[o]} using the {self.game.receptacles[r]}."
+
+    def _use(self, o: int, r: int) -> str:
+        self.bits |= 1 << (self.game.layout.toggled + o)
+        return f"You turn on the {self.game.objects[o]}."
+
+    def _slice(self, o: int, knife: int) -> str:
+        self.bits |= 1 << (self.game.layout.sliced + o)
+        return f"You sliced the {self.game.objects[o]} with the {self.game.objects[knife]}."
+
+    def _examine(self, o: int, r: int) -> str:
+        return text.thing(self, o) if r < 0 else text.receptacle(self, r)
+
+    def _look(self, o: int, r: int) -> str:
+        return text.look(self)
+
+    def _inventory(self, o: int, r: int) -> str:
+        return text.inventory(self)
+
+    def _help(self, o: int, r: int) -> str:
+        return text.HELP
+
+    # --- which commands are legal --------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        """List the commands that are legal now."""
+        game = self.game
+        moves = dict(_ALWAYS)
+        for r in game.at[self.location]:
+            self._offer_receptacle(moves, r)
+        if self.held >= 0:
+            self._offer_held(moves, self.held)
+        roads = list(game.roads)
+        for position in game.blocked[self.location]:
+            del roads[position]
+        local = sorted(moves)
+        middle = bisect_left(local, _FIRST_ROAD)
+        self.moves = moves
+        self.admissible = (*local[:middle], *roads, *local[middle:])
+
+    def _offer_receptacle(self, moves: dict[str, Move], r: int) -> None:
+        """Add the commands that need this receptacle within reach, and empty or any hands."""
+        game = self.game
+        name = game.receptacles[r]
+        moves[f"examine {name}"] = ("examine", -1, r)
+        accessible = True
+        if game.openable >> r & 1:
+            accessible = self.is_open(r)
+            verb = "close" if accessible else "open"
+            moves[f"{verb} {name}"] = (verb, -1, r)
+        for o in self.contents[r]:
+            if accessible and self.held < 0 and game.pickable >> o & 1:
+                moves[f"take {game.objects[o]} from {name}"] = ("take", o, r)
+            if game.toggleable >> o & 1:
+                moves[f"use {game.objects[o]}"] = ("use", o, r)
+        if accessible and self.held >= 0 and game.fits[r] >> self.held & 1:
+            moves[f"move {game.objects[self.held]} to {name}"] = ("move", self.held, r)
+
+    def _offer_held(self, moves: dict[str, Move], o: int) -> None:
+        """Add the commands that need this object in hand."""
+        game = self.game
+        name = game.objects[o]
+        moves[f"examine {name}"] = ("examine", o, -1)
+        for verb, able, tools in (
+            ("clean", game.cleanable, game.sinks),
+            ("heat", game.heatable, game.microwaves),
+            ("cool", game.coolable, game.fridges),
+        ):
+            if able >> o & 1 and tools:
+                for r in game.at[self.location]:
+                    if tools >> r & 1:
+                        moves[f"{verb} {name} with {game.receptacles[r]}"] = (verb, o, r)
+        if game.knives >> o & 1:
+            for other in self.objects_beside():
+                if game.sliceable >> other & 1:
+                    moves[f"slice {game.objects[other]} with {name}"] = ("slice", other, o)
+
+
+_RULES: Final[Mapping[str, Callable[[State, int, int], str]]] = {
+    verb: getattr(State, f"_{verb}") for verb in VERBS
+}

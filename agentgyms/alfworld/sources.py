@@ -1,0 +1,226 @@
+"""Where games come from: this package's generator, or a folder of official game files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from agentgyms import data
+from agentgyms.alfworld import generator
+from agentgyms.alfworld.builder import build_game
+from agentgyms.alfworld.dataset import SPLITS
+from agentgyms.alfworld.game import Game
+from agentgyms.alfworld.gamefile import GAME_FILE, TASK_TYPES, read_game
+from agentgyms.alfworld.layouts import SIZES
+from agentgyms.alfworld.problem import FAMILIES
+from agentgyms.alfworld.writer import game_fields
+from agentgyms.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.tasks import Task, TaskSet
+
+_SAMPLES: Final = 2
+_CACHED_GAMES: Final = 256
+_CACHED_LISTS: Final = 16
+
+
+class Source(Hashable, Protocol):
+    """A place that games come from; equal sources share the cache of games."""
+
+    def version(self, split: str) -> str:
+        """Return a name for the contents of a split, which changes when they do."""
+        ...
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split."""
+        ...
+
+    def game(self, split: str, task_id: str) -> Game:
+        """Return a game, parsed anew; see `load_game`."""
+        ...
+
+    def fields(self, split: str, task_id: str) -> dict[str, Any]:
+        """Return the content of a game's file, for the official engine."""
+        ...
+
+
+@lru_cache(maxsize=_CACHED_GAMES)
+def load_game(source: Source, split: str, task_id: str) -> Game:
+    """Return a game; all environments of the process that play it share one."""
+    return source.game(split, task_id)
+
+
+@lru_cache(maxsize=_CACHED_LISTS)
+def list_tasks(source: Source, split: str, families: frozenset[str]) -> TaskSet:
+    """Return the tasks of a split that are of some families; environments share them too."""
+    tasks = source.tasks(split)
+    return TaskSet(split, [task for task in tasks if task.family in families])
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Tasks of the generator.
+
+    Attributes:
+        rooms: `small` or `large`.
+    """
+
+    rooms: str
+
+    def version(self, split: str) -> str:
+        """Return the generator's version."""
+        return f"generated-{generator.VERSION}"
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split; nothing is generated yet."""
+        return generator.list_tasks(self.rooms, split)
+
+    def game(self, split: str, task_id: str) -> Game:
+        """Generate a game."""
+        return build_game(generator.generate(task_id), task_id)
+
+    def fields(self, split: str, task_id: str) -> dict[str, Any]:
+        """Return the game as it would be written."""
+        return game_fields(generator.generate(task_id), task_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Official:
+    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`.
+
+    Attributes:
+        folder: What holds the folders of the splits.
+    """
+
+    folder: Path
+
+    def version(self, split: str) -> str:
+        """Return a digest of the split's games, or of their ids where there is no manifest."""
+        return f"official-{_index(self.folder, _real(split)).digest}"
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split; `sample` are the first two of each family in train."""
+        tasks = [_task(task_id) for task_id in _index(self.folder, _real(split)).ids]
+        if split != "sample":
+            return tasks
+        return [
+            task
+            for family in FAMILIES
+            for task in [task for task in tasks if task.family == family][:_SAMPLES]
+        ]
+
+    def path(self, split: str, task_id: str) -> Path:
+        """Return the file of a game."""
+        return self.folder / _real(split) / task_id / GAME_FILE
+
+    def game(self, split: str, task_id: str) -> Game:
+        """Read a game."""
+        return read_game(self.path(split, task_id), task_id)
+
+    def fields(self, split: str, task_id: str) -> dict[str, Any]:
+        """Return the content of the file."""
+        fields: dict[str, Any] = json.loads(self.path(split, task_id).read_bytes())
+        return fields
+
+
+def _real(split: str) -> str:
+    return "train" if split == "sample" else split
+
+
+def _task(task_id: str) -> Task:
+    kind = task_id.partition("-")[0]
+    if kind not in TASK_TYPES:
+        raise DataCorrupt(
+            f"the task folder {task_id} begins with none of ALFWorld's task types: "
+            f"{', '.join(TASK_TYPES)}"
+        )
+    return Task(task_id, TASK_TYPES[kind])
+
+
+class _Index:
+    """The task ids of a split, sorted, and a digest of what they stand for."""
+
+    __slots__ = ("digest", "ids")
+
+    def __init__(self, ids: Iterable[str], digest: str | None = None) -> None:
+        self.ids = sorted(ids)
+        self.digest = digest or sha256("\n".join(self.ids).encode()).hexdigest()[:16]
+
+
+def _index(folder: Path, split: str) -> _Index:
+    if (folder / data.MANIFEST).exists():
+        index = _listed(folder).get(split) or _Index(())
+    else:
+        index = _scan(folder, split)
+    if not index.ids:
+        raise DataMissing(f"{folder} has no games of split {split!r} in the folder {split}")
+    return index
+
+
+@lru_cache(maxsize=8)
+def _listed(folder: Path) -> dict[str, _Index]:
+    """Return the splits that the manifest of an imported data set lists; read once per process."""
+    manifest = data.read_manifest(folder)
+    ids: dict[str, list[str]] = {}
+    for name in manifest["files"]:
+        split, task, trial, _ = name.split("/")
+        ids.setdefault(split, []).append(f"{task}/{trial}")
+    return {split: _Index(ids[split], manifest["splits"][split][1]) for split in ids}
+
+
+@lru_cache(maxsize=8)
+def _scan(folder: Path, split: str) -> _Index:
+    """Return the games in a folder that nobody imported; it is searched once per process.
+
+    Like ALFWorld, it passes over tasks with movable receptacles or sliced objects.
+    """
+    found = []
+    for task in _subfolders(folder / split):
+        if "movable" not in task.name and "Sliced" not in task.name:
+            found += [
+                f"{task.name}/{trial.name}"
+                for trial in _subfolders(task)
+                if Path(trial.path, GAME_FILE).exists()
+            ]
+    return _Index(found)
+
+
+def _subfolders(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def open_source(source: str, data_path: str | None, rooms: str) -> Source:
+    """Return the source that an environment's arguments name.
+
+    Raises:
+        BadOption: An argument has a value it cannot have.
+        DataMissing: The official games are not there.
+    """
+    if source not in ("generated", "official"):
+        raise BadOption(f"source {source!r} is unknown: expected 'generated' or 'official'")
+    if rooms not in SIZES:
+        raise BadOption(f"rooms {rooms!r} is unknown: expected one of {', '.join(SIZES)}")
+    if source == "generated":
+        if data_path is not None:
+            raise BadOption("data_path names official games: add source='official' or leave it out")
+        return Generated(rooms)
+    return Official(data.find("alfworld") if data_path is None else _root(Path(data_path)))
+
+
+def _root(path: Path) -> Path:
+    """Return the folder that holds the splits: the given one or its `json_2.1.x`."""
+    for folder in (path, *sorted(path.glob("json_*"))):
+        if any((folder / split).is_dir() for split in SPLITS):
+            return folder.resolve()
+    raise DataMissing(
+        f"data_path {path} holds none of the folders {', '.join(SPLITS)}: give the folder that has "
+        "them, or leave data_path out and run `agentgyms data fetch alfworld`"
+    )

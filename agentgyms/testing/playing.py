@@ -1,0 +1,78 @@
+"""How the contract tests play: seeded random episodes, junk included, and their comparison."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+Make = Callable[[], Any]
+"""Makes a fresh environment."""
+
+JUNK_ACTIONS: Final = (
+    "",
+    "   ",
+    "xyzzy",
+    "LOOK",
+    "look\nlook",
+    "厨房 🙂",
+    "\x00\ud800",
+    "a" * 9000,
+    "'\"<b>{}%s",
+)
+"""Actions no environment may choke on."""
+
+EPISODES: Final = 3
+"""How many seeds each test plays."""
+
+_MAX_TURNS: Final = 60
+
+
+def play(
+    env: Any, seed: int, *, junk: float = 0.1
+) -> Iterator[tuple[Any, tuple[float, bool, bool], dict[str, Any]]]:
+    """Play one episode with seeded random actions, yielding (observation, (reward, ends), info).
+
+    Actions are drawn from the admissible ones, where they are listed, and from junk.
+    """
+    rng = random.Random(seed)
+    observation, info = env.reset(seed=seed)
+    yield observation, (0.0, False, False), info
+    for _ in range(_MAX_TURNS):
+        listed = info["admissible_actions"]
+        action = rng.choice(listed) if listed and rng.random() > junk else rng.choice(JUNK_ACTIONS)
+        observation, reward, terminated, truncated, info = env.step(action)
+        yield observation, (float(reward), terminated, truncated), info
+        if terminated or truncated:
+            return
+
+
+def assert_equal_episodes(first: Any, second: Any, seed: int) -> None:
+    """Raise `AssertionError` unless two environments give one episode, and one unseeded next."""
+    for turn, (one, two) in enumerate(zip(play(first, seed), play(second, seed), strict=True)):
+        assert plain(one) == plain(two), f"seed {seed}, turn {turn}: {one} differs from {two}"
+    one, two = first.reset(), second.reset()
+    assert plain(one) == plain(two), f"seed {seed}: the next unseeded episodes differ: {one}, {two}"
+
+
+def assert_raises(expected: type[Exception], call: Callable[[], Any]) -> None:
+    """Raise `AssertionError` unless `call` raises what is expected, with a message."""
+    try:
+        call()
+    except expected as e:
+        if str(e):
+            return
+    raise AssertionError(f"{expected.__name__} with a message was not raised")
+
+
+def plain(value: Any) -> Any:
+    """Return `value` in a form in which nan equals nan and arrays compare."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype.str, value.tobytes())
+    return "nan" if isinstance(value, float) and value != value else value

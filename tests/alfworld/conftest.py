@@ -1,0 +1,42 @@
+"""Real games and the official engine, for the tests that are marked `data` and `official`."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from agentgyms import data
+from agentgyms.alfworld.official import PYTHON_VARIABLE, OfficialEngine, is_installed
+from agentgyms.errors import DataMissing
+
+ARCHIVE = "alfworld/alfworld_text_3827.tar.xz"
+
+
+@pytest.fixture(scope="session")
+def real_games():
+    """The folder of the 3827 official games, imported once per machine."""
+    given = os.environ.get("AGENTGYMS_TEST_DATA")
+    if not given:
+        pytest.skip(f"AGENTGYMS_TEST_DATA names no folder with {ARCHIVE}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENTGYMS_DATA", str(Path(tempfile.gettempdir(), "agentgyms-test-data")))
+        try:
+            return data.find("alfworld")
+        except DataMissing:
+            return data.import_data("alfworld", Path(given, ARCHIVE), progress=False)
+
+
+@pytest.fixture(scope="session")
+def has_official_engine():
+    """Skips where no interpreter with alfworld is known."""
+    if not os.environ.get(PYTHON_VARIABLE) and not is_installed():
+        pytest.skip(f"{PYTHON_VARIABLE} names no interpreter with alfworld")
+
+
+@pytest.fixture
+def official(has_official_engine):
+    """The official engine."""
+    engine = OfficialEngine()
+    yield engine
+    engine.close()

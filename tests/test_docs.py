@@ -1,0 +1,42 @@
+"""The pages' code is executed: documentation that lies fails here."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def test_own_environment_in_forty_lines():
+    blocks = BLOCK.findall((ROOT / "docs/own_environment.md").read_text())
+    body = blocks[0].partition("class ")[2]
+    assert sum(bool(line.strip()) for line in body.splitlines()) <= 40
+    namespace = {}
+    for block in blocks:
+        exec(compile(block, "docs/own_environment.md", "exec"), namespace)
+
+
+PAGES = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/*.md"))),
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_paths_exist(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+def test_the_architecture_page_names_every_room():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for package in ("agentgyms", "env_servers", "harness"):
+        for path in (ROOT / package).rglob("*.py"):
+            if path.name != "__init__.py" or path.parent.name not in text:
+                assert path.name in text, f"ARCHITECTURE.md does not name {path.relative_to(ROOT)}"

@@ -1,0 +1,108 @@
+"""Recordings: written, read, replayed, and what is said of damaged ones."""
+
+import json
+
+import gymnasium as gym
+import pytest
+
+from agentgyms import recording, testing
+from agentgyms.errors import DataCorrupt, DataMissing, ReplayMismatch
+
+CORRIDOR = "agentgyms/Corridor-v0"
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file of three episodes, junk actions included."""
+    file = tmp_path / "episodes.jsonl"
+    env = recording.RecordEpisodes(gym.make(CORRIDOR, split="valid_seen"), file, actor="test")
+    for seed in range(3):
+        list(testing.play(env, seed))
+    env.close()
+    return file
+
+
+def test_recordings_replay(path):
+    episodes = recording.read(path)
+    assert len(episodes) == 3
+    header = episodes[0].header
+    assert (header["env_id"], header["seed"], header["kwargs"]) == (
+        CORRIDOR,
+        0,
+        {"split": "valid_seen"},
+    )
+    assert header["provenance"]["actor"] == "test"
+    for episode in episodes:
+        assert recording.replay(episode) == len(episode.turns) == len(episode.actions) + 1
+
+
+def test_an_unseeded_episode_replays_from_the_seed_it_drew(tmp_path):
+    file = tmp_path / "unseeded.jsonl"
+    env = recording.RecordEpisodes(gym.make(CORRIDOR), file)
+    env.reset()
+    env.step("right")
+    env.close()
+    (episode,) = recording.read(file)
+    assert recording.replay(episode) == 2
+
+
+def test_lines_are_strict_json_and_nan_survives(path):
+    for line in path.read_text().splitlines():
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    turn = recording.read(path)[0].turns[1]
+    turn.info["progress"] = float("nan")
+    again = json.loads(recording.turn_line(turn))
+    assert again["info"]["progress"] is None
+    assert again["action"] == turn.action
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (
+            "observation",
+            "else",
+            "turn 2: info\\['observation_key'\\]|turn 2: observation was recorded",
+        ),
+        ("reward", 5.0, "turn 2: reward was recorded as 5.0, replay gives 0.0"),
+        ("truncated", True, "turn 2: truncated was recorded as True"),
+    ],
+)
+def test_replay_notices_every_difference(path, field, value, message):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[3][field] = value
+    (episode, *_) = recording.parse(map(json.dumps, lines), "changed")
+    with pytest.raises(ReplayMismatch, match=message):
+        recording.replay(episode)
+
+
+def test_replay_notices_another_state(path):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[2]["info"]["state_key"] = "0" * 32
+    (episode, *_) = recording.parse(map(json.dumps, lines), "changed")
+    with pytest.raises(ReplayMismatch, match="turn 1: info\\['state_key'\\] was recorded"):
+        recording.replay(episode)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[1:], "line 1: .*no header line"),
+        (lambda lines: [*lines[:4], lines[4][:30]], "line 5"),
+        (lambda lines: [lines[0], *lines[2:]], "line 2: .*turn 1, expected turn 0"),
+        (lambda lines: [lines[0].replace("recording-1", "recording-9")], "line 1: .*recording-9"),
+        (lambda lines: ['{"format":"agentgyms-recording-1"}'], "line 1: .*no 'env_id'"),
+        (lambda lines: ["[1, 2]"], "line 1"),
+        (lambda lines: ["NaN"], "line 1: .*NaN"),
+    ],
+)
+def test_damaged_files_are_named_with_their_line(path, change, message):
+    lines = change(path.read_text().splitlines())
+    path.write_text("\n".join(lines))
+    with pytest.raises(DataCorrupt, match=message):
+        recording.read(path)
+
+
+def test_a_missing_file_is_said(tmp_path):
+    with pytest.raises(DataMissing, match="there is no recording"):
+        recording.read(tmp_path / "nothing.jsonl")
