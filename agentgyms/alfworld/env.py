@@ -88,6 +88,7 @@ class ALFWorldEnv(TextEnv):
         self._source = open_source(source, data_path, rooms)
         self.data_version = self._source.version(self.split)
         self._official = OfficialEngine() if backend == "textworld" else None
+        self.blocking = self._official is not None
 
     def load_tasks(self) -> TaskSet:
         """Return the tasks of the split, of the chosen families."""
