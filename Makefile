@@ -32,11 +32,11 @@ $(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[harness,dev]'
-	@touch $@ $(VENV)/train.stamp
+	@touch $(VENV)/train.stamp $@
 
-$(OFFICIAL)/stamp: constraints.txt
+$(OFFICIAL)/stamp: requirements-alfworld.txt
 	$(PYTHON) -m venv $(OFFICIAL)
-	$(OFFICIAL)/bin/python -m pip install --quiet --disable-pip-version-check 'alfworld==0.4.2' pyyaml
+	$(OFFICIAL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-alfworld.txt
 	@touch $@
 
 train: $(VENV)/train.stamp

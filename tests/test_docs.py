@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agentgyms.cli import main as agentgyms_cli
+from env_servers import Server, create_app
+from harness.cli import main as harness_cli
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -16,6 +20,29 @@ def test_own_environment_in_forty_lines():
     namespace = {}
     for block in blocks:
         exec(compile(block, "docs/own_environment.md", "exec"), namespace)
+
+
+@pytest.fixture
+def alfworld_url():
+    with Server(create_app("agentgyms/ALFWorld-v0")) as server:
+        yield server.url
+
+
+def test_the_readme_runs_as_it_stands(alfworld_url):
+    namespace = {"__name__": "readme"}
+    for block in BLOCK.findall((ROOT / "README.md").read_text()):
+        code = block.replace("http://127.0.0.1:8001", alfworld_url)
+        exec(compile(code, "README.md", "exec"), namespace)
+
+
+def test_the_commands_of_the_readme_exist():
+    text = (ROOT / "README.md").read_text()
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE):
+        assert target in targets, f"README names `make {target}`"
+    for program, main in (("agentgyms", agentgyms_cli), ("harness", harness_cli)):
+        for name in re.findall(rf"^{program} ([a-z]+)", text, re.MULTILINE):
+            assert name in main.commands, f"README names `{program} {name}`"
 
 
 PAGES = [

@@ -40,6 +40,7 @@ _JINJA = jinja2.Environment(
     autoescape=False,  # noqa: S701 (prompts are plain text)
 )
 _JINJA.filters["brief"] = brief
+_JINJA.filters["joined"] = parsing.join_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,11 @@ class PromptStyle:
 
     def parse(self, text: str) -> parsing.Parsed:
         """Return the action in a model's text."""
-        return parsing.get(self.parser)(text)
+        return parsing.get(self.parser).parse(text)
 
     def answer(self, action: str) -> str:
         """Return the answer that parses to `action`: what an expert would have written."""
-        return parsing.ANSWERS[self.parser].format(action=action)
+        return parsing.get(self.parser).write(action)
 
     def render(self, **fields: Any) -> str:
         """Return the prompt for the given fields."""

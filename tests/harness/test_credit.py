@@ -231,6 +231,7 @@ ORACLES = {
 }
 
 
+@pytest.mark.data
 @pytest.mark.skipif(not CASES, reason="AGENTGYMS_TEST_CASES names no folder of oracle cases")
 @pytest.mark.parametrize(
     "path", sorted(Path(CASES or ".", "credit").glob("c*.json")), ids=lambda p: p.stem
