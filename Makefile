@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # A folder of official ALFWorld games for `make train`, the generated ones if empty.
 DATA ?=
-RECIPE ?= alfworld-tiny
+RECIPE ?= $(if $(DATA),alfworld-tiny-official,alfworld-tiny)
 ARGS ?=
 # The official ALFWorld engine lives in an environment of its own.
 OFFICIAL := .venv-alfworld
@@ -40,9 +40,9 @@ $(OFFICIAL)/stamp: requirements-alfworld.txt
 	@touch $@
 
 train: $(VENV)/train.stamp
-	$(BIN)/python -m harness train $(if $(DATA),$(RECIPE)-official,$(RECIPE)) \
-	  $(if $(DATA),--set 'env.kwargs.data_path="$(DATA)"') \
-	  --set run.name=$(if $(DATA),$(RECIPE)-official,$(RECIPE))-$$(date +%Y%m%d-%H%M%S) $(ARGS)
+	$(BIN)/python -m harness train $(RECIPE) \
+	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
+	  $(if $(DATA),--set env.kwargs.source=official --set 'env.kwargs.data_path="$(DATA)"') $(ARGS)
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)

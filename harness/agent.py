@@ -71,7 +71,7 @@ class Agent:
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action."""
         completion = await self.completer.complete(self.messages(view), self.sampling, seed)
-        return Decision(self.style.parse(completion.text).action, completion)
+        return Decision(self.style.parse(completion.text), completion)
 
     def messages(self, view: EpisodeView) -> list[Message]:
         """Return the prompt of the next decision."""

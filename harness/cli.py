@@ -11,6 +11,7 @@ import click
 
 from agentgyms.errors import AgentGymsError
 from harness import config as configs
+from harness.errors import CheckpointError
 
 
 @click.group()
@@ -36,16 +37,18 @@ def train(
     """Train with RECIPE: a TOML file, or the name of one that is built in (`harness recipes`)."""
     if (recipe is None) == (resume is None):
         raise click.UsageError("give a recipe, or --resume FOLDER")
-    if recipe is not None and print_config:
-        config = configs.load(recipe, overrides)
-        click.echo(json.dumps(configs.to_dict(config), indent=1))
-        return
-    from harness import starting
+    if resume is not None and (overrides or print_config):
+        raise click.UsageError("a resumed run keeps its settings: leave --set and --print-config")
+    from harness import settings, starting
 
     if resume is not None:
         trainer = starting.resume(resume)
     else:
-        trainer = starting.start(configs.load(str(recipe), overrides))
+        config = settings.resolve(configs.load(str(recipe), overrides))
+        if print_config:
+            click.echo(json.dumps(configs.to_dict(config), indent=1))
+            return
+        trainer = starting.start(config)
     trainer.run()
     folder = trainer.folder.path
     click.echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
@@ -67,7 +70,11 @@ def report(run: Path) -> None:
     from harness import report as reports
     from harness.runfolder import RunFolder
 
-    reports.write(RunFolder(run))
+    folder = RunFolder(run)
+    folder.config()
+    if not folder.evaluations():
+        raise CheckpointError(f"{run} has no evaluation yet")
+    reports.write(folder)
     click.echo((run / "table.md").read_text(encoding="utf-8"))
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agentgyms.core import TextEnv
 from agentgyms.errors import EnvUnavailable, GroupMismatch
 from agentgyms.group import GroupEnv
+from agentgyms.registration import url_from_environment
 from harness.agent import Actor, EpisodeView
+from harness.errors import ContextOverflow
 from harness.rollout import Rollout, StopReason, Turn
 from harness.sampling import TaskDraw, seed_of
 
@@ -29,6 +32,7 @@ Progress = Callable[[Rollout], object]
 class Episode:
     """One episode about to be played: an environment that was reset, and what it answered."""
 
+    pool: EnvPool
     env: TextEnv
     draw: TaskDraw
     group: int
@@ -39,6 +43,9 @@ class Episode:
 
 class EnvPool:
     """Groups of environments, made when needed and used again from one training step to the next.
+
+    Environments that wait for something outside this process, such as a server, are made, used and
+    closed in threads, one for each that may be live; all others on the event loop itself.
 
     Args:
         env_id: A registered id.
@@ -52,6 +59,8 @@ class EnvPool:
         self.env_id, self.group_size, self.kwargs = env_id, group_size, kwargs
         self.max_groups = max(1, max_live // group_size)
         self._free: list[GroupEnv] = []
+        self._threads = ThreadPoolExecutor(self.max_groups * group_size, "environment")
+        self._remote = bool(kwargs.get("url") or url_from_environment(env_id))
 
     def take(self) -> GroupEnv:
         """Return a group nobody uses."""
@@ -61,15 +70,26 @@ class EnvPool:
             else GroupEnv(self.env_id, self.group_size, **self.kwargs)
         )
 
+    async def take_soon(self) -> GroupEnv:
+        """Return a group nobody uses, while other episodes go on."""
+        return await self.call(self.take, blocking=self._remote and not self._free)
+
     def give_back(self, group: GroupEnv) -> None:
         """Let others use the group."""
         self._free.append(group)
+
+    async def call(self, work: Callable[[], _T], *, blocking: bool) -> _T:
+        """Return `work()`, done in a thread if it is `blocking`."""
+        if not blocking:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
         """Close all environments that nobody uses."""
         for group in self._free:
             group.close()
         self._free.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def collect(
@@ -79,6 +99,7 @@ async def collect(
     *,
     seed: int,
     retries: int = 2,
+    pause_s: float = 1.0,
     on_finish: Progress = lambda _: None,
 ) -> list[Rollout]:
     """Return the rollouts of every task, `pool.group_size` each, in the order of the tasks.
@@ -89,7 +110,8 @@ async def collect(
         actor: Who decides.
         seed: All decisions' seeds derive from it, the group, the member and the turn.
         retries: How often a group whose environments fail is played again.
-        on_finish: Called with each rollout as it ends.
+        pause_s: Wait before it is played again; twice as long after every further failure.
+        on_finish: Called with each rollout once its group has ended.
 
     Returns:
         The rollouts; a group that kept failing is there once, as a single rollout with `error`.
@@ -98,7 +120,14 @@ async def collect(
 
     async def play(draw: TaskDraw, index: int) -> list[Rollout]:
         async with places:
-            return await _play_group(pool, draw, index, actor, seed, retries)
+            for attempt in range(retries + 1):
+                rollouts = await _play_group(pool, draw, index, actor, seed)
+                if not rollouts[0].error:
+                    break
+                _log.warning("%s, attempt %d: %s", draw.task_id, attempt + 1, rollouts[0].error)
+                if attempt < retries:
+                    await asyncio.sleep(pause_s * 2**attempt)
+            return rollouts
 
     async def play_and_tell(draw: TaskDraw, index: int) -> list[Rollout]:
         rollouts = await play(draw, index)
@@ -111,32 +140,32 @@ async def collect(
 
 
 async def _play_group(
-    pool: EnvPool, draw: TaskDraw, index: int, actor: Actor, seed: int, retries: int
+    pool: EnvPool, draw: TaskDraw, index: int, actor: Actor, seed: int
 ) -> list[Rollout]:
-    error = ""
-    for attempt in range(retries + 1):
-        group = pool.take()
-        try:
-            episodes = await _open_group(group, draw, index)
-            rollouts = await asyncio.gather(*(run_episode(e, actor, seed=seed) for e in episodes))
-            error = next((rollout.error for rollout in rollouts if rollout.error), "")
-        except (EnvUnavailable, GroupMismatch) as e:
-            error = describe(e)
-        if not error:
-            pool.give_back(group)
-            return rollouts
-        group.close()
-        _log.warning("task %s, attempt %d: %s", draw.task_id, attempt + 1, error)
+    """Return the rollouts of a group, or a single one with the error that one of them met."""
+    group = None
+    try:
+        group = await pool.take_soon()
+        episodes = await _open_group(pool, group, draw, index)
+        rollouts = await asyncio.gather(*(run_episode(e, actor, seed=seed) for e in episodes))
+        error = next((rollout.error for rollout in rollouts if rollout.error), "")
+    except (EnvUnavailable, GroupMismatch) as e:
+        error = describe(e)
+    if group is not None and not error:
+        pool.give_back(group)
+        return rollouts
+    if group is not None:
+        await pool.call(group.close, blocking=group.envs[0].blocking)
     return [Rollout(draw.task_id, "", index, 0, draw.seed, error=error)]
 
 
-async def _open_group(group: GroupEnv, draw: TaskDraw, index: int) -> list[Episode]:
-    options = {"task_id": draw.task_id}
-    observations, infos = await _run(
-        group.envs[0], lambda: group.reset(seed=draw.seed, options=options)
+async def _open_group(pool: EnvPool, group: GroupEnv, draw: TaskDraw, index: int) -> list[Episode]:
+    observations, infos = await pool.call(
+        lambda: group.reset(seed=draw.seed, options={"task_id": draw.task_id}),
+        blocking=group.envs[0].blocking,
     )
     return [
-        Episode(env, draw, index, member, str(observation), info)
+        Episode(pool, env, draw, index, member, str(observation), info)
         for member, (env, observation, info) in enumerate(
             zip(group.envs, observations, infos, strict=True)
         )
@@ -146,7 +175,11 @@ async def _open_group(group: GroupEnv, draw: TaskDraw, index: int) -> list[Episo
 async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
     """Play one episode to its end.
 
-    A failure of the environment's infrastructure ends it with `error`; a bad action never does.
+    A failure of the environment's infrastructure ends it with `error`; a bad action never does. A
+    prompt that outgrows the model's context ends it as lost.
+
+    Raises:
+        ContextOverflow: The very first prompt does not fit.
     """
     env, info = episode.env, episode.info
     rollout = Rollout(
@@ -162,18 +195,22 @@ async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
         over = False
         while not over:
             turn_seed = seed_of(seed, episode.group, episode.member, len(rollout.turns))
-            over = await _take_turn(env, actor, view, rollout, turn_seed)
+            over = await _take_turn(episode, actor, view, rollout, turn_seed)
     except EnvUnavailable as e:
         rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
+    except ContextOverflow:
+        if not rollout.turns:
+            raise
+        rollout.stop_reason = StopReason.CONTEXT_LIMIT
     return rollout
 
 
 async def _take_turn(
-    env: TextEnv, actor: Actor, view: EpisodeView, rollout: Rollout, seed: int
+    episode: Episode, actor: Actor, view: EpisodeView, rollout: Rollout, seed: int
 ) -> bool:
     decision = await actor.act(view, seed)
-    observation, reward, terminated, truncated, info = await _run(
-        env, lambda: env.step(decision.action)
+    observation, reward, terminated, truncated, info = await episode.pool.call(
+        lambda: episode.env.step(decision.action), blocking=episode.env.blocking
     )
     turn = Turn(
         observation=view.observation,
@@ -192,13 +229,6 @@ async def _take_turn(
     rollout.success, rollout.score = info["success"], info["score"]
     rollout.stop_reason = StopReason.TERMINATED if terminated else StopReason.TURN_LIMIT
     return terminated or truncated
-
-
-async def _run(env: TextEnv, call: Callable[[], _T]) -> _T:
-    """Call an environment: in a thread if it waits for something outside this process."""
-    if env.blocking:
-        return await asyncio.to_thread(call)
-    return call()
 
 
 def describe(error: Exception) -> str:

@@ -3,6 +3,7 @@
 AgentGymsError
 └── HarnessError
     ├── ConfigError (ValueError)      a configuration, recipe or hyperparameter cannot be used
+    │   └── ContextOverflow           a prompt does not fit into the model's context
     ├── TableError (ValueError)       columns of a turn table are missing or do not fit together
     ├── CheckpointError (OSError)     a checkpoint is missing, damaged or of another run
     └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
@@ -19,6 +20,10 @@ class HarnessError(AgentGymsError):
 
 class ConfigError(HarnessError, ValueError):
     """A configuration, recipe or hyperparameter cannot be used."""
+
+
+class ContextOverflow(ConfigError):
+    """A prompt and its longest response do not fit into the model's context."""
 
 
 class TableError(HarnessError, ValueError):

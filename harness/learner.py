@@ -56,6 +56,8 @@ class Learner:
         """Take the optimizer steps of one training step and return figures to log.
 
         Each epoch shuffles the samples into `mini_batches` parts; one optimizer step per part.
+        Without a reference, samples without credit are left out, and equal ones taken as one: means
+        over tokens are over those that pass through the model.
 
         Args:
             rows: Samples of this step.
@@ -72,17 +74,18 @@ class Learner:
         sums: Counter[str] = Counter()
         for part in self._parts(rows, seed):
             sums.update(self._optimizer_step(part))
-        tokens, parts = max(sums["num_tokens"], 1.0), max(sums["parts"], 1)
-        return {
-            "update/loss": sums["loss"] / parts,
-            "update/grad_norm": sums["grad_norm"] / parts,
-            "update/clipped_share": sums["clipped"] / tokens,
-            "update/kl_old": sums["kl_old"] / tokens,
-            "update/kl_reference": sums["kl_reference"] / tokens,
-            "update/entropy": sums["entropy"] / tokens,
+        figures = {
+            "update/loss": sums["loss"] / sums["parts"],
+            "update/grad_norm": sums["grad_norm"] / sums["parts"],
             "update/learning_rate": self.optimizer.param_groups[0]["lr"],
             "update/tokens": sums["num_tokens"],
         }
+        if tokens := sums["num_tokens"]:  # without credit there is nothing to take means over
+            names = ("clipped", "kl_old", "kl_reference", "entropy")
+            means = {name: sums[name] / tokens for name in names}
+            figures["update/clipped_share"] = means.pop("clipped")
+            figures |= {f"update/{name}": mean for name, mean in means.items()}
+        return figures
 
     def _parts(self, rows: Sequence[Sample], seed: int) -> Iterator[list[Sample]]:
         rng = np.random.default_rng(seed)

@@ -81,16 +81,18 @@ def samples(rollouts: Sequence[Rollout], advantage: Floats) -> list[Sample]:
 def merge(rows: Sequence[Sample]) -> list[Sample]:
     """Return fewer samples with the same clipped policy gradient.
 
-    Samples with equal tokens and advantages of one sign become one, whose advantage is their sum:
-    the clipped surrogate is linear in advantages of one sign. Those with advantage 0 are dropped.
+    Samples with equal tokens, old log-probabilities (to 4 decimals, beyond which they differ by
+    rounding) and advantages of one sign become one, whose advantage is their sum: the clipped
+    surrogate is linear in advantages of one sign. Those with advantage 0 are dropped.
     Token means must be taken over the tokens of the original samples, and penalties that do not
     scale with the advantage (KL, entropy) must be off.
     """
-    merged: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Sample] = {}
+    merged: dict[tuple[object, ...], Sample] = {}
     for row in rows:
         if row.advantage == 0:
             continue
-        key = (row.prompt_ids, row.response_ids, row.advantage > 0)
+        old = tuple(round(value, 4) for value in row.old_logprobs)
+        key = (row.prompt_ids, row.response_ids, old, row.advantage > 0)
         first = merged.get(key)
         total = row.advantage + (first.advantage if first else 0.0)
         merged[key] = replace(first or row, advantage=total)

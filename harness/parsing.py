@@ -1,54 +1,33 @@
-"""Model text to action string, one parser for each way a prompt asks for the answer."""
+"""Model text to action string, one parser for each way a prompt asks for the answer.
+
+A text without an action gives "": the environment is told in every case and answers with its
+feedback, and whether the model was cut off is in its completion.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from harness.errors import ConfigError
 
-
-class ParseStatus(StrEnum):
-    """What parsing made of a text; the environment is told the action in every case."""
-
-    OK = "ok"
-    NO_ACTION = "no_action"
-    CUT_OFF = "cut_off"
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """An action and how it was found; the action is "" where none was."""
-
-    action: str
-    status: ParseStatus = ParseStatus.OK
-
-
-def parse_plain(text: str) -> Parsed:
-    """Take the whole text as the action."""
-    action = text.strip()
-    return Parsed(action) if action else Parsed("", ParseStatus.NO_ACTION)
-
-
 _ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL | re.IGNORECASE)
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
-
-
-def parse_tagged(text: str) -> Parsed:
-    """Take what stands between the first `<action>` and `</action>` after the thoughts."""
-    answer = _THOUGHT.sub("", text)
-    found = _ACTION.search(answer)
-    if found is None:
-        cut_off = "<action>" in answer or ("<think>" in answer and "</think>" not in answer)
-        return Parsed("", ParseStatus.CUT_OFF if cut_off else ParseStatus.NO_ACTION)
-    return parse_plain(found.group(1))
-
-
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL | re.IGNORECASE)
 _APART = re.compile(r"(?<=[a-z]) (?=\d)")
 _JOINED = re.compile(r"(?<=[a-z])(?=\d)")
+
+
+def parse_plain(text: str) -> str:
+    """Return the whole text as the action."""
+    return text.strip()
+
+
+def parse_tagged(text: str) -> str:
+    """Return what stands in the first `<action>` element that is no part of a thought."""
+    found = _ACTION.search(_THOUGHT.sub("", text))
+    return found.group(1).strip() if found else ""
 
 
 def join_names(text: str) -> str:
@@ -56,9 +35,9 @@ def join_names(text: str) -> str:
     return _APART.sub("", text)
 
 
-def parse_joined(text: str) -> Parsed:
-    """Take the whole text as the action and part names and numbers again."""
-    return parse_plain(_JOINED.sub(" ", text))
+def parse_joined(text: str) -> str:
+    """Return the whole text as the action, names and numbers parted again."""
+    return _JOINED.sub(" ", text).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +49,7 @@ class Parser:
         write: The shortest text that parses to an action.
     """
 
-    parse: Callable[[str], Parsed]
+    parse: Callable[[str], str]
     write: Callable[[str], str]
 
 

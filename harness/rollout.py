@@ -11,6 +11,7 @@ class StopReason(StrEnum):
 
     TERMINATED = "terminated"
     TURN_LIMIT = "turn_limit"
+    CONTEXT_LIMIT = "context_limit"
     ERROR = "error"
 
 

@@ -47,9 +47,11 @@ class RunFolder:
         """
         path = Path(config.run.output) / config.run.name
         if (path / "config.json").exists():
+            resumable = any(path.glob("checkpoints/step-*"))
+            remedy = f"resume it with --resume {path}" if resumable else f"delete {path}"
             raise ConfigError(
-                f"{path} holds a run already: resume it with --resume {path}, or choose another "
-                "name with --set run.name=..."
+                f"{path} holds a run already: {remedy}, or choose another name with "
+                "--set run.name=..."
             )
         (path / "evaluations").mkdir(parents=True, exist_ok=True)
         folder = cls(path)
@@ -61,12 +63,14 @@ class RunFolder:
         """Return the configuration the run was started with.
 
         Raises:
-            CheckpointError: The folder is no run's.
+            CheckpointError: The folder is no run's, or its file is damaged.
         """
         try:
             return configs.from_dict(self._read("config.json"))
         except FileNotFoundError:
             raise CheckpointError(f"{self.path} is no run: it has no config.json") from None
+        except ValueError as e:
+            raise CheckpointError(f"{self.path}/config.json is damaged: {e}") from None
 
     def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Keep every episode of an evaluation."""

@@ -42,6 +42,6 @@ class TaskSampler:
 
 
 def seed_of(*parts: int) -> int:
-    """Return a 63-bit seed that depends on every one of the non-negative `parts`."""
-    low, high = np.random.SeedSequence(parts).generate_state(2)
+    """Return a 63-bit seed that depends on the non-negative `parts` and on how many there are."""
+    low, high = np.random.SeedSequence([*parts, len(parts)]).generate_state(2)
     return (int(high) << 31) ^ int(low)

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from harness import checkpoints, methods, prompts, tiny
+from harness import checkpoints, prompts, tiny
 from harness.agent import Agent
+from harness.checks import check
 from harness.collect import collect
 from harness.completers import Sampling
 from harness.completers.scripted import ScriptedCompleter
@@ -22,7 +23,8 @@ from harness.errors import CheckpointError, ConfigError, TrainingError
 from harness.policy import Policy
 from harness.runfolder import RunFolder
 from harness.sampling import TaskSampler, seed_of
-from harness.trainer import Trainer, credit_settings, loss_settings, make_pool, tasks_of
+from harness.settings import loss_settings, resolve
+from harness.trainer import Trainer, make_pool, tasks_of
 from harness.warmstart import Demonstrator, fine_tune
 
 _DEMONSTRATIONS, _MODEL, _FINE_TUNING = 11, 12, 13
@@ -34,6 +36,7 @@ def start(config: Config) -> Trainer:
     Raises:
         ConfigError: A setting is wrong, or the run exists.
     """
+    config = resolve(config)
     check(config)
     folder = RunFolder.create(config)
     _set_threads(config)
@@ -50,7 +53,7 @@ def resume(path: str | Path) -> Trainer:
     """Return the trainer of a run, as its last complete checkpoint left it.
 
     Raises:
-        CheckpointError: There is no run or no checkpoint.
+        CheckpointError: There is no run or no checkpoint, or its files are damaged.
     """
     folder = RunFolder(Path(path))
     config = folder.config()
@@ -58,39 +61,14 @@ def resume(path: str | Path) -> Trainer:
     if not found:
         raise CheckpointError(f"{path} has no complete checkpoint yet: delete it and start again")
     _set_threads(config)
-    policy = _load(str(found[-1].folder), config)
     reference = None
-    if loss_settings(config).get("kl_coefficient"):
-        reference = _load(str(folder.path / "reference"), config).frozen_copy()
+    try:
+        policy = _load(str(found[-1].folder), config)
+        if loss_settings(config).get("kl_coefficient"):
+            reference = _load(str(folder.path / "reference"), config).frozen_copy()
+    except ConfigError as e:
+        raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
     return Trainer(config, folder, policy, reference, found[-1])
-
-
-def check(config: Config) -> None:
-    """Refuse settings that would fail only after an hour.
-
-    Raises:
-        ConfigError: A name or hyperparameter is unknown, or a number cannot be used.
-    """
-    methods.get(config.method.name)
-    credit_settings(config)
-    loss_settings(config)
-    prompts.load(config.agent.style, config.env.id)
-    positive = {
-        "run.steps": config.run.steps + 1,
-        "rollout.tasks_per_step": config.rollout.tasks_per_step,
-        "rollout.group_size": config.rollout.group_size,
-        "optimizer.mini_batches": config.optimizer.mini_batches,
-        "optimizer.epochs": config.optimizer.epochs,
-        "optimizer.micro_batch_tokens": config.optimizer.micro_batch_tokens,
-        "agent.max_tokens": config.agent.max_tokens,
-        "checkpoint.every": config.checkpoint.every,
-        "checkpoint.keep": config.checkpoint.keep,
-    }
-    for name, value in positive.items():
-        if value < 1:
-            raise ConfigError(f"{name} must be at least 1, got {value}")
-    if config.policy.model == "tiny" and not config.warmstart.episodes:
-        raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
 
 
 def _set_threads(config: Config) -> None:
@@ -108,7 +86,9 @@ def _seed_global_generators(seed: int) -> None:
 def _load(path: str, config: Config) -> Policy:
     policy = Policy.load(path, config.policy.device)
     if config.policy.gradient_checkpointing:
-        policy.model.gradient_checkpointing_enable()
+        model = policy.model  # transformers 5 renamed it
+        enable = getattr(model, "activation_checkpointing_enable", None)
+        (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
     return policy
 
 

@@ -22,7 +22,6 @@ from harness.completers import Sampling
 from harness.completers.hf import HFCompleter
 from harness.config import Config
 from harness.credit import TurnTable, diagnostics
-from harness.credit.registry import preset
 from harness.credit.table import INVALID_FEEDBACK, Floats
 from harness.errors import TrainingError
 from harness.evaluate import Evaluation, choose, evaluate
@@ -33,6 +32,7 @@ from harness.policy import Policy
 from harness.rollout import Rollout
 from harness.runfolder import RunFolder
 from harness.sampling import TaskSampler, seed_of
+from harness.settings import credit_settings, loss_settings
 
 _ROLLOUTS, _UPDATE, _EVALUATION = 1, 2, 3
 """Streams of random numbers: each purpose has its own."""
@@ -128,7 +128,7 @@ class Trainer:
         config = self.config.eval
         splits = [config.split, *(config.final_splits if final else ())]
         for split in dict.fromkeys(splits):
-            count = None if split in config.final_splits else config.tasks
+            count = None if final and split in config.final_splits else config.tasks
             result = self.evaluate(split, count)
             self.log.write(self.step, result.metrics())
             self.folder.write_evaluation(self.step, result)
@@ -160,36 +160,6 @@ class Trainer:
         for pool in (self._pool, *self._eval_pools.values()):
             pool.close()
         self.log.close()
-
-
-def credit_settings(config: Config) -> dict[str, Any]:
-    """Return the estimator's hyperparameters: preset, then the method's row, then the recipe.
-
-    Raises:
-        ConfigError: A name is unknown.
-    """
-    method = methods.get(config.method.name)
-    settings = {
-        **preset(config.method.preset, method.estimator),
-        **method.credit,
-        **config.method.credit,
-    }
-    credit.check(method.estimator, settings)
-    return settings
-
-
-def loss_settings(config: Config) -> dict[str, Any]:
-    """Return the loss's hyperparameters: the method's row, then the recipe.
-
-    Raises:
-        ConfigError: A name is unknown.
-    """
-    from harness import losses
-
-    method = methods.get(config.method.name)
-    settings = {**method.loss_settings, **config.method.loss}
-    losses.check(method.loss, settings)
-    return settings
 
 
 def make_agent(config: Config, policy: Policy, temperature: float) -> Agent:

@@ -1,12 +1,16 @@
 """The pages' code is executed: documentation that lies fails here."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from agentgyms.cli import main as agentgyms_cli
+from agentgyms.errors import DataMissing
 from env_servers import Server, create_app
+from harness import checks
+from harness import config as configs
 from harness.cli import main as harness_cli
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +47,18 @@ def test_the_commands_of_the_readme_exist():
     for program, main in (("agentgyms", agentgyms_cli), ("harness", harness_cli)):
         for name in re.findall(rf"^{program} ([a-z]+)", text, re.MULTILINE):
             assert name in main.commands, f"README names `{program} {name}`"
+
+
+def test_the_training_commands_of_the_readme_are_accepted():
+    lines = re.findall(r"^harness train ([^-].*)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(lines) >= 3
+    for line in lines:
+        recipe, *options = shlex.split(line, comments=True)
+        assert options[::2] == ["--set"] * (len(options) // 2)
+        try:
+            checks.check(configs.load(recipe, options[1::2]))
+        except DataMissing:
+            assert "official" in recipe or "gigpo" in recipe
 
 
 PAGES = [

@@ -16,12 +16,15 @@ import torch
 
 from harness.completers import Message, Sampling
 from harness.completers.decoding import DecodeBatch
-from harness.errors import ConfigError
+from harness.errors import ConfigError, ContextOverflow
 from harness.policy import Policy
 from harness.rollout import Completion
 
 JOIN_SHARE = 0.5
 """Requests that wait join the running batch once they are this share of its rows."""
+
+_BELOW_ONE = 1 - 2.0**-24
+"""The greatest number below 1 in float32: a draw of 1 would fall beyond every token."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,16 +61,17 @@ class HFCompleter:
         """Return the response to `messages`.
 
         Raises:
-            ConfigError: Prompt and longest response do not fit into the model's context.
+            ContextOverflow: Prompt and longest response do not fit into the model's context.
         """
         prompt_ids = self.policy.encode_chat(messages)
         if len(prompt_ids) + sampling.max_tokens > self.policy.max_length:
-            raise ConfigError(
+            raise ContextOverflow(
                 f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
                 f"exceed the model's {self.policy.max_length}: shorten agent.window or max_tokens"
             )
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
+        uniforms = np.minimum(uniforms, _BELOW_ONE)
         self._waiting.append(Request(prompt_ids, sampling, uniforms, done))
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._generate())

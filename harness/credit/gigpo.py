@@ -27,7 +27,8 @@ def gigpo(
     the group that were taken in state s, with R_t the discounted return from the turn on, less the
     invalid penalty. A state visited once gets A_S = 0.
     Reference: Feng et al. 2025, GiGPO, arXiv:2505.10978, Eqs. 6 to 8.
-    Departs from it: states are equal when their true state's keys are, not their texts.
+    Departs from it: states are equal when their true state's keys are, not their texts; so its
+    grouping of texts by similarity is not there.
 
     Args:
         turns: N turns of R rollouts.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.credit.table import Floats
@@ -62,26 +62,25 @@ def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: The estimator or a hyperparameter is unknown.
     """
-    check_keywords(f"estimator {name!r}", get(name), hyperparameters)
+    check_keywords(f"estimator {name!r}", list(keywords(get(name))), hyperparameters)
 
 
-def check_keywords(what: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse keyword arguments that a function does not take.
+def check_keywords(what: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments that are not known.
 
     Raises:
         ConfigError: A keyword is unknown; `what` names the function in the message.
     """
-    known = keywords(function)
     for key in given:
         if key not in known:
             expected = ", ".join(known) or "none"
             raise ConfigError(f"{what} has no hyperparameter {key!r}: expected {expected}")
 
 
-def keywords(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's keyword-only parameters."""
+def keywords(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's keyword-only parameters and their defaults."""
     parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def preset(name: str, estimator_name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.credit.registry import check_keywords
+from harness.credit.registry import check_keywords, keywords
 from harness.errors import ConfigError
 
 Loss = Callable[..., tuple[torch.Tensor, dict[str, float]]]
@@ -43,10 +43,19 @@ def get(name: str) -> Loss:
     return _LOSSES[name]
 
 
-def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
+def hyperparameters(name: str) -> dict[str, Any]:
+    """Return a loss's hyperparameters and their defaults.
+
+    Raises:
+        ConfigError: The loss is unknown.
+    """
+    return {key: value for key, value in keywords(get(name)).items() if key != "num_tokens"}
+
+
+def check(name: str, given: Mapping[str, Any]) -> None:
     """Refuse hyperparameters that the loss does not have.
 
     Raises:
         ConfigError: The loss or a hyperparameter is unknown.
     """
-    check_keywords(f"loss {name!r}", get(name), hyperparameters)
+    check_keywords(f"loss {name!r}", list(hyperparameters(name)), given)

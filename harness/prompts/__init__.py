@@ -58,8 +58,8 @@ class PromptStyle:
     parser: str
     _template: jinja2.Template
 
-    def parse(self, text: str) -> parsing.Parsed:
-        """Return the action in a model's text."""
+    def parse(self, text: str) -> str:
+        """Return the action in a model's text, "" if there is none."""
         return parsing.get(self.parser).parse(text)
 
     def answer(self, action: str) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-import time
 
 import gymnasium as gym
 import pytest
@@ -15,8 +14,7 @@ from harness.agent import Agent, EpisodeView, PolicyActor
 from harness.collect import EnvPool, collect
 from harness.completers import Sampling
 from harness.completers.scripted import ScriptedCompleter
-from harness.errors import ConfigError
-from harness.parsing import ParseStatus
+from harness.errors import ConfigError, ContextOverflow
 from harness.rollout import Completion, StopReason, Turn
 from harness.sampling import TaskDraw, TaskSampler, seed_of
 
@@ -85,29 +83,25 @@ def test_styles_are_versioned_and_unknown_ones_refused():
 
 
 @pytest.mark.parametrize(
-    ("text", "action", "status"),
+    ("text", "action"),
     [
-        ("<think>so</think><action>go to shelf 1</action>", "go to shelf 1", ParseStatus.OK),
-        (
-            "<think>try <action>look</action></think>\n<ACTION>\nopen\n</ACTION> more",
-            "open",
-            ParseStatus.OK,
-        ),
-        ("<action> look </action><action>go</action>", "look", ParseStatus.OK),
-        ("I would look.", "", ParseStatus.NO_ACTION),
-        ("<action></action>", "", ParseStatus.NO_ACTION),
-        ("<think>hm</think><action>loo", "", ParseStatus.CUT_OFF),
-        ("<think>and then", "", ParseStatus.CUT_OFF),
+        ("<think>so</think><action>go to shelf 1</action>", "go to shelf 1"),
+        ("<think>try <action>look</action></think>\n<ACTION>\nopen\n</ACTION> more", "open"),
+        ("<action> look </action><action>go</action>", "look"),
+        ("I would look.", ""),
+        ("<action></action>", ""),
+        ("<think>hm</think><action>loo", ""),
+        ("<think>I could try <action>look</action> but then", ""),
     ],
 )
-def test_tagged_answers(text, action, status):
-    assert parsing.get("tagged").parse(text) == parsing.Parsed(action, status)
+def test_tagged_answers(text, action):
+    assert parsing.get("tagged").parse(text) == action
 
 
 def test_every_parser_reads_the_answer_it_would_write():
     for parser in parsing.PARSERS.values():
         for action in ("go to shelf 1", "move soap bar 12 to sink basin 3", "inventory"):
-            assert parser.parse(parser.write(action)).action == action
+            assert parser.parse(parser.write(action)) == action
     with pytest.raises(ConfigError, match="unknown parser"):
         parsing.get("nothing")
 
@@ -121,7 +115,7 @@ def expert_actor(delay=None):
 
 def play(pool, task_ids, actor, **kwargs):
     draws = [TaskDraw(task_id, 100 + i) for i, task_id in enumerate(task_ids)]
-    return asyncio.run(collect(pool, draws, actor, seed=1, **kwargs))
+    return asyncio.run(collect(pool, draws, actor, seed=1, pause_s=0, **kwargs))
 
 
 def test_episodes_come_back_complete_and_in_order():
@@ -182,25 +176,39 @@ def test_a_slow_agent_holds_nobody_up():
     assert len(finished) == 20
 
 
-def test_a_slow_environment_holds_nobody_up():
+class Far(CorridorEnv):
+    """An environment that waits for something elsewhere; `url` is where."""
+
+    blocking = True
+    meeting = threading.Barrier(40, timeout=20)
     threads = set()
 
-    class Slow(CorridorEnv):
-        blocking = True
+    def __init__(self, *, url="", **kwargs):
+        super().__init__(**kwargs)
+        Far.threads.add(threading.current_thread())
 
-        def act(self, action):
-            threads.add(threading.current_thread())
-            time.sleep(0.05)
-            return super().act(action)
+    def act(self, action):
+        Far.threads.add(threading.current_thread())
+        Far.meeting.wait()
+        return super().act(action)
 
-    if "test/Slow-v0" not in gym.registry:
-        gym.register("test/Slow-v0", Slow)
-    pool = EnvPool("test/Slow-v0", 4, 64, max_turns=3)
-    start = time.monotonic()
-    rollouts = play(pool, ["train/free-000", "train/free-002"], PolicyActor(lambda v, s: "left"))
-    assert len(rollouts) == 8
-    assert time.monotonic() - start < 8 * 3 * 0.05
-    assert threading.main_thread() not in threads
+    def close(self):
+        Far.threads.add(threading.current_thread())
+
+
+def far_pool(**kwargs):
+    if "test/Far-v0" not in gym.registry:
+        gym.register("test/Far-v0", Far)
+    Far.threads.clear()
+    return EnvPool("test/Far-v0", 4, 64, url="http://far", **kwargs)
+
+
+def test_environments_elsewhere_wait_side_by_side_and_off_the_event_loop():
+    task_ids = [f"train/free-{i:03d}" for i in range(0, 20, 2)]
+    rollouts = play(far_pool(max_turns=2), task_ids, PolicyActor(lambda v, s: "left"))
+    assert len(rollouts) == 40  # all 40 were in `act` at the same moment, twice
+    assert not any(rollout.error for rollout in rollouts)
+    assert threading.main_thread() not in Far.threads
 
 
 def test_live_environments_are_bounded():
@@ -256,6 +264,38 @@ def test_a_group_that_keeps_failing_is_one_error_and_no_reward():
     assert not rollouts[0].turns
 
 
+def test_an_environment_that_cannot_be_made_again_is_one_error(monkeypatch):
+    pool = failing_pool(1000)
+    made = []
+
+    def make(env_id, group_size, **kwargs):
+        made.append(env_id)
+        raise EnvUnavailable("nobody answers")
+
+    monkeypatch.setattr("harness.collect.GroupEnv", make)
+    rollouts = play(pool, ["train/free-000", "train/free-002"], expert_actor())
+    assert [rollout.error for rollout in rollouts] == ["EnvUnavailable: nobody answers"] * 2
+    assert len(made) == 2 * 3
+
+
+def test_a_prompt_that_outgrows_the_context_ends_its_episode_alone():
+    class Outgrown(PolicyActor):
+        limit = 2
+
+        async def act(self, view, seed):
+            if len(view.turns) == self.limit:
+                raise ContextOverflow("too long")
+            return await super().act(view, seed)
+
+    pool = EnvPool(CORRIDOR, 2, 8, max_turns=4)
+    actor = Outgrown(lambda v, s: "left")
+    rollouts = play(pool, ["train/free-000"], actor)
+    assert [(r.stop_reason, len(r.turns)) for r in rollouts] == [("context_limit", 2)] * 2
+    actor.limit = 0
+    with pytest.raises(ContextOverflow):
+        play(pool, ["train/free-000"], actor)
+
+
 def test_the_sampler_visits_every_task_before_any_twice_and_needs_no_memory():
     tasks = [f"t{i}" for i in range(7)]
     sampler = TaskSampler(tasks, seed=3)
@@ -271,5 +311,6 @@ def test_the_sampler_visits_every_task_before_any_twice_and_needs_no_memory():
 
 def test_seeds_differ_in_every_part():
     parts = [(a, b) for a in range(30) for b in range(30)]
+    parts += [(a,) for a in range(30)] + [(a, b, 0) for a in range(30) for b in range(30)]
     assert len({seed_of(*p) for p in parts}) == len(parts)
     assert all(0 <= seed_of(*p) < 2**63 for p in parts)

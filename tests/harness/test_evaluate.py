@@ -69,7 +69,7 @@ def test_a_run_folder_tells_what_ran(folder):
     assert provenance["seed"] == 0
     assert provenance["libraries"]["torch"]
     assert folder.config().run.name == "corridor"
-    with pytest.raises(ConfigError, match="holds a run already: resume it with --resume"):
+    with pytest.raises(ConfigError, match="holds a run already: delete"):
         RunFolder.create(folder.config())
     with pytest.raises(CheckpointError, match="is no run"):
         RunFolder(folder.path / "nothing").config()

@@ -120,7 +120,7 @@ def test_padding_and_micro_batches_change_no_loss(rows):
 
 @given(rows_strategy)
 def test_merging_changes_neither_loss_nor_gradient(rows):
-    rows = [replace(row, old_logprobs=(-1.0,) * len(row.response_ids)) for row in rows + rows]
+    rows = rows + rows
     num_tokens = sum(len(row.response_ids) for row in rows)
 
     def result(some):
@@ -136,6 +136,13 @@ def test_merging_changes_neither_loss_nor_gradient(rows):
     merged = merge(rows)
     assert len(merged) <= len(rows) / 2 + 0.5
     assert result(merged) == pytest.approx(result(rows), abs=1e-5)
+
+
+def test_samples_that_were_drawn_with_other_probabilities_stay_apart():
+    row = sample(2, 2, 1.0)
+    other = replace(row, old_logprobs=tuple(value - 0.01 for value in row.old_logprobs))
+    assert len(merge([row, other])) == 2
+    assert len(merge([row, row, replace(row, advantage=-1.0)])) == 2
 
 
 def test_micro_batches_hold_every_sample_once_and_keep_the_limit():

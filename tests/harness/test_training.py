@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from agentgyms.errors import AgentGymsError
 from harness import checkpoints, metrics, starting, tiny
 from harness import config as configs
 from harness.agent import Agent
@@ -24,6 +26,7 @@ from harness.learner import Learner
 from harness.packing import Sample
 from harness.policy import Policy
 from harness.prompts import load
+from harness.runfolder import RunFolder
 from harness.sampling import TaskDraw
 from harness.warmstart import Demonstration, Demonstrator, fine_tune, learning_rate_factor
 
@@ -155,6 +158,7 @@ def test_rl_improves_what_the_warm_start_left(tmp_path):
     """The corridor is learned: from a weak warm start to nearly always."""
     overrides = [
         "run.steps=30",
+        "warmstart.steps=24",
         "eval.every=0",
         "rollout.tasks_per_step=8",
         "optimizer.learning_rate=1e-3",
@@ -206,6 +210,53 @@ def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
         checkpoints.find_all(path)
     with pytest.raises(CheckpointError, match="is no run"):
         starting.resume(tmp_path / "nothing")
+
+
+def test_a_damaged_run_says_what_is_damaged(whole, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(whole.folder.path, path)
+    weights = checkpoints.find_all(path)[-1].folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(CheckpointError, match="cannot go on.*cannot be loaded"):
+        starting.resume(path)
+    (path / "config.json").write_text('{"run":')
+    with pytest.raises(CheckpointError, match=r"config.json is damaged"):
+        starting.resume(path)
+
+
+def test_a_wrong_setting_does_not_use_up_the_name_of_the_run(tmp_path):
+    for wrong in ("env.kwargs.foo=1", "eval.split='no'", "method.credit.gamma='x'"):
+        with pytest.raises(AgentGymsError):
+            starting.start(small(tmp_path, "name", wrong))
+    assert not (tmp_path / "name").exists()
+    config = small(tmp_path, "name")
+    RunFolder.create(config)
+    with pytest.raises(ConfigError, match="holds a run already: delete"):
+        starting.start(config)
+
+
+def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
+    overrides = ["policy.gradient_checkpointing=true", "run.steps=1"]
+    start = [f"policy.model='{last_checkpoint(whole).folder}'", "warmstart.episodes=0"]
+    first = run(small(tmp_path, "with", *start, *overrides))
+    second = run(small(tmp_path, "without", *start, "run.steps=1"))
+    layers = first.policy.model.base_model.layers
+    assert all(layer.gradient_checkpointing for layer in layers)
+    assert lines(first) == lines(second)
+
+
+def test_final_splits_are_whole_at_both_ends_and_short_between(tmp_path):
+    overrides = ["eval.tasks=2", "eval.every=1", "eval.final_splits=['valid_seen']", "run.steps=2"]
+    trainer = run(small(tmp_path, "final", *overrides))
+    counts = [len(evaluation["episodes"]) for evaluation in trainer.folder.evaluations()]
+    assert counts == [8, 2, 8]
+
+
+def test_a_step_without_credit_logs_no_means(policy):
+    learner = Learner(policy, None, configs.OptimizerConfig(), "token_clipped", {}, 1.0)
+    figures = learner.update([Sample((1, 2), (3,), (-1.0,), 0.0)], step=0, seed=0)
+    assert figures["update/tokens"] == 0
+    assert "update/entropy" not in figures
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(policy):
@@ -284,7 +335,13 @@ def test_the_command_line(tmp_path):
     assert "corridor-tiny" in runner.invoke(main, ["recipes"]).output
     shown = runner.invoke(main, ["train", "corridor-tiny", "--print-config", "--set", "run.seed=9"])
     assert json.loads(shown.output)["run"]["seed"] == 9
+    assert json.loads(shown.output)["method"]["credit"]["gamma"] == 0.95
     assert runner.invoke(main, ["train"]).exit_code == 2
+    run_folder = str(tmp_path / "cli")
+    for extra in (["--set", "run.steps=9"], ["--print-config"], ["corridor-tiny"]):
+        assert runner.invoke(main, ["train", "--resume", run_folder, *extra]).exit_code == 2
+    with pytest.raises(CheckpointError, match="is no run"):
+        runner.invoke(main, ["report", str(tmp_path)], catch_exceptions=False)
 
 
 def test_errors_end_in_one_line(tmp_path):

@@ -1,0 +1,132 @@
+"""Refuses a configuration that would fail later: after the warm start, or after an hour."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import Final
+
+import gymnasium as gym
+import torch
+
+from harness import credit, losses, methods, prompts
+from harness.config import Config
+from harness.credit import TurnTable
+from harness.errors import ConfigError
+from harness.packing import Sample, to_batch
+from harness.settings import credit_settings, loss_settings
+from harness.trainer import make_pool, tasks_of
+
+_LEAST: Final = {
+    "run.seed": 0,
+    "run.steps": 0,
+    "run.threads": 0,
+    "policy.tiny.layers": 1,
+    "policy.tiny.heads": 1,
+    "policy.tiny.feed_forward": 1,
+    "policy.tiny.vocabulary": 300,
+    "agent.window": 0,
+    "agent.max_tokens": 1,
+    "rollout.tasks_per_step": 1,
+    "rollout.group_size": 1,
+    "rollout.max_live": 1,
+    "rollout.max_batch": 1,
+    "optimizer.warmup_steps": 0,
+    "optimizer.weight_decay": 0,
+    "optimizer.mini_batches": 1,
+    "optimizer.epochs": 1,
+    "optimizer.micro_batch_tokens": 1,
+    "warmstart.episodes": 0,
+    "warmstart.steps": 1,
+    "warmstart.batch_size": 1,
+    "warmstart.weight_decay": 0,
+    "eval.tasks": 1,
+    "eval.every": 0,
+    "eval.temperature": 0,
+    "checkpoint.every": 1,
+    "checkpoint.keep": 1,
+}
+"""Least values; None is allowed where the configuration allows it."""
+
+_POSITIVE: Final = (
+    "agent.temperature",
+    "optimizer.learning_rate",
+    "optimizer.max_grad_norm",
+    "policy.tiny.initial_std",
+    "warmstart.learning_rate",
+)
+
+
+def check(config: Config) -> None:
+    """Refuse what cannot work: names, numbers, hyperparameters, the environment and its splits.
+
+    Raises:
+        ConfigError: A setting cannot be used; the message names it.
+        AgentGymsError: The environment cannot be made, for lack of data or of its server.
+    """
+    prompts.load(config.agent.style, config.env.id)
+    _check_numbers(config)
+    _check_model(config)
+    _check_method(config)
+    _check_environment(config)
+
+
+def _check_numbers(config: Config) -> None:
+    for name, least in _LEAST.items():
+        value = operator.attrgetter(name)(config)
+        if value is not None and not value >= least:
+            raise ConfigError(f"{name} must be at least {least}, got {value}")
+    for name in _POSITIVE:
+        value = operator.attrgetter(name)(config)
+        if not value > 0:
+            raise ConfigError(f"{name} must be greater than 0, got {value}")
+    if not all(0 <= beta < 1 for beta in config.optimizer.betas):
+        raise ConfigError(f"optimizer.betas must be in [0, 1), got {config.optimizer.betas}")
+    if not 0 <= config.warmstart.noise < 1:
+        raise ConfigError(f"warmstart.noise must be in [0, 1), got {config.warmstart.noise}")
+
+
+def _check_model(config: Config) -> None:
+    size = config.policy.tiny
+    if size.hidden % (2 * size.heads):
+        raise ConfigError(
+            f"policy.tiny.hidden must be a multiple of twice policy.tiny.heads ({size.heads}), "
+            f"got {size.hidden}"
+        )
+    if config.policy.model == "tiny" and not config.warmstart.episodes:
+        raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
+    try:
+        torch.device(config.policy.device or "cpu")
+    except RuntimeError as e:
+        raise ConfigError(f"policy.device {config.policy.device!r} cannot be used: {e}") from None
+
+
+def _check_method(config: Config) -> None:
+    """Compute credit of two rollouts and the loss of one token: that finds values of the wrong kind."""
+    method = methods.get(config.method.name)
+    estimate, loss = credit.get(method.estimator), losses.get(method.loss)
+    settings, loss_values = credit_settings(config), loss_settings(config)
+    table = TurnTable.from_columns(rollout=[0, 0, 1, 1], reward=[0.0, 0.0, 0.0, 1.0])
+    batch = to_batch([Sample((0,), (0,), (0.0,), 1.0)], 0)
+    batch = replace(batch, reference_logprob=batch.old_logprob)
+    try:
+        estimate(table, **settings)
+        loss(batch.old_logprob, batch, **loss_values)
+    except ConfigError:
+        raise
+    except (TypeError, ValueError) as e:
+        raise ConfigError(f"method {method.name} cannot use its settings: {e}") from e
+
+
+def _check_environment(config: Config) -> None:
+    splits = (config.env.train_split, config.eval.split, *config.eval.final_splits)
+    for split in dict.fromkeys(splits):
+        pool = make_pool(config, split, 1)
+        try:
+            tasks = tasks_of(pool)
+        except (gym.error.Error, TypeError, ImportError) as e:
+            raise ConfigError(f"env.id {config.env.id!r} cannot be made: {e}") from e
+        finally:
+            pool.close()
+        if not len(tasks):
+            raise ConfigError(f"split {split!r} of {config.env.id} has no task")
