@@ -46,7 +46,8 @@ def expert(env: Any, kind: str = "best") -> Expert:
         kind: Which of the environment's experts; `"best"` knows the true state.
 
     Raises:
-        BadOption: The environment has no such expert.
+        BadOption: The environment has no expert. That it has none of this kind, or that a remote
+            one does not tell, is known in an episode only: the expert's first call says it.
     """
     from agentgyms.experts import Expert
 

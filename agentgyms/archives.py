@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from agentgyms.errors import DataCorrupt, DataMissing
 
@@ -26,10 +27,16 @@ def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
 
     Raises:
         DataMissing: There is nothing at `path`.
-        DataCorrupt: It is neither folder nor archive, is cut off, or `keep` gave a bad name.
+        DataCorrupt: It is neither folder nor archive, is cut off, is encrypted or packed in a way
+            unknown here, holds a file twice, or `keep` gave a bad name.
     """
+    seen: set[str] = set()
     try:
-        yield from _files(path, keep)
+        for name, content in _files(path, keep):
+            if name in seen:
+                raise DataCorrupt(f"{path} holds {name} twice: expected each file once")
+            seen.add(name)
+            yield name, content
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, LZMAError, zlib.error) as e:
         raise DataCorrupt(f"{path} is damaged: {e}; get it again") from e
 
@@ -60,12 +67,29 @@ def _zip_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
         for member in archive.infolist():
             kept = None if member.is_dir() else _kept(member.filename, keep)
             if kept is not None:
-                yield kept, archive.read(member)
+                try:
+                    content = archive.read(member)
+                except RuntimeError as e:  # encrypted, or an unknown way of compression
+                    raise DataCorrupt(f"{member.filename} in {path} cannot be read: {e}") from None
+                yield kept, content
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header; tarfile takes a damaged one after the first for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as e:
+            if type(e).__name__ == "EOFHeaderError":  # the block of zeros at the end
+                raise
+            raise tarfile.ReadError(f"{e} before the end of the archive") from None
 
 
 def _tar_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
     # A stream is read once, front to back: seeking in a compressed archive would start anew.
-    with tarfile.open(path, "r|*") as archive:
+    with tarfile.open(path, "r|*", tarinfo=_Header) as archive:
         for member in archive:
             kept = _kept(member.name, keep) if member.isreg() else None
             if kept is not None:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 import agentgyms
 from agentgyms import doctor as doctors
 from agentgyms import recording
+from agentgyms.arguments import in_force
 from agentgyms.core import TextEnv
 from agentgyms.data_cli import data
 from agentgyms.errors import AgentGymsError, BadOption
@@ -51,7 +52,14 @@ _set = click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="
 
 
 def _make(env_id: str, pairs: tuple[str, ...]) -> gym.Env[Any, str]:
-    return gym.make(env_id, **_settings(pairs))
+    env = gym.make(env_id, **_settings(pairs))
+    if not isinstance(env.unwrapped, TextEnv):
+        env.close()
+        raise BadOption(
+            f"{env_id} is no environment for language agents: expected one that "
+            "`agentgyms list` shows, or a TextEnv of your own"
+        )
+    return env
 
 
 @main.command("list")
@@ -83,7 +91,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
         "data_version": env.data_version,
         "observation_space": str(env.observation_space),
         "action_space": str(env.action_space),
-        "arguments": env.arguments,
+        "arguments": in_force(env),
     }
     env.close()
     if as_json:
@@ -136,7 +144,7 @@ def _ask(actions: list[str]) -> str | None:
             text = click.prompt(">", default="", show_default=False, prompt_suffix=" ")
         except click.Abort:
             return None
-        if text.isdigit() and 0 < int(text) <= len(actions):
+        if text.isdecimal() and 0 < int(text) <= len(actions):
             return actions[int(text) - 1]
         if text.strip():
             return str(text)
@@ -208,9 +216,16 @@ def doctor(as_json: bool) -> None:
 
 
 def run() -> None:
-    """Entry point: errors of this package end in one line, not in a traceback."""
+    """Entry point: errors of this package and of files end in one line, not in a traceback."""
     try:
         main(standalone_mode=True)
-    except (AgentGymsError, gym.error.Error, TypeError) as e:
-        click.echo(f"error: {e}", err=True)
+    except (AgentGymsError, gym.error.Error, TypeError, OSError, ImportError) as e:
+        click.echo(f"error: {_said(e)}", err=True)
         sys.exit(2)
+
+
+def _said(error: Exception) -> str:
+    """Return an exception's text in one line; for a file its name and what is wrong with it."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,15 +1,13 @@
 """The contract: what every environment offers, written once.
 
-A child of `TextEnv` describes a world with two methods, `begin` and `act`, which return an
-`Outcome`; everything else (seeds, turns, limits, keys, `info`, snapshots, forks) is the same for
-all environments and is here.
+A child of `TextEnv` describes a world with three methods: `load_tasks`, and `begin` and `act`,
+which return an `Outcome`. Everything else (seeds, turns, limits, keys, `info`, snapshots, forks) is
+the same for all environments and is here.
 """
 
 from __future__ import annotations
 
-import inspect
-from abc import abstractmethod
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final, Self
 
 import gymnasium as gym
@@ -17,7 +15,8 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from agentgyms import keys, snapshots
-from agentgyms.errors import BadOption, BadSnapshot
+from agentgyms.arguments import check_max_turns, check_options, check_oracle, defaults
+from agentgyms.errors import BadOption, BadSnapshot, UnknownTask
 from agentgyms.outcome import (
     MAX_ACTION,
     MAX_OBSERVATION,
@@ -26,17 +25,18 @@ from agentgyms.outcome import (
     Outcome,
     TurnInfo,
     cut,
+    cut_action,
 )
 from agentgyms.spaces import UnicodeText
 from agentgyms.tasks import Task, TaskSet, check_split
 
-__all__ = ["Feedback", "Observation", "Outcome", "TextEnv", "TurnInfo", "check_options"]
+__all__ = ["Feedback", "Observation", "Outcome", "TextEnv", "TurnInfo"]
 
 _SEED_RANGE: Final = 2**31
 _TASK_STREAM: Final = 0x7A5C
 
 
-class TextEnv(gym.Env[Observation, str]):
+class TextEnv(gym.Env[Observation, str], ABC):
     """A multi-turn environment for language agents; see `TurnInfo` for what `info` holds.
 
     A child sets `default_max_turns` and `splits` and writes `load_tasks`, `begin` and `act`; it
@@ -52,7 +52,9 @@ class TextEnv(gym.Env[Observation, str]):
 
     Raises:
         UnknownSplit: The environment has no such split.
-        BadOption: `max_turns` is not a positive integer, or the render mode is unknown.
+        BadOption: `max_turns` is not a positive integer, `oracle` is not a boolean, or the render
+            mode is unknown.
+        TypeError: The class lacks one of the three methods.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium's)
@@ -83,13 +85,11 @@ class TextEnv(gym.Env[Observation, str]):
     ) -> None:
         """Check the arguments; `reset` starts an episode."""
         self.split = check_split(split, self.splits, type(self).__name__)
-        self.max_turns = self.default_max_turns if max_turns is None else max_turns
-        if not isinstance(self.max_turns, int) or self.max_turns < 1:
-            raise BadOption(f"max_turns must be a positive integer or None, got {max_turns!r}")
+        self.max_turns = check_max_turns(self.default_max_turns if max_turns is None else max_turns)
         if render_mode not in (None, *self.metadata["render_modes"]):
             known = ", ".join(self.metadata["render_modes"])
             raise BadOption(f"render_mode {render_mode!r} is unknown: expected None or {known}")
-        self.oracle = oracle
+        self.oracle = check_oracle(oracle)
         self.render_mode = render_mode
         self.observation_space = UnicodeText(MAX_OBSERVATION)
         self.action_space = UnicodeText(MAX_ACTION)
@@ -134,9 +134,19 @@ class TextEnv(gym.Env[Observation, str]):
 
     @property
     def tasks(self) -> TaskSet:
-        """The tasks of the split; iterating yields their ids."""
+        """The tasks of the split; iterating yields their ids.
+
+        Raises:
+            BadOption: There is none.
+        """
         if self._tasks is None:
-            self._tasks = self.load_tasks()
+            tasks = self.load_tasks()
+            if not tasks:
+                raise BadOption(
+                    f"split {self.split!r} has no task with these arguments: choose another split, "
+                    "or arguments that leave some"
+                )
+            self._tasks = tasks
         return self._tasks
 
     @property
@@ -178,6 +188,8 @@ class TextEnv(gym.Env[Observation, str]):
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one turn; any string is an action, and a bad one consumes a turn too.
 
+        Of an action longer than the action space allows, only so much is read that it is too long.
+
         Returns:
             Observation, the benchmark's reward, terminated (the task ended), truncated (the turn
             limit was reached or the engine was lost), info.
@@ -187,8 +199,9 @@ class TextEnv(gym.Env[Observation, str]):
             TypeError: The action is not a string.
         """
         episode = self._running(action)
-        observation, reward, terminated, truncated, info = self._advance(episode, str(action))
-        episode.actions.append(str(action))
+        action = cut_action(action)
+        observation, reward, terminated, truncated, info = self._advance(episode, action)
+        episode.actions.append(action)
         self._note(episode, snapshots.Last(observation, info, terminated, truncated))
         return observation, reward, terminated, truncated, info
 
@@ -223,8 +236,9 @@ class TextEnv(gym.Env[Observation, str]):
         """
         saved = snapshots.unpack(snapshot, self._kind())
         episode, info = saved.episode, saved.episode.last.info
-        self._episode = None
-        self._task, self._goal = self.tasks.find(info["task_id"]), info["goal"]
+        task = self._task_of(info)
+        self._episode = None  # from here on the running episode is lost
+        self._task, self._goal = task, info["goal"]
         if saved.engine is None:
             snapshots.replay(self, episode)
         else:
@@ -236,10 +250,16 @@ class TextEnv(gym.Env[Observation, str]):
         self._episode = episode
         return episode.last.observation, snapshots.copy_info(info)
 
+    def _task_of(self, info: dict[str, Any]) -> Task:
+        try:
+            return self.tasks.find(info["task_id"])
+        except UnknownTask as e:
+            raise BadSnapshot(f"the snapshot is damaged, or of other tasks: {e}") from None
+
     def _load(self, engine: Any) -> None:
         try:
             self.load(self._task, engine)
-        except (KeyError, IndexError, TypeError, ValueError) as e:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as e:
             raise BadSnapshot(f"the snapshot's engine state is damaged: {e!r}") from e
 
     def fork(self) -> Self:
@@ -255,7 +275,7 @@ class TextEnv(gym.Env[Observation, str]):
 
     def _kind(self) -> dict[str, Any]:
         """What a snapshot must agree in to be restored here."""
-        arguments = _defaults(type(self)) | self._arguments | {"max_turns": self.max_turns}
+        arguments = defaults(type(self)) | self._arguments | {"max_turns": self.max_turns}
         for name in {"render_mode", "oracle"} | self.private_arguments:
             arguments.pop(name, None)
         return {"env": type(self).__name__, "arguments": arguments, "data": self.data_version}
@@ -268,7 +288,7 @@ class TextEnv(gym.Env[Observation, str]):
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(_SEED_RANGE))
-        return snapshots.Episode(seed=seed, options=checked)
+        return snapshots.Episode(seed=int(seed), options=checked)
 
     def _running(self, action: Any) -> snapshots.Episode:
         """Return the episode that `action` can be taken in."""
@@ -329,32 +349,3 @@ class TextEnv(gym.Env[Observation, str]):
         if self.oracle:
             info["oracle"] = snapshots.to_json(self.expert_actions())
         return info
-
-
-def _defaults(env_class: type[TextEnv]) -> dict[str, Any]:
-    """Return the keyword arguments of an environment class with their defaults."""
-    parameters: dict[str, inspect.Parameter] = {}
-    for ancestor in reversed(inspect.getmro(env_class)):
-        if "__init__" in vars(ancestor) and issubclass(ancestor, TextEnv):
-            parameters |= inspect.signature(vars(ancestor)["__init__"]).parameters
-    return {
-        name: p.default
-        for name, p in parameters.items()
-        if p.default is not inspect.Parameter.empty
-    }
-
-
-def check_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return reset options as a dictionary.
-
-    Raises:
-        BadOption: They are no mapping, or hold a key other than `task_id`.
-    """
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise BadOption(f"options must be a dict or None, got {type(options).__name__}")
-    unknown = sorted(set(options) - {"task_id"})
-    if unknown:
-        raise BadOption(f"unknown reset option {unknown[0]!r}: expected only 'task_id'")
-    return {key: value for key, value in options.items() if value is not None}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import platformdirs
 from tqdm import tqdm
@@ -22,30 +22,14 @@ from tqdm import tqdm
 from agentgyms.archives import read_files
 from agentgyms.download import digest_file, download
 from agentgyms.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.manifests import MANIFEST, Item, Part, parts_of, read_manifest, summarize
 
 DATA_SETS: Final = {
     "alfworld": "agentgyms.alfworld.dataset:DATA_SET",
 }
 """Every data set by name, and where it is described."""
 
-MANIFEST: Final = "manifest.json"
-
 _SHOWN: Final = 5
-
-
-class Item(NamedTuple):
-    """One task, page or game in a data set."""
-
-    split: str
-    key: str
-    digest: str
-
-
-class Part(NamedTuple):
-    """One split of a data set: how many items it has, and a digest of their contents."""
-
-    num_items: int
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +70,7 @@ class Status:
         folder: Where it is, or None if it is not here.
         parts: Its splits here.
         differences: How they differ from the release, one sentence each.
+        damage: Why it cannot be used, "" if nothing is known against it.
     """
 
     name: str
@@ -93,12 +78,22 @@ class Status:
     folder: Path | None
     parts: Mapping[str, Part]
     differences: tuple[str, ...]
+    damage: str = ""
 
 
 def home() -> Path:
-    """Return the folder of all data sets: `AGENTGYMS_DATA`, else the user's cache folder."""
+    """Return the folder of all data sets: `AGENTGYMS_DATA`, else the user's cache folder.
+
+    Raises:
+        BadOption: The variable names something that is no folder.
+    """
     chosen = os.environ.get("AGENTGYMS_DATA")
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("agentgyms"))
+    if not chosen:
+        return Path(platformdirs.user_cache_dir("agentgyms"))
+    folder = Path(chosen).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise BadOption(f"AGENTGYMS_DATA={chosen} is no folder: expected one, or a new name")
+    return folder
 
 
 def data_set(name: str) -> DataSet:
@@ -185,7 +180,7 @@ def import_data(
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=home()) as scratch:
         fresh = Path(scratch, "new")
         manifest = _unpack(known, Path(path), fresh, progress=progress)
-        different = differences(known, _parts(manifest))
+        different = differences(known, parts_of(manifest))
         if different and not allow_other:
             raise DataCorrupt(
                 f"{path} is not the release of {name}: {'; '.join(different)}. Get the release, "
@@ -230,15 +225,6 @@ def _unpack(known: DataSet, source: Path, target: Path, *, progress: bool) -> di
     return manifest
 
 
-def summarize(items: list[Item]) -> dict[str, Part]:
-    """Return the splits that some items make; the order of the items does not matter."""
-    parts = {}
-    for split in sorted({item.split for item in items}):
-        lines = sorted(f"{item.key} {item.digest}\n" for item in items if item.split == split)
-        parts[split] = Part(len(lines), sha256("".join(lines).encode()).hexdigest()[:16])
-    return parts
-
-
 def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
     """Return how the splits of a copy differ from those of the release, one sentence each."""
     found = []
@@ -252,29 +238,8 @@ def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a data set's folder.
-
-    Raises:
-        DataCorrupt: It cannot be read.
-    """
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        _parts(manifest)
-        assert isinstance(manifest["files"], dict)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as e:
-        raise DataCorrupt(
-            f"the manifest of {folder} is damaged ({e!r}): import the data set again"
-        ) from None
-    return dict(manifest)
-
-
-def _parts(manifest: Mapping[str, Any]) -> dict[str, Part]:
-    return {split: Part(*part) for split, part in manifest["splits"].items()}
-
-
 def status() -> list[Status]:
-    """Return what there is of each data set; files are not read, see `verify`."""
+    """Return what there is of each data set; only manifests are read, see `verify`."""
     return [_status(data_set(name)) for name in sorted(DATA_SETS)]
 
 
@@ -282,7 +247,10 @@ def _status(known: DataSet) -> Status:
     folder = home() / known.name
     if not (folder / MANIFEST).exists():
         return Status(known.name, known.title, None, {}, ())
-    parts = _parts(read_manifest(folder))
+    try:
+        parts = parts_of(read_manifest(folder))
+    except DataCorrupt as e:
+        return Status(known.name, known.title, folder, {}, (), str(e))
     return Status(known.name, known.title, folder, parts, differences(known, parts))
 
 

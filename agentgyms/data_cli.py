@@ -27,7 +27,10 @@ def list_command(as_json: bool) -> None:
     """List the data sets and what there is of them here."""
     found = data_sets.status()
     if as_json:
-        rows = {s.name: {"folder": s.folder and str(s.folder), "parts": s.parts} for s in found}
+        rows = {
+            s.name: {"folder": s.folder and str(s.folder), "parts": s.parts, "damage": s.damage}
+            for s in found
+        }
         click.echo(json.dumps(rows, indent=1))
         return
     click.echo(f"home: {data_sets.home()}")
@@ -39,6 +42,8 @@ def describe(status: Status) -> str:
     """Return in one line what there is of a data set."""
     if status.folder is None:
         return f"not here: agentgyms data fetch {status.name}"
+    if status.damage:
+        return status.damage
     parts = ", ".join(f"{split} {part.num_items}" for split, part in status.parts.items())
     other = f" (not the release: {'; '.join(status.differences)})" if status.differences else ""
     return f"{parts} in {status.folder}{other}"
@@ -71,7 +76,7 @@ def verify(name: str) -> None:
 @data.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--split", default="valid_seen", show_default=True)
-@click.option("--rooms", default="small", show_default=True, help="small or large")
+@click.option("--rooms", type=click.Choice(["small", "large"]), default="small", show_default=True)
 def export(folder: Path, split: str, rooms: str) -> None:
     """Write generated ALFWorld tasks to FOLDER as games that the official engine plays."""
     from agentgyms.alfworld.writer import write_games

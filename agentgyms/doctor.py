@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
 from agentgyms import data
+from agentgyms.errors import BadOption
 
 
 class Finding(NamedTuple):
@@ -45,14 +46,27 @@ def examine() -> list[Finding]:
         found = _version(name)
         advice = f'optional: pip install "agentgyms[{extra}]"'
         findings.append(Finding(name, found != "", found or "not installed", advice))
-    for status in data.status():
-        found = "not here" if status.folder is None else str(status.folder)
-        advice = f"optional: agentgyms data fetch {status.name}"
-        findings.append(Finding(f"data: {status.name}", status.folder is not None, found, advice))
+    findings += _data_sets()
     for program, what in (("nvidia-smi", "GPU"), ("docker", "Docker client")):
         path = shutil.which(program)
         findings.append(Finding(what, path is not None, path or "not found", "optional"))
     return findings
+
+
+def _data_sets() -> list[Finding]:
+    try:
+        found = data.status()
+    except BadOption as e:
+        return [Finding("data", False, str(e), "set AGENTGYMS_DATA to a folder, or unset it")]
+    return [
+        Finding(
+            f"data: {status.name}",
+            status.folder is not None and not status.damage,
+            status.damage or str(status.folder or "not here"),
+            f"{'' if status.damage else 'optional: '}agentgyms data fetch {status.name}",
+        )
+        for status in found
+    ]
 
 
 def _version(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 import requests
 from tqdm import tqdm
 
-from agentgyms.errors import DataCorrupt, DataMissing
+from agentgyms.errors import BadOption, DataCorrupt, DataMissing
 
 _CHUNK_BYTES: Final = 1 << 16
 _TIMEOUT_S: Final = 30
@@ -43,9 +43,12 @@ def download(
         progress: Show a progress bar.
 
     Raises:
+        BadOption: `url` is no such address.
         DataMissing: The server does not give the file.
         DataCorrupt: The file does not have the size or checksum; nothing of it is kept.
     """
+    if not url.startswith(("http://", "https://")):
+        raise BadOption(f"{url!r} cannot be downloaded: expected an http or https address")
     if target.exists() and sha256 is not None and digest_file(target) == sha256:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +57,9 @@ def download(
         try:
             _receive(url, part, progress=progress)
             break
-        except (requests.ConnectionError, requests.Timeout, _Cut) as e:
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as e:
+            raise BadOption(f"{url!r} cannot be downloaded: {e}") from None
+        except (requests.RequestException, _Cut) as e:
             if attempt == attempts:
                 raise DataMissing(_failure(url, part, e)) from e
             time.sleep(pause_s * 2 ** (attempt - 1))

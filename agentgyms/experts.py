@@ -17,10 +17,16 @@ class Expert:
     """
 
     def __init__(self, env: Any, kind: str = "best") -> None:
-        """Bind the expert of `kind` to `env`; see `TextEnv.expert_actions`."""
+        """Bind the expert of `kind` to `env`; see `TextEnv.expert_actions`.
+
+        Raises:
+            BadOption: The environment has no expert at all.
+        """
         unwrapped = env.unwrapped
         if not isinstance(unwrapped, TextEnv):
             raise BadOption(f"{type(unwrapped).__name__} is not an agentgyms environment")
+        if type(unwrapped).expert_actions is TextEnv.expert_actions:
+            unwrapped.expert_actions()  # which raises
         self._env = unwrapped
         self.kind = kind
 

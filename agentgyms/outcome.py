@@ -54,6 +54,27 @@ class TurnInfo(TypedDict, total=False):
     oracle: str
 
 
+INFO_TYPES: Final[dict[str, type]] = {
+    "task_id": str,
+    "split": str,
+    "family": str,
+    "goal": str,
+    "turn": int,
+    "state_key": str,
+    "observation_key": str,
+    "admissible_actions": list,
+    "admissible_complete": bool,
+    "action_key": str,
+    "feedback": str,
+    "feedback_text": str,
+    "progress": float,
+    "score": float,
+    "success": bool,
+    "metrics": dict,
+}
+"""Keys that every `info` has, with their one type."""
+
+
 class Outcome(NamedTuple):
     """What a world answers to `begin` and `act`.
 
@@ -88,6 +109,14 @@ class Outcome(NamedTuple):
     score: float = 0.0
     success: bool = False
     metrics: Mapping[str, float] = {}
+
+
+def cut_action(action: str) -> str:
+    """Return the action, or the beginning of one that is so long that it is malformed anyhow.
+
+    What is kept is too long for the action space, so that an environment still sees the mistake.
+    """
+    return str(action)[: MAX_ACTION + 1]
 
 
 def cut(observation: Observation) -> Observation:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
 from gymnasium.spaces import Space
 
 from agentgyms import wire
-from agentgyms.errors import BadRequest
+from agentgyms.errors import BadOption, BadRequest
 from agentgyms.messages import Description, Tasks
 from agentgyms.spaces import UnicodeText
 from agentgyms.tasks import Task, TaskSet
@@ -24,6 +24,28 @@ PROTOCOL: Final = "1"
 PROTOCOL_HEADER: Final = "Agentgyms-Protocol"
 TOKEN_VARIABLE: Final = "AGENTGYMS_TOKEN"  # noqa: S105
 MAX_BODY_BYTES: Final = 2**20
+
+
+_LONGEST_LATIN: Final = "\xff"
+
+
+def check_token(token: Any) -> str:
+    """Return a bearer token without the white space around it; "" stands for none.
+
+    Raises:
+        BadOption: It cannot be the value of an HTTP header. The token is not told.
+    """
+    if not isinstance(token, str):
+        raise BadOption(f"a token is a string, got {type(token).__name__}")
+    secret = token.strip()
+    if token and not secret:
+        raise BadOption("the token is blank: give one that can be sent, or none at all")
+    if not secret.isprintable() or max(secret, default="") > _LONGEST_LATIN:
+        raise BadOption(
+            "the token cannot be sent in an HTTP header: expected printable Latin-1 characters "
+            "without line breaks"
+        )
+    return secret
 
 
 class _Message(Protocol):

@@ -1,66 +1,43 @@
-"""Recordings: one JSON-lines format for people's and agents' episodes, and their verified replay.
+"""Recordings of people's and agents' episodes: made turn by turn, and their verified replay.
 
-An episode is a header line, a line for the reset (turn 0), and a line per turn. A file may hold
-several episodes one after another. Only the header's `provenance` depends on when or where it was
-made.
+The format is in `agentgyms.transcript`.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import gymnasium as gym
 
 import agentgyms
 from agentgyms import wire
+from agentgyms.arguments import OF_CONNECTIONS
 from agentgyms.core import Observation, TextEnv
-from agentgyms.errors import BadRequest, DataCorrupt, DataMissing, ReplayMismatch
+from agentgyms.errors import CallerError, ReplayMismatch
+from agentgyms.transcript import FORMAT, RecordedTurn, Recording, parse, read, turn_line
 
-FORMAT: Final = "agentgyms-recording-1"
-_CONNECTION_ARGUMENTS: Final = ("url", "token", "env_id")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
-    """One line of a recording; the reset is turn 0, with action "" and reward 0."""
-
-    turn: int
-    action: str
-    observation: Observation
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: dict[str, Any]
-
-
-@dataclass(slots=True)
-class Recording:
-    """One recorded episode.
-
-    Attributes:
-        header: Environment id, keyword arguments, seed, options and provenance.
-        turns: The reset and every turn after it.
-    """
-
-    header: dict[str, Any]
-    turns: list[RecordedTurn] = field(default_factory=list)
-
-    @property
-    def actions(self) -> list[str]:
-        """The actions taken."""
-        return [turn.action for turn in self.turns[1:]]
+__all__ = [
+    "RecordEpisodes",
+    "RecordedTurn",
+    "Recording",
+    "git_revision",
+    "make_header",
+    "parse",
+    "read",
+    "replay",
+    "turn_line",
+]
 
 
 def make_header(
     env_id: str, env: TextEnv, seed: int, options: Mapping[str, Any], **extra: Any
 ) -> dict[str, Any]:
     """Return an episode's header; `extra` (who acted, with which sampling) goes to provenance."""
-    kwargs = {k: v for k, v in env.arguments.items() if k not in _CONNECTION_ARGUMENTS}
+    kwargs = {k: v for k, v in env.arguments.items() if k not in OF_CONNECTIONS}
     return {
         "format": FORMAT,
         "env_id": env_id,
@@ -72,23 +49,11 @@ def make_header(
     }
 
 
-def turn_line(turn: RecordedTurn) -> str:
-    """Return a turn as its line, without the newline."""
-    return wire.dumps(
-        {
-            "turn": turn.turn,
-            "action": turn.action,
-            "observation": wire.encode_observation(turn.observation),
-            "reward": turn.reward,
-            "terminated": turn.terminated,
-            "truncated": turn.truncated,
-            "info": wire.encode_info(turn.info),
-        }
-    )
-
-
 class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
     """Writes every episode of an environment to a file, turn by turn.
+
+    An episode is recorded from its reset on, without gaps: after a `restore` to another state
+    nothing is played or written until the next reset.
 
     Args:
         env: An agentgyms environment made by `gymnasium.make`.
@@ -100,6 +65,7 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         """Open the file."""
         super().__init__(env)
         self._provenance = provenance
+        self._written: tuple[int, str] | None = None  # turn and state_key of the last line
         self._file: IO[str] = Path(path).open("a", encoding="utf-8")  # noqa: SIM115
 
     def reset(
@@ -112,87 +78,45 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
             raise TypeError("RecordEpisodes needs an agentgyms environment made by gymnasium.make")
         used_seed, used_options = world.episode_source
         header = make_header(world.spec.id, world, used_seed, used_options, **self._provenance)
-        self._write(wire.dumps(header))
-        self._write(turn_line(RecordedTurn(0, "", observation, 0.0, False, False, info)))
+        first = turn_line(RecordedTurn(0, "", observation, 0.0, False, False, info))
+        self._write(f"{wire.dumps(header)}\n{first}", info)
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and write the turn."""
+        """Step, and write the turn.
+
+        Raises:
+            CallerError: The episode does not stand where the last line left it.
+        """
+        self._check_place()
         observation, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
         turn = RecordedTurn(info["turn"], action, observation, reward, terminated, truncated, info)
-        self._write(turn_line(turn))
+        self._write(turn_line(turn), info)
         return observation, reward, terminated, truncated, info
 
-    def _write(self, line: str) -> None:
-        self._file.write(line + "\n")
+    def _check_place(self) -> None:
+        episode = getattr(self.unwrapped, "_episode", None)
+        if episode is None:
+            return  # which the environment itself will say
+        info = episode.last.info
+        if self._written != (info["turn"], info["state_key"]):
+            end = "before an episode" if self._written is None else f"at turn {self._written[0]}"
+            raise CallerError(
+                f"the recording ends {end}, and the environment is in another state, at turn "
+                f"{info['turn']}: it was restored, or stepped past the recorder; call reset() to "
+                "record another episode"
+            )
+
+    def _write(self, lines: str, info: Mapping[str, Any]) -> None:
+        self._file.write(lines + "\n")
         self._file.flush()
+        self._written = info["turn"], info["state_key"]
 
     def close(self) -> None:
         """Close the file and the environment."""
         self._file.close()
         super().close()
-
-
-def read(path: str | Path) -> list[Recording]:
-    """Return the episodes of a file.
-
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: A line is not a recording's; the message names it.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise DataMissing(f"there is no recording {path}") from None
-    return list(parse(lines, str(path)))
-
-
-def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
-    """Yield the episodes in `lines`; `name` stands for their file in messages.
-
-    Raises:
-        DataCorrupt: A line is not a recording's.
-    """
-    current: Recording | None = None
-    for number, line in enumerate(lines, 1):
-        try:
-            fields = wire.loads(line, "line")
-            if "format" in fields:
-                if current:
-                    yield current
-                current = _header(fields)
-            elif current is None:
-                raise BadRequest("no header line comes before it")
-            else:
-                current.turns.append(_turn(fields, expected=len(current.turns)))
-        except (BadRequest, KeyError, TypeError, AttributeError) as e:
-            raise DataCorrupt(f"{name}, line {number}: not a line of a recording: {e}") from None
-    if current:
-        yield current
-
-
-def _header(fields: dict[str, Any]) -> Recording:
-    if fields["format"] != FORMAT:
-        raise BadRequest(f"format {fields['format']!r}, expected {FORMAT!r}")
-    for key in ("env_id", "kwargs", "seed", "options"):
-        if key not in fields:
-            raise BadRequest(f"the header has no {key!r}")
-    return Recording(fields)
-
-
-def _turn(fields: dict[str, Any], expected: int) -> RecordedTurn:
-    if fields["turn"] != expected:
-        raise BadRequest(f"turn {fields['turn']}, expected turn {expected}")
-    return RecordedTurn(
-        turn=fields["turn"],
-        action=fields["action"],
-        observation=wire.decode_observation(fields["observation"]),
-        reward=wire.decode_number(fields["reward"]),
-        terminated=fields["terminated"],
-        truncated=fields["truncated"],
-        info=wire.decode_info(fields["info"]),
-    )
 
 
 def replay(recording: Recording, **kwargs: Any) -> int:

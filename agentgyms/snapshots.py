@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from agentgyms import wire
+from agentgyms.arguments import check_options
 from agentgyms.errors import BadRequest, BadSnapshot, ReplayMismatch
 
 if TYPE_CHECKING:
     from agentgyms.core import TextEnv
 
 FORMAT: Final = "agentgyms-snapshot-1"
+_TYPES: Final = {
+    "seed": int,
+    "options": dict,
+    "actions": list,
+    "terminated": bool,
+    "truncated": bool,
+}
 
 
 class Last(NamedTuple):
@@ -89,17 +97,48 @@ def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
     try:
         generator = np.random.Generator(np.random.PCG64())
         generator.bit_generator.state = fields["np_random"]
-        last = Last(
-            wire.decode_observation(fields["observation"]),
-            wire.decode_info(fields["info"]),
-            bool(fields["terminated"]),
-            bool(fields["truncated"]),
-        )
-        actions = [str(action) for action in fields["actions"]]
-        episode = Episode(int(fields["seed"]), dict(fields["options"]), actions, last)
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        episode = _episode(fields)
+        _check_agreement(episode)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise BadSnapshot(f"the snapshot is damaged: {type(e).__name__}: {e}") from None
     return Saved(episode, generator, fields.get("engine"))
+
+
+def _episode(fields: Mapping[str, Any]) -> Episode:
+    for name, kind in _TYPES.items():
+        if type(fields[name]) is not kind:
+            given = type(fields[name]).__name__
+            raise TypeError(f"{name!r} must be {kind.__name__}, got {given}")
+    last = Last(
+        wire.decode_observation(fields["observation"]),
+        wire.decode_info(fields["info"]),
+        fields["terminated"],
+        fields["truncated"],
+    )
+    return Episode(fields["seed"], check_options(fields["options"]), fields["actions"], last)
+
+
+def _check_agreement(episode: Episode) -> None:
+    """Raise `ValueError` unless the parts of an episode fit together."""
+    info = episode.last.info
+    if episode.seed < 0:
+        raise ValueError(f"the seed is negative: {episode.seed}")
+    if any(type(action) is not str for action in episode.actions):
+        raise ValueError("an action is not a string")
+    if info["turn"] != len(episode.actions):
+        raise ValueError(f"turn {info['turn']} after {len(episode.actions)} actions")
+    if episode.options.get("task_id", info["task_id"]) != info["task_id"]:
+        raise ValueError(f"task {info['task_id']!r} where the options ask for another one")
+
+
+def as_text(snapshot: bytes) -> str:
+    """Return a snapshot as the text that travels; in whichever encoding of Unicode it came.
+
+    Raises:
+        BadSnapshot: The bytes are no snapshot.
+    """
+    _read(snapshot)
+    return bytes(snapshot).decode(json.detect_encoding(snapshot), "surrogatepass")
 
 
 def with_generator(snapshot: bytes, generator: np.random.Generator) -> bytes:

@@ -8,8 +8,8 @@ checks the length alone and registers shared-memory handlers that are right ther
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import gymnasium.vector.utils.shared_memory as gym_shared_memory
 import numpy as np
@@ -76,7 +76,9 @@ class _LiveTexts(tuple[str, ...]):
     """The texts now in shared memory, decoded on each access.
 
     `AsyncVectorEnv` reads the shared memory once, at construction, and afterwards returns deep
-    copies of what it got. So what it gets decodes itself when it is copied or looked at.
+    copies of what it got, or with `copy=False` that itself. So what it gets decodes itself when it
+    is copied or looked at. It is a tuple, as the batched space demands, whose own items are never
+    shown (but by the operator `%`): `_LOOKING` goes to the texts of the moment.
     """
 
     _lengths: Any
@@ -97,22 +99,38 @@ class _LiveTexts(tuple[str, ...]):
             for start, size in zip(starts, lengths, strict=True)
         )
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._read()[index]
+    def __radd__(self, other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return other + self._read()
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __eq__(self, other: object) -> bool:
-        return self._read() == other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._read())
+    def __copy__(self) -> tuple[str, ...]:
+        return self._read()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
         return self._read()
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return tuple, (self._read(),)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _looking(name: str) -> Callable[..., Any]:
+    """Return the method `name` of tuples, of the texts of the moment."""
+
+    def method(self: _LiveTexts, *args: Any) -> Any:
+        given = (arg._read() if isinstance(arg, _LiveTexts) else arg for arg in args)
+        return getattr(self._read(), name)(*given)
+
+    return method
+
+
+_LOOKING: Final = (
+    *("__getitem__", "__iter__", "__contains__", "__repr__", "count", "index"),
+    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
+    *("__add__", "__mul__", "__rmul__"),
+)
+for _name in _LOOKING:
+    setattr(_LiveTexts, _name, _looking(_name))
 
 
 @gym_shared_memory.create_shared_memory.register(UnicodeText)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgyms.errors import BadRequest
+from agentgyms.outcome import INFO_TYPES
 
 _FLOAT_FIELDS = ("progress", "score")
 
@@ -45,9 +46,20 @@ def encode_number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def decode_number(value: float | None) -> float:
-    """Return what `encode_number` was given, with None as nan."""
-    return math.nan if value is None else float(value)
+def decode_number(value: Any) -> float:
+    """Return what `encode_number` was given, with None as nan.
+
+    Raises:
+        BadRequest: It is no number, or one that no float holds.
+    """
+    if value is None:
+        return math.nan
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise BadRequest(f"a number or null was expected, got {value!r:.80}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise BadRequest(f"the number {value!r:.20}... is too large") from None
 
 
 def encode_info(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,14 +72,35 @@ def encode_info(info: Mapping[str, Any]) -> dict[str, Any]:
     return encoded
 
 
-def decode_info(encoded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `info` that `encode_info` was given."""
+def decode_info(encoded: Any) -> dict[str, Any]:
+    """Return the `info` that `encode_info` was given.
+
+    Raises:
+        BadRequest: It is none: a key is missing or its value is of another type.
+    """
+    if not isinstance(encoded, Mapping):
+        raise BadRequest(f"an info is an object, got {type(encoded).__name__}")
     info = dict(encoded)
     for name in _FLOAT_FIELDS:
         if name in info:
             info[name] = decode_number(info[name])
-    info["metrics"] = {k: decode_number(v) for k, v in encoded.get("metrics", {}).items()}
+    if isinstance(info.get("metrics"), Mapping):
+        info["metrics"] = {k: decode_number(v) for k, v in info["metrics"].items()}
+    _check_info(info)
     return info
+
+
+def _check_info(info: Mapping[str, Any]) -> None:
+    for key, expected in INFO_TYPES.items():
+        if key not in info:
+            raise BadRequest(f"the info has no {key!r}")
+        if type(info[key]) is not expected:
+            given = type(info[key]).__name__
+            raise BadRequest(f"info[{key!r}] must be {expected.__name__}, got {given}")
+    if any(type(action) is not str for action in info["admissible_actions"]):
+        raise BadRequest("info['admissible_actions'] must hold strings alone")
+    if type(info.get("oracle", "")) is not str:
+        raise BadRequest("info['oracle'] must be a string")
 
 
 def encode_observation(observation: Any) -> Any:

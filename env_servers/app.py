@@ -51,14 +51,15 @@ def create_app(
             that the environment class calls private.
 
     Raises:
-        BadOption: The id is not that of an agentgyms environment.
+        BadOption: The id is not that of an agentgyms environment, or no client can send the token.
     """
     app = Flask("env_servers", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
     app.url_map.merge_slashes = False  # else //v1/info would be redirected
     factory, metrics = EnvFactory(env_id, kwargs), Metrics(env_id)
     sessions = Sessions(factory, metrics, max_sessions=max_sessions, ttl_s=ttl_s, clock=clock)
-    secret = os.environ.get(protocol.TOKEN_VARIABLE, "") if token is None else token
+    given = os.environ.get(protocol.TOKEN_VARIABLE, "") if token is None else token
+    secret = protocol.check_token(given)
     held = Service(factory, sessions, metrics, token=secret, max_body_bytes=max_body_bytes)
     app.extensions[EXTENSION] = held
     app.wsgi_app = _counted(app.wsgi_app, held.count)  # type: ignore[assignment]

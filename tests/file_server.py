@@ -11,11 +11,17 @@ class Files(BaseHTTPRequestHandler):
     """Serves `files`; cuts a connection after `cut` bytes as often as `cuts` says."""
 
     files: dict[str, bytes]
-    cut, cuts, status, ranges = 0, 0, 200, True
+    cut, cuts, status, ranges, redirect = 0, 0, 200, True, False
     requests: list[str | None]
 
     def do_GET(self):
         type(self).requests.append(self.headers.get("Range"))
+        if self.redirect:
+            self.send_response(302)
+            self.send_header("Location", self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         content = self.files.get(self.path)
         if content is None or self.status != 200:
             self.send_error(404 if content is None else self.status)

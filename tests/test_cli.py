@@ -7,7 +7,9 @@ from click.testing import CliRunner
 
 import agentgyms.cli
 from agentgyms import data
+from agentgyms.alfworld.layouts import SIZES
 from agentgyms.cli import main
+from env_servers import Server, create_app
 
 CORRIDOR = "agentgyms/Corridor-v0"
 
@@ -65,7 +67,9 @@ def test_data_commands(monkeypatch, tmp_path):
     assert "not here: agentgyms data fetch alfworld" in invoke("data", "list")
     games = tmp_path / "games"
     assert "12 games" in invoke("data", "export", str(games), "--split", "sample")
-    with pytest.raises(data.DataCorrupt, match="holds nothing of alfworld"):
+    made = ("--set", "source=official", "--set", f"data_path={games}", "--set", "split=sample")
+    assert json.loads(invoke("info", "agentgyms/ALFWorld-v0", *made, "--json"))["tasks"] == 12
+    with pytest.raises(data.DataCorrupt, match="train has 12 items"):
         invoke("data", "import", "alfworld", str(games))
     assert json.loads(invoke("data", "list", "--json"))["alfworld"]["folder"] is None
 
@@ -79,9 +83,18 @@ def test_data_commands(monkeypatch, tmp_path):
         (["info", CORRIDOR, "--set", "split"], "key=value"),
         (["replay", "/nonexistent.jsonl"], "there is no recording"),
         (["data", "fetch", "nothing"], "no data set 'nothing'"),
+        (["info", "CartPole-v1"], "CartPole-v1 is no environment for language agents"),
+        (["play", "CartPole-v1"], "CartPole-v1 is no environment for language agents"),
+        (["info", "nosuch:foo/Bar-v0"], "nosuch"),
+        (["record", CORRIDOR, "/nosuch/dir/x.jsonl"], "/nosuch/dir/x.jsonl: No such file"),
+        (["replay", "/"], "/ is a folder"),
+        (["data", "export", "/dev/null/games"], "/dev/null/games"),
+        (["data", "import", "alfworld", "/tmp"], "AGENTGYMS_DATA=/dev/null is no folder"),
+        (["data", "list"], "AGENTGYMS_DATA=/dev/null is no folder"),
     ],
 )
 def test_errors_end_in_one_line(monkeypatch, capsys, arguments, message):
+    monkeypatch.setenv("AGENTGYMS_DATA", "/dev/null")
     monkeypatch.setattr("sys.argv", ["agentgyms", *arguments])
     with pytest.raises(SystemExit) as stopped:
         agentgyms.cli.run()
@@ -89,4 +102,29 @@ def test_errors_end_in_one_line(monkeypatch, capsys, arguments, message):
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error
-    assert "Traceback" not in error
+    assert error.count("\n") == 1
+
+
+def test_rooms_are_chosen_from_a_list(tmp_path):
+    result = CliRunner().invoke(main, ["data", "export", str(tmp_path), "--rooms", "huge"])
+    assert result.exit_code == 2
+    assert "'small', 'large'" in result.output
+    command = main.commands["data"].commands["export"]
+    (rooms,) = [option for option in command.params if option.name == "rooms"]
+    assert list(rooms.type.choices) == list(SIZES)
+
+
+def test_info_tells_all_arguments():
+    facts = json.loads(invoke("info", "agentgyms/ALFWorld-v0", "--set", "split=sample", "--json"))
+    assert facts["arguments"]["rooms"] == "small"
+    assert facts["arguments"]["split"] == "sample"
+    assert facts["arguments"]["oracle"] is False
+    with Server(create_app(CORRIDOR, token="")) as server:
+        url = ("--set", f"url={server.url}", "--set", "token=secret")
+        facts = json.loads(invoke("info", CORRIDOR, *url, "--json"))
+    assert not {"url", "token", "patience", "transport"} & set(facts["arguments"])
+
+
+def test_a_number_in_other_digits_is_an_action():
+    typed = "²\n"
+    assert "[malformed] unknown command" in invoke("play", CORRIDOR, "--seed", "1", input=typed)

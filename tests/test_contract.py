@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
+from snapshot_damage import DAMAGES, damaged
 
 import agentgyms
 from agentgyms import testing
@@ -99,6 +100,16 @@ def test_snapshots_of_another_environment_or_split_are_refused():
         env.unwrapped.restore(json.dumps(damaged).encode())
 
 
+@pytest.mark.parametrize(("path", "value"), DAMAGES, ids=str)
+def test_damaged_snapshots_are_refused_and_spare_the_episode(path, value):
+    env = make()
+    env.reset(seed=1)
+    env.step("right")
+    with pytest.raises(BadSnapshot, match="damaged"):
+        env.unwrapped.restore(damaged(env.unwrapped.snapshot(), path, value))
+    assert env.step("right")[4]["turn"] == 2
+
+
 def test_the_seed_law():
     env, twin = make(), make()
     first = [env.reset(seed=7), env.reset(), env.reset()]
@@ -142,8 +153,12 @@ def test_feedback_kinds():
 def test_what_callers_do_wrong_is_said_clearly():
     with pytest.raises(UnknownSplit, match="no split 'tran': expected one of train, valid_seen"):
         make(split="tran")
-    with pytest.raises(BadOption, match="max_turns must be a positive integer"):
-        make(max_turns=0)
+    for max_turns in (0, True, "3", 2.0):
+        with pytest.raises(BadOption, match="max_turns must be a positive integer"):
+            make(max_turns=max_turns)
+    for oracle in (1, "no", None):
+        with pytest.raises(BadOption, match="oracle must be True or False"):
+            make(oracle=oracle)
     with pytest.raises(TypeError, match="max_turn"):
         make(max_turn=3)
     env = make()
@@ -151,6 +166,8 @@ def test_what_callers_do_wrong_is_said_clearly():
         env.reset(options={"task_id": "train/locked-01"})
     with pytest.raises(BadOption, match="unknown reset option 'task'"):
         env.reset(options={"task": "x"})
+    with pytest.raises(BadOption, match="unknown reset option 1"):
+        env.reset(options={1: 2, "x": 3})
     with pytest.raises(BadOption, match="group_size must be a positive integer"):
         agentgyms.make_group(CORRIDOR, 0)
 
@@ -161,6 +178,8 @@ def test_oracle_appears_only_when_asked_for():
     assert json.loads(info["oracle"]) == {"best": "right"}
     with pytest.raises(BadOption, match="there is no expert 'other': expected one of best"):
         agentgyms.expert(make(oracle=True), "other")(None, info)
+    with pytest.raises(BadOption, match="ReplayCorridor has no expert policy"):
+        agentgyms.expert(ReplayCorridor())
 
 
 def test_expert_policies_solve_every_task():
@@ -254,3 +273,37 @@ def test_a_reset_that_is_refused_loses_nothing():
             env.reset(seed=3, options=options)
     assert env.step("right")[4]["turn"] == 2
     assert json.loads(env.unwrapped.snapshot())["actions"] == ["right", "right"]
+
+
+def test_a_first_reset_that_is_refused_breaks_nothing():
+    env = make()
+    with pytest.raises(UnknownTask):
+        env.reset(options={"task_id": "typo"})
+    assert env.reset(seed=0)[1]["turn"] == 0
+    assert env.step("look")[4]["turn"] == 1
+
+
+@pytest.mark.parametrize("missing", ["load_tasks", "begin", "act"])
+def test_a_class_without_one_of_the_three_methods_cannot_be_made(missing):
+    methods = {name: vars(ReplayCorridor)[name] for name in {"load_tasks", "begin", "act"}}
+    del methods[missing]
+    with pytest.raises(TypeError, match=missing):
+        type("Unfinished", (TextEnv,), methods)()
+
+
+def test_a_split_without_tasks_is_told():
+    class Empty(ReplayCorridor):
+        def load_tasks(self):
+            return TaskSet("train", [])
+
+    for options in (None, {"task_id": "t0"}):
+        with pytest.raises(BadOption, match="split 'train' has no task with these arguments"):
+            Empty().reset(seed=0, options=options)
+
+
+def test_of_an_endless_action_the_beginning_is_kept():
+    env = make()
+    env.reset(seed=0)
+    info = env.step("x" * 3_000_000)[4]
+    assert (info["turn"], info["feedback"]) == (1, "malformed")
+    assert len(env.unwrapped.snapshot()) < 20_000

@@ -2,19 +2,24 @@
 
 import io
 import json
+import lzma
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from file_server import serve
 
-from agentgyms import data
+from agentgyms import data, doctor
 from agentgyms.alfworld import generator
 from agentgyms.alfworld.dataset import DATA_SET
+from agentgyms.alfworld.env import ALFWorldEnv
 from agentgyms.alfworld.writer import game_fields
-from agentgyms.data import Item, Part, differences, summarize
+from agentgyms.cli import main
+from agentgyms.data import differences
 from agentgyms.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.manifests import Item, Part, read_manifest, summarize
 
 
 @pytest.fixture
@@ -150,6 +155,41 @@ def test_a_flipped_byte_in_an_archive_is_noticed(games, tmp_path, home):
         take(path)
 
 
+@pytest.mark.parametrize("kind", ["tar", "tar.xz"])
+def test_a_tar_whose_header_is_damaged_or_that_just_stops(kind, games, tmp_path, home):
+    plain = bytearray(tarred(games, tmp_path / "games.tar").read_bytes())
+    with tarfile.open(tmp_path / "games.tar") as archive:
+        offset = archive.getmembers()[2].offset
+    flipped = bytearray(plain)
+    flipped[offset + 10] ^= 0xFF
+    for raw in (flipped, plain[:offset]):
+        path = tmp_path / f"bad.{kind}"
+        path.write_bytes(lzma.compress(raw) if kind == "tar.xz" else raw)
+        with pytest.raises(DataCorrupt, match="before the end of the archive; get it again"):
+            take(path)
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "reason"), [(6, 1, "encrypted"), (8, 99, "compression method")]
+)
+def test_a_zip_that_cannot_be_unpacked_here(games, tmp_path, home, place, value, reason):
+    path = SOURCES["zip"](games, tmp_path)
+    raw = bytearray(path.read_bytes())
+    for signature, shift in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        raw[raw.index(signature) + place + shift] = value
+    path.write_bytes(raw)
+    with pytest.raises(DataCorrupt, match=rf"game\.tw-pddl in .* cannot be read: .*{reason}"):
+        take(path)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz", "above"])
+def test_a_game_that_is_there_twice_is_refused(kind, games, tmp_path, home):
+    twice = games | {f"copy/{name}": content for name, content in games.items()}
+    with pytest.raises(DataCorrupt, match=r"holds .*game\.tw-pddl twice"):
+        take(SOURCES[kind](twice, tmp_path))
+
+
 def test_a_damaged_game_is_named(games, tmp_path, home):
     name = next(iter(games))
     with pytest.raises(DataCorrupt, match=r"game\.tw-pddl in .* is damaged: it is no whole JSON"):
@@ -202,7 +242,7 @@ def test_fetch_downloads_and_imports(games, tmp_path, home, server, monkeypatch)
     server.cut, server.cuts = 3000, 1
     monkeypatch.setenv("AGENTGYMS_ALFWORLD_DATA_URL", f"{server.url}/a/games.zip")
     found = data.fetch("alfworld", allow_other=True, progress=False)
-    assert len(data.read_manifest(found)["files"]) == len(NAMES)
+    assert len(read_manifest(found)["files"]) == len(NAMES)
     assert not list((home / "downloads").iterdir())
 
 
@@ -243,12 +283,51 @@ def test_changed_and_missing_files_are_found(games, tmp_path, home):
     assert f"{second} is missing" in str(e.value)
 
 
-@pytest.mark.parametrize("damage", ["", "[]", '{"splits": {}}', '{"splits": 3, "files": {}}'])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"splits": {}}',
+        b'{"splits": 3, "files": {}}',
+        b'{"splits": {"train": ["x", 1]}, "files": {}}',
+        b'{"splits": {}, "files": []}',
+        b'{"splits": {}, "files": {"a": 3}}',
+        b'{"splits": {}, "files": {"a": ["x", "y"]}}',
+        b'{"splits": {}, "files": {"a": [1, "y", 2]}}',
+    ],
+)
 def test_a_damaged_manifest_is_told(games, tmp_path, home, damage):
     found = take(SOURCES["zip"](games, tmp_path))
-    (found / "manifest.json").write_text(damage)
-    with pytest.raises(DataCorrupt, match="import the data set again"):
-        data.status()
+    (found / "manifest.json").write_bytes(damage)
+    (status,) = data.status()
+    assert (status.folder, status.parts) == (found, {})
+    assert "import the data set again" in status.damage
+    for use in (
+        lambda: data.verify("alfworld", progress=False),
+        lambda: ALFWorldEnv(source="official"),
+    ):
+        with pytest.raises(DataCorrupt, match="import the data set again"):
+            use()
+    (finding,) = [one for one in doctor.examine() if one.subject == "data: alfworld"]
+    assert not finding.ok
+    assert "import the data set again" in finding.found
+    assert status.damage in CliRunner().invoke(main, ["data", "list"]).output
+
+
+def test_a_manifest_with_a_file_that_is_no_game(games, tmp_path, home):
+    found = take(SOURCES["zip"](games, tmp_path))
+    manifest = read_manifest(found) | {"files": {"train/x": [1, "y"]}}
+    (found / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataCorrupt, match="lists 'train/x': import the games again"):
+        ALFWorldEnv(source="official")
+
+
+def test_the_doctor_survives_a_home_that_is_no_folder(monkeypatch):
+    monkeypatch.setenv("AGENTGYMS_DATA", "/dev/null")
+    (finding,) = [one for one in doctor.examine() if one.subject == "data"]
+    assert (finding.ok, "is no folder" in finding.found) == (False, True)
 
 
 def test_what_is_not_here_is_missing(home):

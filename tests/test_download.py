@@ -6,7 +6,7 @@ import pytest
 from file_server import CONTENT, serve
 
 from agentgyms.download import download
-from agentgyms.errors import DataCorrupt, DataMissing
+from agentgyms.errors import BadOption, DataCorrupt, DataMissing
 
 
 @pytest.fixture
@@ -89,3 +89,18 @@ def test_a_busy_server_is_asked_again_and_then_given_up(server, tmp_path):
 def test_no_server_at_all(tmp_path):
     with pytest.raises(DataMissing, match="cannot be downloaded"):
         download("http://127.0.0.1:9/x", tmp_path / "x", attempts=2, pause_s=0, progress=False)
+
+
+@pytest.mark.parametrize(
+    "url", ["foo", "", "file:///etc/passwd", "http://", "http://[", "ftp://x/y"]
+)
+def test_what_is_no_address_is_refused_at_once(tmp_path, url):
+    with pytest.raises(BadOption, match="cannot be downloaded"):
+        download(url, tmp_path / "file", pause_s=60, progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_sends_its_clients_in_circles(tmp_path, server):
+    server.redirect = True
+    with pytest.raises(DataMissing, match="redirects"):
+        get(server, tmp_path / "file", attempts=1)

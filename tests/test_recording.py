@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 
 from agentgyms import recording, testing
-from agentgyms.errors import DataCorrupt, DataMissing, ReplayMismatch
+from agentgyms.errors import CallerError, DataCorrupt, DataMissing, ReplayMismatch
 
 CORRIDOR = "agentgyms/Corridor-v0"
 
@@ -84,6 +84,16 @@ def test_replay_notices_another_state(path):
         recording.replay(episode)
 
 
+def changed(number, key, value):
+    """Return a change of one field of one line."""
+
+    def change(lines):
+        line = json.dumps(json.loads(lines[number]) | {key: value})
+        return [*lines[:number], line, *lines[number + 1 :]]
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -94,6 +104,17 @@ def test_replay_notices_another_state(path):
         (lambda lines: ['{"format":"agentgyms-recording-1"}'], "line 1: .*no 'env_id'"),
         (lambda lines: ["[1, 2]"], "line 1"),
         (lambda lines: ["NaN"], "line 1: .*NaN"),
+        (lambda lines: [], "holds no episode"),
+        (lambda lines: lines[:1], "at its end: .*no line of a reset"),
+        (lambda lines: [lines[0], *lines], "line 2: .*no line of a reset"),
+        (changed(0, "kwargs", []), "line 1: .*'kwargs' of the header must be dict"),
+        (changed(0, "env_id", 3), "line 1: .*'env_id'"),
+        (changed(1, "reward", "x"), "line 2: .*a number"),
+        (changed(1, "info", 3), "line 2: .*an info is an object"),
+        (changed(1, "action", 3), "line 2: .*'action' of the turn must be str"),
+        (changed(1, "truncated", "x"), "line 2: .*'truncated'"),
+        (changed(1, "observation", ["x"]), "line 2: .*observation"),
+        (lambda lines: [lines[0], lines[1].replace('"progress":0.0', '"progress":"x"')], "line 2"),
     ],
 )
 def test_damaged_files_are_named_with_their_line(path, change, message):
@@ -101,6 +122,47 @@ def test_damaged_files_are_named_with_their_line(path, change, message):
     path.write_text("\n".join(lines))
     with pytest.raises(DataCorrupt, match=message):
         recording.read(path)
+
+
+def test_what_is_no_text_file(tmp_path):
+    (tmp_path / "picture").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(DataCorrupt, match="no text file"):
+        recording.read(tmp_path / "picture")
+    with pytest.raises(DataCorrupt, match="is a folder"):
+        recording.read(tmp_path)
+
+
+def test_a_restored_environment_does_not_spoil_the_recording(tmp_path):
+    file = tmp_path / "episodes.jsonl"
+    env = recording.RecordEpisodes(gym.make(CORRIDOR), file)
+    env.reset(seed=1)
+    env.step("right")
+    here = env.unwrapped.snapshot()
+    other = gym.make(CORRIDOR).unwrapped
+    other.reset(seed=1)
+    other.step("left")
+    for _ in range(2):
+        env.step("right")
+    for snapshot in (here, other.snapshot()):
+        env.unwrapped.restore(snapshot)
+        with pytest.raises(CallerError, match="ends at turn 3.*at turn 1.*call reset"):
+            env.step("right")
+        assert env.unwrapped.snapshot() == snapshot, "the refused step was taken"
+    env.reset(seed=2)
+    env.unwrapped.restore(env.unwrapped.snapshot())  # the same state: nothing is missing
+    env.step("right")
+    env.close()
+    assert [recording.replay(episode) for episode in recording.read(file)] == [4, 2]
+
+
+def test_nothing_is_written_before_the_first_reset(tmp_path):
+    env = recording.RecordEpisodes(gym.make(CORRIDOR), tmp_path / "episodes.jsonl")
+    other = gym.make(CORRIDOR).unwrapped
+    other.reset(seed=1)
+    env.unwrapped.restore(other.snapshot())
+    with pytest.raises(CallerError, match="ends before an episode"):
+        env.step("right")
+    env.close()
 
 
 def test_a_missing_file_is_said(tmp_path):

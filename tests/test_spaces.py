@@ -1,4 +1,6 @@
 import copy
+import json
+import operator
 import pickle
 import random
 
@@ -82,6 +84,41 @@ def test_the_default_async_vector_env_shows_the_text_of_every_step(copied):
         assert observations["image"][:, 0, 0, 0].tolist() == [count] * 3
     if copied:
         assert tuple(kept["text"]) == ("start 1 é", "start 2 é", "start 3 é")
+    env.close()
+
+
+OPERATIONS = [getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "add")]
+
+
+def test_uncopied_texts_behave_like_the_tuple_of_the_moment():
+    env = AsyncVectorEnv([Echo] * 3, copy=False)
+    observations, _ = env.reset(seed=[1, 2, 3])
+    live = observations["text"]
+    assert live in env.observation_space["text"]
+    copies = []
+    for now in (("a", "b", "a"), ("c", "", "é")):
+        env.step(now)
+        for other in (now, live, ("", "", ""), ("z",)):
+            plain = now if other is live else other
+            for operate in OPERATIONS:
+                assert operate(live, other) == operate(now, plain), operate
+                assert operate(other, live) == operate(plain, now), operate
+        assert (live * 2, 2 * live) == (now * 2, 2 * now)
+        assert (now[0] in live, "z" in live) == (True, False)
+        assert (live.count(now[0]), live.index(now[1])) == (now.count(now[0]), 1)
+        assert (live[0], live[-2:], len(live)) == (now[0], now[-2:], 3)
+        assert (list(live), tuple(live), [*reversed(live)]) == (list(now), now, [*reversed(now)])
+        assert (repr(live), str(live), f"{live}") == (repr(now), str(now), f"{now}")
+        assert json.dumps(live) == json.dumps(now)
+        first, *rest = live
+        assert (first, *rest) == now
+        made = (copy.copy(live), copy.deepcopy(live), pickle.loads(pickle.dumps(live)))
+        assert made == (now, now, now)
+        assert all(type(one) is tuple for one in made)
+        copies.append((made, now))
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(live)
+    assert all(made == (now, now, now) for made, now in copies)
     env.close()
 
 

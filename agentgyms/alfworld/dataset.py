@@ -8,7 +8,8 @@ from hashlib import sha256
 from typing import Final
 
 from agentgyms.alfworld.gamefile import GAME_FILE, parse_game
-from agentgyms.data import DataSet, Item, Part
+from agentgyms.data import DataSet
+from agentgyms.manifests import Item, Part
 
 SPLITS: Final = ("train", "valid_seen", "valid_unseen")
 

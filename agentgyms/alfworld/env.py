@@ -38,7 +38,7 @@ class ALFWorldEnv(TextEnv):
     | `data_path` | `None` | folder of official games; None takes the imported data set |
     | `backend` | `"native"` | `"native"`: this package's engine; `"textworld"`: the official one |
     | `rooms` | `"small"` | generated only: `"small"` has 5-7 receptacles, `"large"` 16-20 |
-    | `families` | `None` | a list of families to restrict the tasks to |
+    | `families` | `None` | a list of families to restrict the tasks to, in any order |
     | `max_turns` | 50 | turns until the episode is truncated |
     | `oracle` | `False` | put the experts' next actions into `info["oracle"]` |
 
@@ -85,6 +85,8 @@ class ALFWorldEnv(TextEnv):
         if data_path is not None:
             data_path = self._arguments["data_path"] = os.fspath(data_path)
         self._families = _check_families(families)
+        if families is not None:
+            self._arguments["families"] = sorted(self._families)
         self._source = open_source(source, data_path, rooms)
         self.data_version = self._source.version(self.split)
         self._official = OfficialEngine() if backend == "textworld" else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -14,13 +15,14 @@ from typing import Any, Final, Protocol
 from agentgyms import data
 from agentgyms.alfworld import generator
 from agentgyms.alfworld.builder import build_game
-from agentgyms.alfworld.dataset import SPLITS
+from agentgyms.alfworld.dataset import SPLITS, keep
 from agentgyms.alfworld.game import Game
 from agentgyms.alfworld.gamefile import GAME_FILE, TASK_TYPES, read_game
 from agentgyms.alfworld.layouts import SIZES
 from agentgyms.alfworld.problem import FAMILIES
 from agentgyms.alfworld.writer import game_fields
 from agentgyms.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.manifests import MANIFEST, read_manifest
 from agentgyms.tasks import Task, TaskSet
 
 _SAMPLES: Final = 2
@@ -32,7 +34,7 @@ class Source(Hashable, Protocol):
     """A place that games come from; equal sources share the cache of games."""
 
     def version(self, split: str) -> str:
-        """Return a name for the contents of a split, which changes when they do."""
+        """Return a name for the contents of a split; snapshots and recordings carry it."""
         ...
 
     def tasks(self, split: str) -> list[Task]:
@@ -99,7 +101,12 @@ class Official:
     folder: Path
 
     def version(self, split: str) -> str:
-        """Return a digest of the split's games, or of their ids where there is no manifest."""
+        """Return a digest of the split's task ids, each with the size of its game's file in bytes.
+
+        The same files have the same version wherever they are, imported or not. Files are not read:
+        one that was changed without changing its size is not noticed, see `agentgyms data verify`.
+        `sample` has the version of train, which it is drawn from.
+        """
         return f"official-{_index(self.folder, _real(split)).digest}"
 
     def tasks(self, split: str) -> list[Task]:
@@ -142,18 +149,19 @@ def _task(task_id: str) -> Task:
 
 
 class _Index:
-    """The task ids of a split, sorted, and a digest of what they stand for."""
+    """The task ids of a split, sorted, and a digest of them and of their files' sizes."""
 
     __slots__ = ("digest", "ids")
 
-    def __init__(self, ids: Iterable[str], digest: str | None = None) -> None:
-        self.ids = sorted(ids)
-        self.digest = digest or sha256("\n".join(self.ids).encode()).hexdigest()[:16]
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.ids = sorted(sizes)
+        lines = "".join(f"{task_id} {sizes[task_id]}\n" for task_id in self.ids)
+        self.digest = sha256(lines.encode()).hexdigest()[:16]
 
 
 def _index(folder: Path, split: str) -> _Index:
-    if (folder / data.MANIFEST).exists():
-        index = _listed(folder).get(split) or _Index(())
+    if (folder / MANIFEST).exists():
+        index = _listed(folder).get(split) or _Index({})
     else:
         index = _scan(folder, split)
     if not index.ids:
@@ -164,29 +172,30 @@ def _index(folder: Path, split: str) -> _Index:
 @lru_cache(maxsize=8)
 def _listed(folder: Path) -> dict[str, _Index]:
     """Return the splits that the manifest of an imported data set lists; read once per process."""
-    manifest = data.read_manifest(folder)
-    ids: dict[str, list[str]] = {}
-    for name in manifest["files"]:
+    sizes: dict[str, dict[str, int]] = {}
+    for name, (size, _) in read_manifest(folder)["files"].items():
+        if keep(name) != name:
+            raise DataCorrupt(f"the manifest of {folder} lists {name!r}: import the games again")
         split, task, trial, _ = name.split("/")
-        ids.setdefault(split, []).append(f"{task}/{trial}")
-    return {split: _Index(ids[split], manifest["splits"][split][1]) for split in ids}
+        if _is_played(task):
+            sizes.setdefault(split, {})[f"{task}/{trial}"] = size
+    return {split: _Index(found) for split, found in sizes.items()}
 
 
 @lru_cache(maxsize=8)
 def _scan(folder: Path, split: str) -> _Index:
-    """Return the games in a folder that nobody imported; it is searched once per process.
-
-    Like ALFWorld, it passes over tasks with movable receptacles or sliced objects.
-    """
-    found = []
+    """Return the games in a folder that nobody imported; it is searched once per process."""
+    sizes = {}
     for task in _subfolders(folder / split):
-        if "movable" not in task.name and "Sliced" not in task.name:
-            found += [
-                f"{task.name}/{trial.name}"
-                for trial in _subfolders(task)
-                if Path(trial.path, GAME_FILE).exists()
-            ]
-    return _Index(found)
+        for trial in _subfolders(task) if _is_played(task.name) else ():
+            with contextlib.suppress(FileNotFoundError):
+                sizes[f"{task.name}/{trial.name}"] = Path(trial.path, GAME_FILE).stat().st_size
+    return _Index(sizes)
+
+
+def _is_played(task: str) -> bool:
+    """Return whether ALFWorld plays a task: none with movable receptacles or sliced objects."""
+    return "movable" not in task and "Sliced" not in task
 
 
 def _subfolders(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
@@ -206,13 +215,15 @@ def open_source(source: str, data_path: str | None, rooms: str) -> Source:
     """
     if source not in ("generated", "official"):
         raise BadOption(f"source {source!r} is unknown: expected 'generated' or 'official'")
-    if rooms not in SIZES:
+    if rooms not in tuple(SIZES):  # a tuple, in which anything can be looked for
         raise BadOption(f"rooms {rooms!r} is unknown: expected one of {', '.join(SIZES)}")
     if source == "generated":
         if data_path is not None:
             raise BadOption("data_path names official games: add source='official' or leave it out")
         return Generated(rooms)
-    return Official(data.find("alfworld") if data_path is None else _root(Path(data_path)))
+    return Official(
+        data.find("alfworld") if data_path is None else _root(Path(data_path).expanduser())
+    )
 
 
 def _root(path: Path) -> Path:

@@ -56,6 +56,8 @@ def write_games(
 ) -> list[Path]:
     """Write generated tasks to `folder/<split>/<task>/<trial>/`, as ALFWorld lays its games out.
 
+    ALFWorld has no folder for `sample`, whose tasks are some of train: they go to `train`.
+
     Args:
         split: Which split's tasks.
         folder: Where to; what is there is written over.
@@ -71,7 +73,8 @@ def write_games(
     check_split(split, tuple(generator.COUNTS), "the generator")
     if task_ids is None:
         task_ids = [task.task_id for task in generator.list_tasks(rooms, split)]
-    return [_write_game(folder / split, task_id) for task_id in task_ids]
+    below = folder / ("train" if split == "sample" else split)
+    return [_write_game(below, task_id) for task_id in task_ids]
 
 
 def _write_game(folder: Path, task_id: str) -> Path:

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 
 from agentgyms import protocol, snapshots, wire
 from agentgyms.errors import (
-    AgentGymsError,
     BadOption,
     CallerError,
     ServerFull,
@@ -19,7 +18,7 @@ from agentgyms.errors import (
     SessionLost,
     WorkerLost,
 )
-from agentgyms.remote.endpoint import Endpoint, Patience
+from agentgyms.remote.endpoint import Endpoint, Patience, UnreadableReply
 from agentgyms.remote.lease import Lease
 from agentgyms.remote.transport import HttpTransport, Transport
 
@@ -47,7 +46,7 @@ class Connection:
         patience: How long to wait.
 
     Raises:
-        BadOption: There is no address.
+        BadOption: There is no address, or the token cannot be sent.
     """
 
     def __init__(
@@ -61,7 +60,8 @@ class Connection:
         urls = [url] if isinstance(url, str) else list(url or ())
         if not urls:
             raise BadOption("url is empty: expected a server's address, or a list of them")
-        secret = os.environ.get(protocol.TOKEN_VARIABLE, "") if token is None else token
+        given = os.environ.get(protocol.TOKEN_VARIABLE, "") if token is None else token
+        secret = protocol.check_token(given)
         self.env_id = env_id
         self.patience = patience or Patience()
         self.endpoints = [
@@ -149,7 +149,7 @@ class Connection:
         if episode is not None:
             try:
                 _replay(lease, episode)
-            except AgentGymsError:
+            except Exception:
                 lease.dismiss()
                 raise
         return lease
@@ -174,12 +174,17 @@ def _open_at(endpoint: Endpoint, kwargs: dict[str, Any], number: int) -> Iterato
         results = endpoint.batch("create", requests)
     except ServerUnavailable:
         return
+    failures: list[Exception] = []
     for result in results:
-        if isinstance(result, ServerFull):
-            continue
         if isinstance(result, Exception):
-            raise result
-        yield Lease.take(endpoint, result)
+            failures += [] if isinstance(result, ServerFull) else [result]
+            continue
+        try:
+            yield Lease.take(endpoint, result)
+        except UnreadableReply as e:
+            failures.append(e)
+    if failures:
+        raise failures[0]
 
 
 def _replay(lease: Lease, episode: snapshots.Episode) -> None:

@@ -29,6 +29,10 @@ _ABOUT_THE_SERVER: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthor
 """Errors that a local environment does not raise: their text names the server."""
 
 
+class UnreadableReply(ServerUnavailable):
+    """A server of ours answered something that this client cannot read, and would again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a client waits; times in seconds.
@@ -151,12 +155,18 @@ class Endpoint:
         """Return a reply as its message.
 
         Raises:
-            ServerUnavailable: It is none.
+            UnreadableReply: It is none.
         """
-        try:
+        with self.reading():
             return protocol.read_reply(kind, value, "reply")
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise `UnreadableReply` for what cannot be read of a reply."""
+        try:
+            yield
         except BadRequest as e:
-            raise self._foreign(str(e)) from None
+            raise UnreadableReply(self._not_ours(str(e))) from None
 
     def _limit(self, name: str) -> int:
         return int((self._limits or {}).get(name, protocol.MAX_BODY_BYTES))
@@ -200,7 +210,7 @@ class Endpoint:
                 break
         self._rests_until = time.monotonic() + _REST_S
         port = self.url.rpartition(":")[2]
-        port = port if port.isdigit() else "8000"
+        port = port if port.isdecimal() else "8000"
         raise ServerUnavailable(
             f"no server answers at {self.url} ({reason}); start one with: "
             f"python -m env_servers {self.env_id} --port {port}"
@@ -235,7 +245,10 @@ class Endpoint:
         return found
 
     def _foreign(self, what: str) -> ServerUnavailable:
-        return ServerUnavailable(
+        return ServerUnavailable(self._not_ours(what))
+
+    def _not_ours(self, what: str) -> str:
+        return (
             f"{self.url} does not answer as a server of agentgyms does: {what}; check the address, "
             "and that both sides have the same version of agentgyms"
         )

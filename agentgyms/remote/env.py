@@ -14,10 +14,11 @@ import numpy as np
 from gymnasium.error import ClosedEnvironmentError
 
 from agentgyms import protocol, snapshots
+from agentgyms.arguments import OF_CONNECTIONS
 from agentgyms.core import Observation, Outcome, TextEnv
 from agentgyms.errors import BadOption, ReplayMismatch, SessionLost
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
-from agentgyms.remote.endpoint import Patience
+from agentgyms.remote.endpoint import Patience, UnreadableReply
 from agentgyms.remote.lease import Lease, Step
 from agentgyms.remote.transport import Transport
 from agentgyms.tasks import Task, TaskSet
@@ -52,7 +53,7 @@ class RemoteEnv(TextEnv):
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Self:
         """Remember the environment's own arguments; those of the connection are not among them."""
-        for name in ("env_id", "url", "token", "transport", "patience"):
+        for name in OF_CONNECTIONS:
             kwargs.pop(name, None)
         return super().__new__(cls, **kwargs)
 
@@ -211,6 +212,12 @@ class RemoteEnv(TextEnv):
         """Take the session for lost; the next call opens another one."""
         self._held.clear()
 
+    def _give_up(self) -> None:
+        """Forget the session, but let its server know: it may be there all the same."""
+        for lease in self._held:
+            lease.dismiss()
+        self.forget()
+
     def _with_lease(self, call: Callable[[Lease], T], episode: snapshots.Episode | None) -> T:
         """Return `call(session)`; a lost session is rebuilt, with `episode` played in it."""
         patience = self._connection.patience
@@ -220,8 +227,10 @@ class RemoteEnv(TextEnv):
                 return call(self._lease_at(episode))
             except CannotRebuild as e:
                 raise SessionLost(str(e)) from e
+            except UnreadableReply:
+                raise  # another session would answer the same
             except LOST:
-                self.forget()
+                self._give_up()
                 now = time.monotonic()
                 give_up = give_up or now + patience.lost_s
                 if now >= give_up:
@@ -241,12 +250,13 @@ class RemoteEnv(TextEnv):
         lease = self.lease
         if lease is None:
             lease = self._connection.rebuild(self._arguments, episode)
-            self._held.append(lease)
             if lease.description != self._description:
+                lease.dismiss()
                 raise CannotRebuild(
                     f"the session was lost, and the environment at {lease.endpoint.url} is another "
                     f"one: {lease.description}, not {self._description}"
                 )
+            self._held.append(lease)
         return lease
 
 

@@ -6,8 +6,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from agentgyms import messages, snapshots, wire
-from agentgyms.remote.endpoint import Endpoint
+from agentgyms import messages, protocol, snapshots, wire
+from agentgyms.remote.endpoint import Endpoint, UnreadableReply
 
 
 class Step(NamedTuple):
@@ -51,9 +51,22 @@ class Lease:
 
     @classmethod
     def take(cls, endpoint: Endpoint, value: Any) -> Self:
-        """Return the session that a server has opened."""
-        opened = endpoint.read(messages.Opened, value)
-        description = endpoint.read(messages.Description, opened.environment)
+        """Return the session that a server has opened.
+
+        Raises:
+            UnreadableReply: The reply cannot be read; a session that it names is closed.
+        """
+        try:
+            opened = endpoint.read(messages.Opened, value)
+            description = endpoint.read(messages.Description, opened.environment)
+            with endpoint.reading():
+                protocol.read_space(description.observation_space)
+                protocol.read_space(description.action_space)
+        except UnreadableReply:
+            named = value.get("session_id") if isinstance(value, dict) else None
+            if isinstance(named, str):
+                endpoint.dismiss(_path(named))
+            raise
         return cls(endpoint, opened.session_id, opened.episode, description)
 
     def reset(self, episode: snapshots.Episode) -> snapshots.Last:
@@ -75,24 +88,19 @@ class Lease:
     def take_state(self, value: Any) -> snapshots.Last:
         """Return the state that a reply to `reset` or `restore` holds."""
         state = self.endpoint.read(messages.State, value)
+        with self.endpoint.reading():
+            observation = wire.decode_observation(state.observation)
+            info = wire.decode_info(state.info)
         self.episode = state.episode
-        return snapshots.Last(
-            wire.decode_observation(state.observation),
-            wire.decode_info(state.info),
-            state.terminated,
-            state.truncated,
-        )
+        return snapshots.Last(observation, info, state.terminated, state.truncated)
 
     def take_step(self, value: Any) -> Step:
         """Return what a reply to `step` holds."""
         turn = self.endpoint.read(messages.Turn, value)
-        return Step(
-            wire.decode_observation(turn.observation),
-            wire.decode_number(turn.reward),
-            turn.terminated,
-            turn.truncated,
-            wire.decode_info(turn.info),
-        )
+        with self.endpoint.reading():
+            observation = wire.decode_observation(turn.observation)
+            reward, info = wire.decode_number(turn.reward), wire.decode_info(turn.info)
+        return Step(observation, reward, turn.terminated, turn.truncated, info)
 
     def snapshot(self) -> bytes:
         """Return the environment's snapshot."""
@@ -101,7 +109,8 @@ class Lease:
 
     def restore(self, snapshot: bytes) -> snapshots.Last:
         """Return to a snapshot."""
-        return self.take_state(self._post("restore", {"snapshot": snapshot.decode("ascii")}))
+        text = snapshots.as_text(snapshot)
+        return self.take_state(self._post("restore", {"snapshot": text}))
 
     def fork(self) -> Lease:
         """Open another session in the same state."""
@@ -123,7 +132,11 @@ class Lease:
 
     @property
     def _path(self) -> str:
-        return f"/v1/sessions/{self.session_id}"
+        return _path(self.session_id)
 
     def _post(self, operation: str, fields: dict[str, Any]) -> Any:
         return self.endpoint.call("POST", f"{self._path}/{operation}", fields)
+
+
+def _path(session_id: str) -> str:
+    return f"/v1/sessions/{session_id}"

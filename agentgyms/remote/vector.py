@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from numpy.typing import NDArray
 
 from agentgyms.errors import BadOption, SessionLost
+from agentgyms.outcome import cut_action
 from agentgyms.remote.connection import LOST, Connection
 from agentgyms.remote.endpoint import Endpoint, Patience
 from agentgyms.remote.env import RemoteEnv
@@ -189,13 +190,15 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         """Step the chosen environments."""
         running = {i: self.envs[i]._running(actions[i]) for i in chosen}
         asked = {
-            i: partial(Lease.step_fields, action=str(actions[i]), turn=len(episode.actions) + 1)
+            i: partial(
+                Lease.step_fields, action=cut_action(actions[i]), turn=len(episode.actions) + 1
+            )
             for i, episode in running.items()
         }
         steps = {}
 
         def take(i: int, lease: Lease | None, answer: Any) -> None:
-            env, episode, action = self.envs[i], running[i], str(actions[i])
+            env, episode, action = self.envs[i], running[i], cut_action(actions[i])
             step = lease.take_step(answer) if lease else env._advance(episode, action)
             episode.actions.append(action)
             env._note(episode, Last(step.observation, step.info, step.terminated, step.truncated))

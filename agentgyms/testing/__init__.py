@@ -8,15 +8,10 @@ tested with; call them from your own tests.
     testing.check_env(lambda: MyEnv())
 """
 
+from agentgyms.outcome import INFO_TYPES
 from agentgyms.testing.playing import JUNK_ACTIONS, assert_equal_episodes, play
 from agentgyms.testing.several import check_group, check_remote_parity, check_vector
-from agentgyms.testing.single import (
-    INFO_TYPES,
-    check_determinism,
-    check_env,
-    check_info,
-    check_snapshot,
-)
+from agentgyms.testing.single import check_determinism, check_env, check_info, check_snapshot
 
 __all__ = [
     "INFO_TYPES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import warnings
-from typing import Any, Final
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -14,6 +14,7 @@ from gymnasium.utils import env_checker
 
 from agentgyms.core import Feedback, TextEnv
 from agentgyms.errors import BadOption, BadSnapshot, UnknownTask
+from agentgyms.outcome import INFO_TYPES
 from agentgyms.testing.playing import (
     EPISODES,
     JUNK_ACTIONS,
@@ -23,26 +24,6 @@ from agentgyms.testing.playing import (
     plain,
     play,
 )
-
-INFO_TYPES: Final[dict[str, type]] = {
-    "task_id": str,
-    "split": str,
-    "family": str,
-    "goal": str,
-    "turn": int,
-    "state_key": str,
-    "observation_key": str,
-    "admissible_actions": list,
-    "admissible_complete": bool,
-    "action_key": str,
-    "feedback": str,
-    "feedback_text": str,
-    "progress": float,
-    "score": float,
-    "success": bool,
-    "metrics": dict,
-}
-"""Keys that every `info` has, with their one type."""
 
 
 def check_env(make: Make) -> None:

@@ -5,26 +5,26 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from real_games_source import ARCHIVE, find_real_games
 
 from agentgyms import data
 from agentgyms.alfworld.official import PYTHON_VARIABLE, OfficialEngine, is_installed
 from agentgyms.errors import DataMissing
-
-ARCHIVE = "alfworld/alfworld_text_3827.tar.xz"
 
 
 @pytest.fixture(scope="session")
 def real_games():
     """The folder of the 3827 official games, imported once per machine."""
     given = os.environ.get("AGENTGYMS_TEST_DATA")
-    if not given:
-        pytest.skip(f"AGENTGYMS_TEST_DATA names no folder with {ARCHIVE}")
+    source = find_real_games(Path(given)) if given else None
+    if source is None:
+        pytest.skip(f"AGENTGYMS_TEST_DATA names no folder with {ARCHIVE}, or with that unpacked")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AGENTGYMS_DATA", str(Path(tempfile.gettempdir(), "agentgyms-test-data")))
         try:
             return data.find("alfworld")
         except DataMissing:
-            return data.import_data("alfworld", Path(given, ARCHIVE), progress=False)
+            return data.import_data("alfworld", source, progress=False)
 
 
 @pytest.fixture(scope="session")

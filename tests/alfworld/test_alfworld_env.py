@@ -1,12 +1,15 @@
 """The environment: arguments, tasks, feedback, progress, snapshots, experts."""
 
+import shutil
 import sys
 
 import gymnasium as gym
 import pytest
 from gymnasium.error import DependencyNotInstalled
+from real_games_source import ARCHIVE, find_real_games
 
 import agentgyms
+from agentgyms import data
 from agentgyms.alfworld.official import PYTHON_VARIABLE, is_installed
 from agentgyms.alfworld.writer import write_games
 from agentgyms.errors import (
@@ -39,6 +42,7 @@ def games(tmp_path_factory):
     ("arguments", "message"),
     [
         ({"source": "both"}, "source 'both' is unknown: expected 'generated' or 'official'"),
+        ({"rooms": ["small"]}, r"rooms \['small'\] is unknown: expected one of small, large"),
         ({"rooms": "huge"}, "rooms 'huge' is unknown: expected one of small, large"),
         ({"backend": "unity"}, "backend 'unity' is unknown"),
         ({"families": ["pick", "dance"]}, "families must be a list of some of pick, look"),
@@ -263,13 +267,59 @@ def test_missing_data_names_the_commands(tmp_path, monkeypatch):
         make(source="official")
 
 
-def test_the_data_version_changes_with_the_games(games):
-    versions = {
-        make(source="official", data_path=games).data_version,
-        make(source="official", data_path=games, split="valid_seen").data_version,
-        make().data_version,
-    }
-    assert len(versions) == 3
+def version(**kwargs):
+    return make(source="official", **kwargs).data_version
+
+
+def test_the_data_version_changes_with_the_games(games, tmp_path):
+    copied = shutil.copytree(games, tmp_path / "copied")
+    assert version(data_path=copied) == version(data_path=games)
+    changed = shutil.copytree(games, tmp_path / "changed")
+    file = sorted(changed.rglob("train/**/game.tw-pddl"))[0]
+    file.write_bytes(file.read_bytes() + b"\n")
+    fewer = shutil.copytree(games, tmp_path / "fewer")
+    shutil.rmtree(sorted((fewer / "train").iterdir())[0])
+    versions = [version(data_path=folder) for folder in (games, changed, fewer)]
+    versions += [version(data_path=games, split="valid_seen"), make().data_version]
+    assert len(set(versions)) == 5
+    seen = [version(data_path=folder, split="valid_seen") for folder in (games, changed, fewer)]
+    assert len(set(seen)) == 1, "the other split did not change"
+
+
+def test_imported_games_and_those_of_a_folder_share_version_and_snapshots(
+    games, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("AGENTGYMS_DATA", str(tmp_path))
+    data.import_data("alfworld", games, allow_other=True, progress=False)
+    imported, own = make(source="official"), make(source="official", data_path=games)
+    assert imported.data_version == own.data_version
+    assert list(imported.tasks) == list(own.tasks)
+    _, info = own.reset(seed=1)
+    assert imported.restore(own.snapshot())[1] == info
+
+
+def test_snapshots_do_not_depend_on_the_order_of_families():
+    one, other = make(families=["heat", "pick"]), make(families=("pick", "heat", "pick"))
+    _, info = one.reset(seed=1)
+    assert other.restore(one.snapshot())[1] == info
+
+
+def test_families_that_a_split_does_not_have(games):
+    env = make(source="official", data_path=games, families=["pick2"])
+    with pytest.raises(BadOption, match="split 'train' has no task with these arguments"):
+        env.reset(seed=0)
+
+
+def test_a_folder_below_the_users_own(games, monkeypatch):
+    monkeypatch.setenv("HOME", str(games.parent))
+    assert len(make(source="official", data_path=f"~/{games.name}").tasks) == 9
+
+
+def test_the_sample_is_written_where_it_is_found(tmp_path):
+    write_games("sample", tmp_path)
+    for split in ("train", "sample"):
+        env = make(source="official", data_path=tmp_path, split=split)
+        assert env.tasks.families() == make(split="sample").tasks.families()
 
 
 def test_games_are_parsed_once_for_all_environments(games):
@@ -277,6 +327,17 @@ def test_games_are_parsed_once_for_all_environments(games):
     first.reset(seed=1)
     second.reset(seed=1)
     assert first._state.game is second._state.game
+
+
+@pytest.mark.parametrize("inside", ["train/task", "json_2.1.1/valid_seen/task"])
+def test_the_real_games_are_found_packed_or_unpacked(tmp_path, inside):
+    assert find_real_games(tmp_path) is None
+    (tmp_path / "alfworld").mkdir()
+    assert find_real_games(tmp_path) is None
+    (tmp_path / "alfworld" / inside).mkdir(parents=True)
+    assert find_real_games(tmp_path) == (tmp_path / "alfworld" / inside).parents[1]
+    (tmp_path / ARCHIVE).touch()
+    assert find_real_games(tmp_path) == tmp_path / ARCHIVE
 
 
 # --- the official engine, where it is missing ---------------------------------------------------

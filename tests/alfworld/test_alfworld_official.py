@@ -237,7 +237,7 @@ def test_written_games_are_loaded_and_played_by_alfworld_itself(has_official_eng
     write_games("sample", tmp_path, task_ids=ids)
     python = os.environ.get(PYTHON_VARIABLE, sys.executable)
     run = subprocess.run(
-        [python, "-c", LOADER, str(tmp_path / "sample")],
+        [python, "-c", LOADER, str(tmp_path / "train")],
         capture_output=True,
         text=True,
         check=True,

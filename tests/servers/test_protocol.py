@@ -40,7 +40,8 @@ def test_resets_travel(seed, task_id):
 
 @given(observation=texts, reward=numbers, progress=numbers, metric=numbers)
 def test_turns_travel(observation, reward, progress, metric):
-    info = {"progress": progress, "score": 0.5, "metrics": {"m": metric}, "goal": observation}
+    _, info = CorridorEnv().reset(seed=0)
+    info |= {"progress": progress, "metrics": {"m": metric}, "goal": observation}
     back = _travel(messages.Turn(observation, reward, True, False, info, 3))
     assert back.observation == observation
     decoded = wire.decode_info(back.info)

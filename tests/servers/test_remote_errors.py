@@ -15,12 +15,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, DependencyNotInstalled, ResetNeeded
-from server_faults import CORRIDOR, FAULTY, HURRIED, FaultyEnv
+from server_faults import CORRIDOR, FAULTY, HURRIED, Api, FaultyEnv, code
+from snapshot_damage import DAMAGES, damaged
 
 from agentgyms import error_codes, errors
 from agentgyms.corridor import CorridorEnv
-from agentgyms.remote import InProcessTransport, Patience, RemoteEnv, RemoteVectorEnv
-from env_servers import create_app
+from agentgyms.remote import InProcessTransport, Patience, RemoteEnv, RemoteVectorEnv, Reply
+from env_servers import Server, create_app
 
 
 def _raised(call: Callable[[], Any]) -> tuple[type[BaseException], str]:
@@ -36,6 +37,9 @@ def _raised(call: Callable[[], Any]) -> tuple[type[BaseException], str]:
         {"split": 3},
         {"max_turns": 0},
         {"max_turns": "many"},
+        {"max_turns": True},
+        {"oracle": 1},
+        {"oracle": "no"},
         {"render_mode": "human"},
         {"no_such_argument": 1},
         {"length": 0},
@@ -59,6 +63,7 @@ def test_wrong_arguments(remote, kwargs):
         {"task_id": ["train/free-000"]},
         {"task_id": object},
         {"other": 1},
+        {1: 2, "x": 3},
         ["task_id"],
     ],
     ids=str,
@@ -128,6 +133,94 @@ def test_wrong_snapshots(remote):
     assert _raised(lambda: there.step("right")) == _raised(lambda: local.step("right"))
 
 
+@pytest.mark.parametrize(("path", "value"), DAMAGES, ids=str)
+def test_damaged_snapshots_are_refused_and_spare_the_episode(remote, path, value):
+    app = create_app(CORRIDOR, max_sessions=1)
+    local, there = CorridorEnv(), remote(app)
+    for env in (local, there):
+        env.reset(seed=1)
+        env.step("right")
+    bad = damaged(local.snapshot(), path, value)
+    assert _raised(lambda: there.restore(bad)) == _raised(lambda: local.restore(bad))
+    session_id = there.lease.session_id
+    reply = Api(app).post(f"/v1/sessions/{session_id}/restore", {"snapshot": bad.decode()})
+    assert code(reply) == (422, "bad_snapshot")
+    assert tuple(there.step("right")) == local.step("right")
+    assert there.lease.session_id == session_id
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_snapshot_in_other_letters_than_ascii(remote, encoding):
+    local, there = CorridorEnv(), remote(create_app(CORRIDOR))
+    for env in (local, there):
+        env.reset(seed=1)
+        env.step("tür öffnen")
+    snapshot = json.dumps(json.loads(local.snapshot()), ensure_ascii=False).encode(encoding)
+    assert there.restore(snapshot) == local.restore(snapshot)
+    assert there.snapshot() == local.snapshot()
+
+
+class _Garbled(InProcessTransport):
+    """Spoils a field of the replies to one operation."""
+
+    def __init__(self, app: Any, operation: str, *path: str) -> None:
+        super().__init__({"http://server": app})
+        self.operation, self.path = operation, path
+
+    def send(self, method: str, url: str, **rest: Any) -> Reply:
+        reply = super().send(method, url, **rest)
+        if method != "POST" or not url.endswith(self.operation):
+            return reply
+        value = json.loads(reply.body)
+        for place in value.get("results", [value]):
+            for key in self.path[:-1]:
+                place = place[key]
+            place[self.path[-1]] = {"unknown": 1}
+        return reply._replace(body=json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("operation", ["reset", "step", "restore"])
+@pytest.mark.parametrize("field", ["turn", "progress", "admissible_actions"])
+def test_an_unreadable_reply_is_no_lost_session(operation, field):
+    app = create_app(CORRIDOR, max_sessions=2)
+    transport = _Garbled(app, f"/{operation}", "info", field)
+    env = RemoteEnv(CORRIDOR, url="http://server", transport=transport, patience=HURRIED)
+    transport.operation = "nothing"
+    env.reset(seed=0)
+    snapshot, session_id = env.snapshot(), env.lease.session_id
+    transport.operation = f"/{operation}"
+    call = {
+        "reset": lambda: env.reset(seed=1),
+        "step": lambda: env.step("right"),
+        "restore": lambda: env.restore(snapshot),
+    }[operation]
+    for _ in range(3):
+        with pytest.raises(errors.ServerUnavailable, match="does not answer as a server of"):
+            call()
+    assert list(app.extensions["agentgyms"].sessions._open) == [session_id]
+    transport.operation = "nothing"
+    assert env.step("right")[4]["turn"] == 1
+
+
+@pytest.mark.parametrize("path", [("environment", "oracle"), ("environment", "action_space")])
+@pytest.mark.parametrize("made", [RemoteEnv, partial(RemoteVectorEnv, num_envs=3)])
+def test_a_session_that_cannot_be_read_is_closed(made, path):
+    app = create_app(CORRIDOR)
+    transport = _Garbled(app, "create" if made is not RemoteEnv else "/sessions", *path)
+    with pytest.raises(errors.ServerUnavailable, match="does not answer as a server of"):
+        made(CORRIDOR, url="http://server", transport=transport, patience=HURRIED)
+    assert len(app.extensions["agentgyms"].sessions) == 0
+
+
+def test_a_session_that_is_given_up_is_closed(remote):
+    app = create_app(CORRIDOR)
+    env = remote(app)
+    env.reset(seed=0)
+    env.lease.episode = 7  # its next step is refused, and the session taken for lost
+    assert env.step("right")[4]["turn"] == 1
+    assert len(app.extensions["agentgyms"].sessions) == 1
+
+
 def test_an_argument_that_json_does_not_hold(remote):
     for value in (object(), float("nan"), np.zeros(2), {1, 2}):
         with pytest.raises(errors.BadOption, match="folder="):
@@ -153,6 +246,29 @@ def test_a_wrong_token(remote):
             remote(app, token=token)
         assert isinstance(caught.value, PermissionError)
     remote(app, token="right").close()
+
+
+def test_white_space_around_a_token_does_not_count(monkeypatch):
+    with Server(create_app(CORRIDOR, token=" s3cret-tøken\n")) as server:
+        RemoteEnv(CORRIDOR, url=server.url, token="s3cret-tøken").close()
+        monkeypatch.setenv("AGENTGYMS_TOKEN", "s3cret-tøken\r\n")
+        RemoteEnv(CORRIDOR, url=server.url).close()
+        with pytest.raises(errors.Unauthorized):
+            RemoteEnv(CORRIDOR, url=server.url, token="s3cret")
+
+
+@pytest.mark.parametrize("token", ["s3cret\nx: y", "s3cret\x00", "s3cret-中", "s3cret\x85x", " \n"])
+def test_a_token_that_cannot_be_sent(monkeypatch, token):
+    makers = [
+        lambda: create_app(CORRIDOR, token=token),
+        lambda: RemoteEnv(CORRIDOR, url="http://127.0.0.1:9", token=token),
+    ]
+    for make in makers:
+        with pytest.raises(errors.BadOption, match=r"token (cannot be sent|is blank)") as caught:
+            make()
+        assert "s3cret" not in str(caught.value)
+    with pytest.raises(errors.BadOption, match="a token is a string, got bytes"):
+        RemoteEnv(CORRIDOR, url="http://127.0.0.1:9", token=b"s3cret")
 
 
 def test_another_environment_than_expected():
@@ -247,11 +363,25 @@ def test_a_failed_engine_is_no_verdict_on_the_agent(remote):
 
 
 def test_an_action_longer_than_a_message_may_be(remote):
-    env = remote(create_app(CORRIDOR, max_body_bytes=10_000))
+    env = remote(create_app(CORRIDOR, max_body_bytes=5_000))
     env.reset(seed=0)
     with pytest.raises(errors.BadRequest, match="--max-body"):
         env.step("x" * 20_000)
-    assert env.step("x" * 9_000)[4]["turn"] == 1
+    assert env.step("x" * 4_000)[4]["turn"] == 1
+
+
+@pytest.mark.parametrize("action", ["x" * 2**21, "right" + " " * 2**21, " " * 2**21 + "right"])
+def test_endless_actions(remote, action):
+    app = create_app(CORRIDOR)
+    transport = InProcessTransport({"http://server": app})
+    vector = RemoteVectorEnv(CORRIDOR, 1, url="http://server", transport=transport)
+    local, there = CorridorEnv(), remote(app)
+    for env in (local, there, vector):
+        env.reset(seed=0)
+    assert tuple(there.step(action)) == local.step(action)
+    vector.step([action])
+    assert there.snapshot() == local.snapshot()
+    assert json.loads(vector.envs[0].snapshot())["actions"] == local._episode.actions
 
 
 def test_a_closed_client(remote):

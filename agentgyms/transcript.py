@@ -1,0 +1,163 @@
+"""The format of recordings: episodes as JSON lines, written and read.
+
+An episode is a header line, a line for the reset (turn 0), and a line per turn. A file may hold
+several episodes one after another. Only the header's `provenance` depends on when or where it was
+made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms import wire
+from agentgyms.core import Observation
+from agentgyms.errors import BadRequest, DataCorrupt, DataMissing
+
+FORMAT: Final = "agentgyms-recording-1"
+_HEADER: Final[dict[str, type]] = {"env_id": str, "kwargs": dict, "seed": int, "options": dict}
+_TURN: Final[dict[str, type]] = {
+    "turn": int,
+    "action": str,
+    "terminated": bool,
+    "truncated": bool,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """One line of a recording; the reset is turn 0, with action "" and reward 0."""
+
+    turn: int
+    action: str
+    observation: Observation
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Recording:
+    """One recorded episode.
+
+    Attributes:
+        header: Environment id, keyword arguments, seed, options and provenance.
+        turns: The reset and every turn after it.
+    """
+
+    header: dict[str, Any]
+    turns: list[RecordedTurn] = field(default_factory=list)
+
+    @property
+    def actions(self) -> list[str]:
+        """The actions taken."""
+        return [turn.action for turn in self.turns[1:]]
+
+
+def turn_line(turn: RecordedTurn) -> str:
+    """Return a turn as its line, without the newline."""
+    return wire.dumps(
+        {
+            "turn": turn.turn,
+            "action": turn.action,
+            "observation": wire.encode_observation(turn.observation),
+            "reward": turn.reward,
+            "terminated": turn.terminated,
+            "truncated": turn.truncated,
+            "info": wire.encode_info(turn.info),
+        }
+    )
+
+
+def read(path: str | Path) -> list[Recording]:
+    """Return the episodes of a file.
+
+    Raises:
+        DataMissing: There is no such file.
+        DataCorrupt: A line is not a recording's, and the message names it; or there is none.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise DataMissing(f"there is no recording {path}") from None
+    except (UnicodeDecodeError, IsADirectoryError) as e:
+        what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
+        raise DataCorrupt(f"{path} is {what}: expected a recording, JSON lines") from None
+    episodes = list(parse(lines, str(path)))
+    if not episodes:
+        raise DataCorrupt(f"{path} holds no episode: expected a recording, JSON lines")
+    return episodes
+
+
+def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
+    """Yield the episodes in `lines`; `name` stands for their file in messages.
+
+    Raises:
+        DataCorrupt: A line is not a recording's, or an episode has a header and no turn.
+    """
+    current: Recording | None = None
+    for number, line in enumerate(lines, 1):
+        try:
+            fields = _fields(line)
+            if "format" in fields:
+                if current:
+                    yield _begun(current)
+                current = _header(fields)
+            elif current is None:
+                raise BadRequest("no header line comes before it")
+            else:
+                current.turns.append(_turn(fields, expected=len(current.turns)))
+        except BadRequest as e:
+            raise DataCorrupt(f"{name}, line {number}: not a line of a recording: {e}") from None
+    if current:
+        try:
+            yield _begun(current)
+        except BadRequest as e:
+            raise DataCorrupt(f"{name}, at its end: {e}") from None
+
+
+def _fields(line: str) -> dict[str, Any]:
+    fields = wire.loads(line, "line")
+    if not isinstance(fields, dict):
+        raise BadRequest(f"expected a JSON object, got {type(fields).__name__}")
+    return fields
+
+
+def _begun(recording: Recording) -> Recording:
+    if not recording.turns:
+        raise BadRequest("the header before it has no line of a reset (turn 0)")
+    return recording
+
+
+def _check_types(fields: Mapping[str, Any], types: Mapping[str, type], what: str) -> None:
+    for key, expected in types.items():
+        if key not in fields:
+            raise BadRequest(f"the {what} has no {key!r}")
+        if type(fields[key]) is not expected:
+            given = type(fields[key]).__name__
+            raise BadRequest(f"{key!r} of the {what} must be {expected.__name__}, got {given}")
+
+
+def _header(fields: dict[str, Any]) -> Recording:
+    if fields["format"] != FORMAT:
+        raise BadRequest(f"format {fields['format']!r}, expected {FORMAT!r}")
+    _check_types(fields, _HEADER, "header")
+    return Recording(fields)
+
+
+def _turn(fields: dict[str, Any], expected: int) -> RecordedTurn:
+    _check_types(fields, _TURN, "turn")
+    if fields["turn"] != expected:
+        raise BadRequest(f"turn {fields['turn']}, expected turn {expected}")
+    return RecordedTurn(
+        turn=fields["turn"],
+        action=fields["action"],
+        observation=wire.decode_observation(fields.get("observation")),
+        reward=wire.decode_number(fields.get("reward", "")),
+        terminated=fields["terminated"],
+        truncated=fields["truncated"],
+        info=wire.decode_info(fields.get("info")),
+    )
