@@ -102,7 +102,7 @@ def _check_model(config: Config) -> None:
 
 
 def _check_method(config: Config) -> None:
-    """Compute credit of two rollouts and the loss of one token: that finds values of the wrong kind."""
+    """Compute the credit of two rollouts and the loss of one token: a value of a wrong kind fails."""
     method = methods.get(config.method.name)
     estimate, loss = credit.get(method.estimator), losses.get(method.loss)
     settings, loss_values = credit_settings(config), loss_settings(config)
