@@ -102,7 +102,7 @@ def _check_model(config: Config) -> None:
 
 
 def _check_method(config: Config) -> None:
-    """Compute the credit of two rollouts and the loss of one token: a value of a wrong kind fails."""
+    """Compute the credit of two rollouts and the loss of a token: a value of a wrong kind fails."""
     method = methods.get(config.method.name)
     estimate, loss = credit.get(method.estimator), losses.get(method.loss)
     settings, loss_values = credit_settings(config), loss_settings(config)
