@@ -123,10 +123,8 @@ def _check_environment(config: Config) -> None:
     for split in dict.fromkeys(splits):
         pool = make_pool(config, split, 1)
         try:
-            tasks = tasks_of(pool)
+            tasks_of(pool)
         except (gym.error.Error, TypeError, ImportError) as e:
             raise ConfigError(f"env.id {config.env.id!r} cannot be made: {e}") from e
         finally:
             pool.close()
-        if not len(tasks):
-            raise ConfigError(f"split {split!r} of {config.env.id} has no task")

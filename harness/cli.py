@@ -44,9 +44,9 @@ def train(
     if resume is not None:
         trainer = starting.resume(resume)
     else:
-        config = settings.resolve(configs.load(str(recipe), overrides))
+        config = configs.load(str(recipe), overrides)
         if print_config:
-            click.echo(json.dumps(configs.to_dict(config), indent=1))
+            click.echo(json.dumps(configs.to_dict(settings.resolve(config)), indent=1))
             return
         trainer = starting.start(config)
     trainer.run()

@@ -108,7 +108,7 @@ def _spread(queue: Sequence[str]) -> list[str]:
 
 
 async def evaluate(
-    pool: EnvPool, tasks: Sequence[str], split: str, actor: Actor, *, seed: int, label: str = ""
+    pool: EnvPool, tasks: Sequence[str], split: str, actor: Actor, *, seed: int
 ) -> Evaluation:
     """Play every task exactly once.
 
@@ -118,12 +118,9 @@ async def evaluate(
         split: Name for the results.
         actor: Who plays.
         seed: Of the episodes and decisions.
-        label: Shown beside the progress bar.
     """
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
-    with tqdm(
-        total=len(draws), desc=label or f"evaluate {split}", unit="episode", leave=False
-    ) as bar:
+    with tqdm(total=len(draws), desc=f"evaluate {split}", unit="episode", leave=False) as bar:
         rollouts = await collect(pool, draws, actor, seed=seed, on_finish=lambda _: bar.update())
     return summarise(rollouts, split)
 

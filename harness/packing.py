@@ -41,7 +41,6 @@ class TokenBatch:
 
     Attributes:
         tokens: Shape [B, T], integers.
-        attention_mask: True at tokens, False at padding. Shape [B, T].
         action_mask: True at the response's tokens, which alone are trained. Shape [B, T].
         old_logprob: Of the action tokens when generated, else 0. Shape [B, T].
         advantage: Of the action tokens, else 0. Shape [B, T].
@@ -49,7 +48,6 @@ class TokenBatch:
     """
 
     tokens: torch.Tensor
-    attention_mask: torch.Tensor
     action_mask: torch.Tensor
     old_logprob: torch.Tensor
     advantage: torch.Tensor
@@ -119,14 +117,13 @@ def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "
     """Return the samples as one batch, padded on the right."""
     shape = (len(rows), max(row.length for row in rows))
     tokens = np.full(shape, pad_id, np.int64)
-    attention, action = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+    action = np.zeros(shape, np.bool_)
     old_logprob, advantage = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for i, row in enumerate(rows):
         start, end = len(row.prompt_ids), row.length
         tokens[i, :end] = row.prompt_ids + row.response_ids
-        attention[i, :end] = True
         action[i, start:end] = True
         old_logprob[i, start:end] = row.old_logprobs
         advantage[i, start:end] = row.advantage
-    arrays = (tokens, attention, action, old_logprob, advantage)
+    arrays = (tokens, action, old_logprob, advantage)
     return TokenBatch(*(torch.from_numpy(array).to(device) for array in arrays))

@@ -157,7 +157,6 @@ def test_a_batch_by_hand():
     batch = to_batch([sample(2, 1, 5.0), sample(1, 1, -1.0)], pad_id=99)
     assert batch.tokens.tolist() == [[0, 1, 7], [0, 7, 99]]
     assert batch.action_mask.tolist() == [[False, False, True], [False, True, False]]
-    assert batch.attention_mask.tolist() == [[True] * 3, [True, True, False]]
     assert batch.advantage.tolist() == [[0, 0, 5], [0, -1, 0]]
 
 
