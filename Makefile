@@ -10,6 +10,8 @@ RECIPE ?= $(if $(DATA),alfworld-tiny-official,alfworld-tiny)
 ARGS ?=
 # The official ALFWorld engine lives in an environment of its own.
 OFFICIAL := .venv-alfworld
+# What benchmarks compare with, too.
+PEERS := .venv-peers
 
 .PHONY: help train test test-real check format bench clean
 
@@ -39,6 +41,11 @@ $(OFFICIAL)/stamp: requirements-alfworld.txt
 	$(OFFICIAL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-alfworld.txt
 	@touch $@
 
+$(PEERS)/stamp: requirements-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-peers.txt
+	@touch $@
+
 train: $(VENV)/train.stamp
 	$(BIN)/python -m harness train $(RECIPE) \
 	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
@@ -60,8 +67,9 @@ format: $(VENV)/test.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/test.stamp $(OFFICIAL)/stamp
+bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(PEERS)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
+	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
 
 clean:
-	rm -rf $(VENV) $(OFFICIAL) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis

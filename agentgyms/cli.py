@@ -22,6 +22,7 @@ from agentgyms.arguments import in_force
 from agentgyms.core import TextEnv
 from agentgyms.data_cli import data
 from agentgyms.errors import AgentGymsError, BadOption
+from agentgyms.observations import text_of
 from agentgyms.registration import ENVIRONMENTS, env_class
 
 
@@ -117,24 +118,20 @@ def play(
     options = {"task_id": task_id} if task_id else None
     observation, told = env.reset(seed=seed, options=options)
     over = False
-    click.echo(_shown(observation))
+    click.echo(text_of(observation))
     while not over:
         action = _ask(told["admissible_actions"])
         if action is None:
             break
         observation, _, terminated, truncated, told = env.step(action)
         over = terminated or truncated
-        click.echo(_shown(observation))
+        click.echo(text_of(observation))
         if told["feedback"] != "ok":
             click.secho(f"[{told['feedback']}] {told['feedback_text']}", fg="yellow")
     if over:
         verdict = "solved" if told["success"] else "not solved"
         click.echo(f"{verdict} after {told['turn']} turns, score {told['score']:g}")
     env.close()
-
-
-def _shown(observation: Any) -> str:
-    return str(observation if isinstance(observation, str) else observation["text"])
 
 
 def _ask(actions: list[str]) -> str | None:

@@ -14,9 +14,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from agentgyms import keys, snapshots
-from agentgyms.arguments import check_max_turns, check_options, check_oracle, defaults
-from agentgyms.errors import BadOption, BadSnapshot, UnknownTask
+from agentgyms import keys, randomness, snapshots, states
+from agentgyms.arguments import check_max_turns, check_options, check_oracle
+from agentgyms.errors import BadOption
+from agentgyms.images import Image
+from agentgyms.observations import text_of
 from agentgyms.outcome import (
     MAX_ACTION,
     MAX_OBSERVATION,
@@ -40,15 +42,15 @@ class TextEnv(gym.Env[Observation, str], ABC):
     """A multi-turn environment for language agents; see `TurnInfo` for what `info` holds.
 
     A child sets `default_max_turns` and `splits` and writes `load_tasks`, `begin` and `act`; it
-    may write `goal`, `save` and `load` (exact snapshots), `expert_actions`, `close`. The episode is
-    a function of the task and the generator given to `begin`, and of the actions. Arguments are
-    keyword-only, so that `fork` can build the same environment again.
+    may write `goal`, `save` and `load` (exact snapshots), `expert_actions`, `draw`, `close`. The
+    episode is a function of the task and the generator given to `begin`, and of the actions.
+    Arguments are keyword-only, so that `fork` can build the same environment again.
 
     Args:
         split: Which tasks are drawn.
         max_turns: Turns until the episode is truncated; None takes the environment's own default.
         oracle: Put solutions into `info["oracle"]`.
-        render_mode: `"ansi"` or None.
+        render_mode: `"ansi"`, `"rgb_array"` where the class has `draw`, or None.
 
     Raises:
         UnknownSplit: The environment has no such split.
@@ -68,6 +70,13 @@ class TextEnv(gym.Env[Observation, str], ABC):
     """Version of the tasks and rules; recordings and results carry it."""
 
     _arguments: dict[str, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Offer the render mode `rgb_array` where there is something to draw."""
+        super().__init_subclass__(**kwargs)
+        modes = cls.metadata["render_modes"]
+        if cls.draw is not TextEnv.draw and "rgb_array" not in modes:
+            cls.metadata = {**cls.metadata, "render_modes": [*modes, "rgb_array"]}
 
     def __new__(cls, **kwargs: Any) -> Self:
         """Remember the keyword arguments, which `fork` and recordings repeat."""
@@ -129,6 +138,18 @@ class TextEnv(gym.Env[Observation, str], ABC):
             BadOption: The environment has no expert.
         """
         raise BadOption(f"{type(self).__name__} has no expert policy")
+
+    def solution(self) -> dict[str, Any]:
+        """Return what `info["oracle"]` tells: the experts' actions, and figures if there are."""
+        return dict(self.expert_actions())
+
+    def draw_task(self, seed: int, rng: np.random.Generator) -> str:
+        """Return the id of the task of an episode whose options name none."""
+        return self.tasks[int(rng.integers(len(self.tasks)))]
+
+    def draw(self) -> Image:
+        """Return the state as a new image, uint8 [H, W, 3]; with it comes the mode `rgb_array`."""
+        raise NotImplementedError(f"{type(self).__name__} draws nothing: use render_mode='ansi'")
 
     # --- Gymnasium's interface -----------------------------------------------------------------
 
@@ -205,12 +226,13 @@ class TextEnv(gym.Env[Observation, str], ABC):
         self._note(episode, snapshots.Last(observation, info, terminated, truncated))
         return observation, reward, terminated, truncated, info
 
-    def render(self) -> str | None:
-        """Return what the agent sees now, in mode `ansi`."""
+    def render(self) -> str | Image | None:
+        """Return what the agent reads now in mode `ansi`, and what `draw` shows in `rgb_array`."""
         if self.render_mode is None or self._episode is None:
             return None
-        observation = self._episode.last.observation
-        return observation if isinstance(observation, str) else str(observation["text"])
+        if self.render_mode == "rgb_array":
+            return self.draw()
+        return text_of(self._episode.last.observation)
 
     # --- snapshots -----------------------------------------------------------------------------
 
@@ -222,7 +244,7 @@ class TextEnv(gym.Env[Observation, str], ABC):
         """
         if self._episode is None:
             raise ResetNeeded("snapshot was called before the first reset: call reset() first")
-        return snapshots.pack(self._kind(), self._episode, self.np_random, self.save())
+        return snapshots.pack(states.kind_of(self), self._episode, self.np_random, self.save())
 
     def restore(self, snapshot: bytes) -> tuple[Observation, dict[str, Any]]:
         """Return to a snapshot and return the observation and info of its state.
@@ -234,33 +256,7 @@ class TextEnv(gym.Env[Observation, str], ABC):
             BadSnapshot: The bytes are no snapshot, or one of another environment.
             ReplayMismatch: Replaying reached another state.
         """
-        saved = snapshots.unpack(snapshot, self._kind())
-        episode, info = saved.episode, saved.episode.last.info
-        task = self._task_of(info)
-        self._episode = None  # from here on the running episode is lost
-        self._task, self._goal = task, info["goal"]
-        if saved.engine is None:
-            snapshots.replay(self, episode)
-        else:
-            self._load(saved.engine)
-        info.pop("oracle", None)
-        if self.oracle:
-            info["oracle"] = snapshots.to_json(self.expert_actions())
-        self.np_random = saved.generator
-        self._episode = episode
-        return episode.last.observation, snapshots.copy_info(info)
-
-    def _task_of(self, info: dict[str, Any]) -> Task:
-        try:
-            return self.tasks.find(info["task_id"])
-        except UnknownTask as e:
-            raise BadSnapshot(f"the snapshot is damaged, or of other tasks: {e}") from None
-
-    def _load(self, engine: Any) -> None:
-        try:
-            self.load(self._task, engine)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as e:
-            raise BadSnapshot(f"the snapshot's engine state is damaged: {e!r}") from e
+        return states.restore(self, snapshot)
 
     def fork(self) -> Self:
         """Return an independent environment in the same state."""
@@ -268,17 +264,10 @@ class TextEnv(gym.Env[Observation, str], ABC):
         twin.spec = self.spec
         twin._tasks = self._tasks
         if self._episode is not None:
-            twin.restore(self.snapshot())
+            states.Original(self).give(twin)
         else:
-            twin.np_random = snapshots.copy_generator(self.np_random)
+            twin.np_random = randomness.copied(self.np_random)
         return twin
-
-    def _kind(self) -> dict[str, Any]:
-        """What a snapshot must agree in to be restored here."""
-        arguments = defaults(type(self)) | self._arguments | {"max_turns": self.max_turns}
-        for name in {"render_mode", "oracle"} | self.private_arguments:
-            arguments.pop(name, None)
-        return {"env": type(self).__name__, "arguments": arguments, "data": self.data_version}
 
     # --- one episode ---------------------------------------------------------------------------
 
@@ -301,15 +290,15 @@ class TextEnv(gym.Env[Observation, str], ABC):
         return episode
 
     def _note(self, episode: snapshots.Episode, last: snapshots.Last) -> None:
-        """Keep what is about to be returned, apart from the containers that the caller gets."""
-        episode.last = last._replace(info=snapshots.copy_info(last.info))
+        """Keep what is about to be returned, apart from what the caller gets and may change."""
+        episode.last = last.copy()
         self._episode = episode
 
     def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
-        rng = np.random.default_rng([episode.seed, _TASK_STREAM])
+        rng = randomness.generator_of(episode.seed, _TASK_STREAM)
         task_id = episode.options.get("task_id")
         if task_id is None:
-            task_id = self.tasks[int(rng.integers(len(self.tasks)))]
+            task_id = self.draw_task(episode.seed, rng)
         self._task = self.tasks.find(task_id)
         self._episode = None  # from here on the running episode is lost; a wrong task id spared it
         outcome = self.begin(self._task, rng)
@@ -347,5 +336,5 @@ class TextEnv(gym.Env[Observation, str], ABC):
             "metrics": dict(outcome.metrics),
         }
         if self.oracle:
-            info["oracle"] = snapshots.to_json(self.expert_actions())
+            info["oracle"] = snapshots.to_json(self.solution())
         return info

@@ -8,6 +8,7 @@ import numpy as np
 
 from agentgyms import keys
 from agentgyms.core import Feedback, Outcome, TextEnv
+from agentgyms.randomness import generator_of
 from agentgyms.tasks import Task, TaskSet
 
 _COUNTS = {"train": 40, "valid_seen": 8, "valid_unseen": 8, "sample": 4}
@@ -34,7 +35,7 @@ class CorridorEnv(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
         """Place the agent at the left end."""
-        chance = np.random.default_rng(list(task.task_id.encode()))
+        chance = generator_of(*task.task_id.encode())
         self._length = int(chance.integers(3, 7))
         self._key_at = int(chance.integers(1, self._length)) if task.family == "locked" else -1
         self._position, self._has_key, self._open = 0, self._key_at < 0, False

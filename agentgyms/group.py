@@ -8,16 +8,19 @@ from typing import Any
 import gymnasium as gym
 
 from agentgyms.core import Observation, TextEnv
-from agentgyms.errors import BadOption, GroupMismatch
+from agentgyms.errors import BadOption, GroupMismatch, Mismatch
+from agentgyms.observations import shown
+from agentgyms.states import Original
 
+Start = tuple[Observation, dict[str, Any]]
 StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
 
 
 class GroupEnv:
     """n environments for n rollouts of one task, as group-relative estimators need them.
 
-    The first member generates the episode, the others take its snapshot; equality of the initial
-    states is checked at every reset, not assumed.
+    The first member generates the episode, the others take up its state: directly in one process,
+    as a snapshot elsewhere. Equality of the initial states is checked at every reset, not assumed.
 
     Attributes:
         envs: The members, each a complete environment that may also be stepped on its own.
@@ -46,17 +49,14 @@ class GroupEnv:
         """
         first, *others = self.envs
         observation, info = first.reset(seed=seed, options=options)
-        snapshot = first.snapshot() if others else b""
-        results = [(observation, info), *(env.restore(snapshot) for env in others)]
-        for index, (seen, told) in enumerate(results):
-            for key in ("state_key", "admissible_actions"):
-                if told[key] != info[key]:
-                    raise GroupMismatch(
-                        f"member {index} has {key} {told[key]}, member 0 {info[key]}"
-                    )
-            if told["observation_key"] != info["observation_key"]:
-                raise GroupMismatch(f"member {index} observes {seen!r}, member 0 {observation!r}")
-        return [seen for seen, _ in results], [told for _, told in results]
+        original = Original(first)
+        seen, told = [observation], [info]
+        for index, env in enumerate(others, 1):
+            member = _taken(original, env, index)
+            _check(index, member, (observation, info))
+            seen.append(member[0])
+            told.append(member[1])
+        return seen, told
 
     def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
         """Take one turn in each member whose action is not None.
@@ -85,6 +85,25 @@ class GroupEnv:
     def __exit__(self, *_: object) -> None:
         """Close all members."""
         self.close()
+
+
+def _taken(original: Original, env: TextEnv, index: int) -> Start:
+    try:
+        return original.give(env)
+    except GroupMismatch:
+        raise
+    except Mismatch as e:
+        raise GroupMismatch(f"member {index}: {e}") from e
+
+
+def _check(index: int, member: Start, first: Start) -> None:
+    """Raise `GroupMismatch` unless a member starts as the first one does."""
+    (seen, told), (observation, info) = member, first
+    for key in ("state_key", "admissible_actions"):
+        if told[key] != info[key]:
+            raise GroupMismatch(f"member {index} has {key} {told[key]}, member 0 {info[key]}")
+    if told["observation_key"] != info["observation_key"]:
+        raise GroupMismatch(f"member {index} observes {shown(seen)}, member 0 {shown(observation)}")
 
 
 def _make(env_id: str, **kwargs: Any) -> TextEnv:

@@ -10,6 +10,8 @@ import json
 from hashlib import blake2b
 from typing import Any, Final
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+
 INVALID_ACTION: Final = "<invalid>"
 """`action_key` of an action that matches no admissible one."""
 
@@ -28,7 +30,7 @@ def state_key(*parts: Any) -> str:
     Raises:
         TypeError: A part is not JSON-plain.
     """
-    return digest(json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True))
+    return digest(_canonical(parts))
 
 
 def observation_key(observation: Any) -> str:

@@ -144,9 +144,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What `render` returned."""
+    """What `render` returned: a text, an image or None."""
 
-    render: str | None
+    render: Any
 
 
 @dataclass(frozen=True, slots=True)

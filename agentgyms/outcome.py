@@ -120,12 +120,13 @@ def cut_action(action: str) -> str:
 
 
 def cut(observation: Observation) -> Observation:
-    """Return the observation with its text cut to `MAX_OBSERVATION`, a visible mark included."""
+    """Return the observation with its texts cut to `MAX_OBSERVATION`, a visible mark included."""
     if isinstance(observation, str):
         return cut_text(observation)
-    if len(observation["text"]) <= MAX_OBSERVATION:
-        return observation
-    return {**observation, "text": cut_text(observation["text"])}
+    return {
+        name: cut_text(part) if isinstance(part, str) else part
+        for name, part in observation.items()
+    }
 
 
 def cut_text(text: str, limit: int = MAX_OBSERVATION) -> str:

@@ -6,16 +6,17 @@ names the field. Floats that JSON cannot hold travel as null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from gymnasium.spaces import Space
+import numpy as np
+from gymnasium.spaces import Box, Dict, Space
 
 from agentgyms import wire
 from agentgyms.errors import BadOption, BadRequest
+from agentgyms.images import MAX_PIXELS
 from agentgyms.messages import Description, Tasks
 from agentgyms.spaces import UnicodeText
 from agentgyms.tasks import Task, TaskSet
@@ -95,6 +96,8 @@ def write(message: Any) -> dict[str, Any]:
     if "observation" in value:
         value["observation"] = wire.encode_observation(value["observation"])
         value["info"] = wire.encode_info(value["info"])
+    if value.get("render") is not None:
+        value["render"] = wire.encode_part(value["render"])
     if value.get("reward") is not None:
         value["reward"] = wire.encode_number(value["reward"])
     return value
@@ -120,22 +123,52 @@ def write_space(space: Space[Any]) -> dict[str, Any]:
     """Return a space as it travels.
 
     Raises:
-        TypeError: The space is of a kind that has no wire form.
+        TypeError: The space is no text, no image (uint8 [H, W, 3], any colour) and no dictionary of
+            them.
     """
-    if not isinstance(space, UnicodeText):
-        raise TypeError(f"no wire form for spaces of type {type(space).__name__}")
-    return {"type": "UnicodeText", "max_length": space.max_length}
+    if isinstance(space, UnicodeText):
+        return {"type": "UnicodeText", "max_length": space.max_length}
+    if isinstance(space, Box) and _holds_any_image(space):
+        return {"type": "Box", "dtype": "uint8", "low": 0, "high": 255, "shape": list(space.shape)}
+    if isinstance(space, Dict) and not any(isinstance(part, Dict) for part in space.values()):
+        return {"type": "Dict", "spaces": {k: write_space(part) for k, part in space.items()}}
+    raise TypeError(
+        f"no wire form for the space {space}: expected UnicodeText, an image, which is "
+        f"Box(0, 255, (H, W, 3), uint8) of at most {MAX_PIXELS} pixels, or a Dict of them"
+    )
 
 
-def read_space(value: Mapping[str, Any]) -> Space[Any]:
+def _holds_any_image(space: Box) -> bool:
+    shape = [int(size) for size in space.shape]
+    if space.dtype != np.uint8 or not _is_image_shape(shape):
+        return False
+    return bool(np.all(space.low == 0) and np.all(space.high == 255))
+
+
+def _is_image_shape(shape: Any) -> bool:
+    if not isinstance(shape, list) or [type(size) for size in shape] != [int, int, int]:
+        return False
+    height, width, channels = shape
+    return bool(channels == 3 and min(height, width) > 0 and height * width <= MAX_PIXELS)
+
+
+def read_space(value: Any) -> Space[Any]:
     """Return the space that `write_space` was given.
 
     Raises:
         BadRequest: It is none.
     """
-    if value.get("type") != "UnicodeText" or not isinstance(value.get("max_length"), int):
-        raise BadRequest(f"no space of this client: {dict(value)}; install the server's agentgyms")
-    return UnicodeText(value["max_length"])
+    match value:
+        case {"type": "UnicodeText", "max_length": int(length)} if length > 0:
+            return UnicodeText(length)
+        case {"type": "Box", "dtype": "uint8", "low": 0, "high": 255, "shape": shape}:
+            if _is_image_shape(shape):
+                return Box(0, 255, tuple(shape), np.uint8)
+        case {"type": "Dict", "spaces": dict(parts)} if parts and not any(
+            isinstance(part, dict) and part.get("type") == "Dict" for part in parts.values()
+        ):
+            return Dict([(name, read_space(part)) for name, part in parts.items()])
+    raise BadRequest(f"no space of this client: {value!r:.200}; install the server's agentgyms")
 
 
 def write_tasks(tasks: TaskSet) -> Tasks:

@@ -14,10 +14,11 @@ from typing import IO, Any
 import gymnasium as gym
 
 import agentgyms
-from agentgyms import wire
+from agentgyms import observations, wire
 from agentgyms.arguments import OF_CONNECTIONS
 from agentgyms.core import Observation, TextEnv
 from agentgyms.errors import CallerError, ReplayMismatch
+from agentgyms.observations import shown
 from agentgyms.transcript import FORMAT, RecordedTurn, Recording, parse, read, turn_line
 
 __all__ = [
@@ -165,15 +166,21 @@ def _compare(recorded: RecordedTurn, got: RecordedTurn) -> None:
         "success",
     ):
         _compare_field(recorded.turn, f"info[{key!r}]", recorded.info.get(key), got.info.get(key))
-    for key in ("observation", "reward", "terminated", "truncated"):
+    if not observations.equal(recorded.observation, got.observation):
+        raise _difference(recorded.turn, "observation", recorded.observation, got.observation)
+    for key in ("reward", "terminated", "truncated"):
         _compare_field(recorded.turn, key, getattr(recorded, key), getattr(got, key))
 
 
 def _compare_field(turn: int, name: str, recorded: Any, got: Any) -> None:
     if recorded != got:
-        raise ReplayMismatch(
-            f"turn {turn}: {name} was recorded as {recorded!r}, replay gives {got!r}"
-        )
+        raise _difference(turn, name, recorded, got)
+
+
+def _difference(turn: int, name: str, recorded: Any, got: Any) -> ReplayMismatch:
+    return ReplayMismatch(
+        f"turn {turn}: {name} was recorded as {shown(recorded)}, replay gives {shown(got)}"
+    )
 
 
 @cache

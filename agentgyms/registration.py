@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 ENVIRONMENTS: Final = {
     "agentgyms/ALFWorld-v0": "agentgyms.alfworld.env:ALFWorldEnv",
     "agentgyms/Corridor-v0": "agentgyms.corridor:CorridorEnv",
+    "agentgyms/SearchQA-v0": "agentgyms.searchqa.env:SearchQAEnv",
+    "agentgyms/Sokoban-v0": "agentgyms.sokoban.env:SokobanEnv",
+    "agentgyms/VisualSokoban-v0": "agentgyms.sokoban.visual:VisualSokobanEnv",
 }
 """Every environment of the package and the class behind it."""
 

@@ -6,7 +6,6 @@ machine, locally and behind a server.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from agentgyms import wire
+from agentgyms import keys, observations, randomness, wire
 from agentgyms.arguments import check_options
 from agentgyms.errors import BadRequest, BadSnapshot, ReplayMismatch
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from agentgyms.core import TextEnv
 
 FORMAT: Final = "agentgyms-snapshot-1"
+_to_json = json.JSONEncoder(sort_keys=True, ensure_ascii=True, allow_nan=False).encode
 _TYPES: Final = {
     "seed": int,
     "options": dict,
@@ -43,6 +43,11 @@ class Last(NamedTuple):
     def over(self) -> bool:
         """Whether the episode has ended."""
         return self.terminated or self.truncated
+
+    def copy(self) -> Last:
+        """Return the same in containers and arrays of its own."""
+        seen = observations.copied(self.observation)
+        return Last(seen, copy_info(self.info), self.terminated, self.truncated)
 
 
 @dataclass(slots=True)
@@ -95,8 +100,7 @@ def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
     if kind is not None and fields.get("kind") != json.loads(to_json(kind)):
         raise BadSnapshot(f"the snapshot is of {fields.get('kind')}, but this is {dict(kind)}")
     try:
-        generator = np.random.Generator(np.random.PCG64())
-        generator.bit_generator.state = fields["np_random"]
+        generator = randomness.from_state(fields["np_random"])
         episode = _episode(fields)
         _check_agreement(episode)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
@@ -127,6 +131,8 @@ def _check_agreement(episode: Episode) -> None:
         raise ValueError("an action is not a string")
     if info["turn"] != len(episode.actions):
         raise ValueError(f"turn {info['turn']} after {len(episode.actions)} actions")
+    if keys.observation_key(episode.last.observation) != info["observation_key"]:
+        raise ValueError("the observation has another key than the info says")
     if episode.options.get("task_id", info["task_id"]) != info["task_id"]:
         raise ValueError(f"task {info['task_id']!r} where the options ask for another one")
 
@@ -174,10 +180,11 @@ def replay(env: TextEnv, episode: Episode) -> None:
     for action in episode.actions:
         observation, _, _, _, info = env._advance(again, action)
         again.actions.append(action)
-    if info["state_key"] != expected or observation != episode.last.observation:
+    reached = info["state_key"]
+    if reached != expected or not observations.equal(observation, episode.last.observation):
         raise ReplayMismatch(
             f"replaying seed {episode.seed} and {len(episode.actions)} actions reached state "
-            f"{info['state_key']}, the snapshot has {expected}: was it made by another version?"
+            f"{reached}, the snapshot has {expected}: was it made by another version?"
         )
 
 
@@ -189,11 +196,6 @@ def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:
     return copied
 
 
-def copy_generator(generator: np.random.Generator) -> np.random.Generator:
-    """Return an independent generator in the same state."""
-    return copy.deepcopy(generator)
-
-
 def to_json(value: Any) -> str:
     """Return `value` as JSON with sorted keys, equal for equal values."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return _to_json(value)

@@ -1,15 +1,18 @@
 """Observations and infos as strict JSON, for the server, recordings and snapshots alike.
 
-JSON has no nan, so unknown numbers travel as null; which fields are numbers is known by name.
+JSON has no nan, so unknown numbers travel as null; which fields are numbers is known by name. A
+text is a string, an image an object with one key, `{"png": "<base64>"}`.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from agentgyms import images
 from agentgyms.errors import BadRequest
 from agentgyms.outcome import INFO_TYPES
 
@@ -104,14 +107,19 @@ def _check_info(info: Mapping[str, Any]) -> None:
 
 
 def encode_observation(observation: Any) -> Any:
-    """Return a text observation as it travels.
+    """Return an observation as it travels: a string, or an object of texts and images by name.
 
     Raises:
         TypeError: The observation is of a kind that has no wire form.
     """
-    if not isinstance(observation, str):
+    if isinstance(observation, str):
+        return observation
+    if not isinstance(observation, Mapping) or not observation:
         raise TypeError(f"no wire form for observations of type {type(observation).__name__}")
-    return observation
+    for name in observation:
+        if not isinstance(name, str):
+            raise TypeError(f"the parts of an observation have strings as names, got {name!r:.80}")
+    return {name: encode_part(part) for name, part in observation.items()}
 
 
 def decode_observation(encoded: Any) -> Any:
@@ -120,6 +128,47 @@ def decode_observation(encoded: Any) -> Any:
     Raises:
         BadRequest: It is none.
     """
-    if not isinstance(encoded, str):
-        raise BadRequest(f"an observation is a string, got {type(encoded).__name__}")
-    return encoded
+    if isinstance(encoded, str):
+        return encoded
+    if not isinstance(encoded, Mapping) or not encoded:
+        raise BadRequest(
+            "an observation is a string, or an object of strings and images, got "
+            f"{type(encoded).__name__}{' without parts' if encoded == {} else ''}"
+        )
+    return {name: decode_part(part, name) for name, part in encoded.items()}
+
+
+def encode_part(part: Any) -> Any:
+    """Return a text or an image (uint8 [H, W, 3]) as it travels.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(part, str):
+        return part
+    return {"png": base64.b64encode(images.encode_png(part)).decode("ascii")}
+
+
+def decode_part(encoded: Any, name: str) -> str | images.Image:
+    """Return the text or image that `encode_part` was given; `name` stands for it in messages.
+
+    Raises:
+        BadRequest: It is neither.
+    """
+    if isinstance(encoded, str):
+        return encoded
+    if not isinstance(encoded, Mapping) or set(encoded) != {"png"}:
+        given = type(encoded).__name__
+        if isinstance(encoded, Mapping):
+            given = f"an object with the keys {', '.join(map(repr, encoded)) or 'none'}"[:120]
+        raise BadRequest(
+            f'{name!r:.80} must be a string or an image {{"png": "<base64>"}}, got {given}'
+        )
+    try:
+        png = base64.b64decode(encoded["png"], validate=True)
+    except (ValueError, TypeError) as e:
+        raise BadRequest(f"{name!r:.80} is no image, its PNG is not base64: {e}") from None
+    try:
+        return images.decode_png(png)
+    except BadRequest as e:
+        raise BadRequest(f"{name!r:.80} is no image: {e}") from None

@@ -25,6 +25,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgyms.alfworld import generator, sources
+from agentgyms.alfworld.env import first_state
 from agentgyms.alfworld.official import PYTHON_VARIABLE
 from agentgyms.alfworld.writer import write_games
 from agentgyms.errors import DataMissing
@@ -108,12 +109,18 @@ def plan(folder: str, num_games: int, seed: int) -> list[tuple[str, list[str]]]:
     return games
 
 
+def forget_games() -> None:
+    """Empty the caches, so that every game is loaded anew."""
+    sources.load_game.cache_clear()
+    first_state.cache_clear()
+
+
 def measure_native(folder: str, seed: int) -> tuple[list[float], list[float]]:
     """Return CPU seconds of each load with reset, and of each whole `env.step`."""
     loads, steps = [], []
     games = plan(folder, 60, seed)
     for round_number in range(3):
-        sources.load_game.cache_clear()
+        forget_games()
         env = make(folder)
         env.reset(seed=0)
         for task_id, commands in games:
@@ -168,7 +175,7 @@ def report_memory(folder: str) -> None:
     ids = list(env.tasks)[:NUM_ENVS]
     print(f"\nmemory per environment, of {len(ids)} that have played 10 turns")
     for what, tasks in (("all in one game", ids[:1] * len(ids)), ("each in another game", ids)):
-        sources.load_game.cache_clear()
+        forget_games()
         warm = played(folder, ids[0])
         tracemalloc.start()
         envs = [played(folder, task_id) for task_id in tasks]

@@ -62,7 +62,7 @@ def create_app(
     secret = protocol.check_token(given)
     held = Service(factory, sessions, metrics, token=secret, max_body_bytes=max_body_bytes)
     app.extensions[EXTENSION] = held
-    app.wsgi_app = _counted(app.wsgi_app, held.count)  # type: ignore[assignment]
+    app.wsgi_app = counted(app.wsgi_app, held.count)  # type: ignore[assignment]
     app.before_request(_before)
     app.after_request(_after)
     app.register_error_handler(Exception, to_response)
@@ -98,7 +98,7 @@ def _after(response: Response) -> Response:
     return response
 
 
-def _counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
+def counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
     """Return the application with a count of its requests, each until its reply is handed over.
 
     Flask's own end of a request comes too early: its reply is not in the server's buffers then.

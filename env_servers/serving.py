@@ -9,12 +9,13 @@ import socket
 import threading
 import time
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import waitress
 from flask import Flask
+from waitress import wasyncore
 
-from env_servers.service import EXTENSION, Service
+from env_servers.service import EXTENSION
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +24,44 @@ _BODY_MARGIN: Final = 8  # bodies this many times too long still get an error of
 _POLL_S: Final = 0.02
 
 
+class Clients(Protocol):
+    """Who may be connected at a time.
+
+    Attributes:
+        max_sessions: How many clients.
+        ttl_s: How long a client may be silent, in seconds.
+    """
+
+    max_sessions: int
+    ttl_s: float
+
+    def close_all(self) -> None:
+        """Give back what clients hold."""
+
+
+class Served(Protocol):
+    """What an application keeps at `app.extensions[EXTENSION]` to be served.
+
+    Attributes:
+        draining: Set when the server is about to stop: requests are to be refused.
+        in_flight: Requests being answered now.
+        max_body_bytes: Longest request body.
+    """
+
+    draining: bool
+    in_flight: int
+    max_body_bytes: int
+
+    @property
+    def sessions(self) -> Clients:
+        """The application's clients."""
+
+
 class Server:
     """One application behind one listening socket.
 
     Args:
-        app: Made by `create_app`.
+        app: Made by `create_app` or `create_retriever_app`.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one, which `url` tells.
         threads: Requests handled at a time; None takes one per session, at most 64.
@@ -37,7 +71,7 @@ class Server:
         self, app: Flask, host: str = "127.0.0.1", port: int = 0, threads: int | None = None
     ) -> None:
         """Raise `OSError` if the address cannot be listened on."""
-        self._service: Service = app.extensions[EXTENSION]
+        self._service: Served = app.extensions[EXTENSION]
         sessions = self._service.sessions
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=1024)
@@ -97,7 +131,9 @@ class Server:
 
     def _end_loop(self) -> None:
         for channel in list(self._channels.values()):
-            if channel is not self._waitress.trigger:  # which is being pulled
+            if channel is self._waitress:  # whose own close would close the trigger too
+                wasyncore.dispatcher.close(channel)
+            elif channel is not self._waitress.trigger:  # which is being pulled
                 channel.close()
         self._channels.clear()
 

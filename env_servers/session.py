@@ -10,6 +10,7 @@ from gymnasium.error import ResetNeeded
 from agentgyms import messages, protocol, recording, snapshots, wire
 from agentgyms.core import TextEnv
 from agentgyms.errors import BadOption, BadRequest, ReplayMismatch
+from agentgyms.images import is_image
 from env_servers.errors import Refusal
 from env_servers.metrics import Metrics
 
@@ -119,10 +120,10 @@ class Session:
             BadOption: It renders something that has no wire form.
         """
         shown: Any = self.env.render()
-        if shown is not None and not isinstance(shown, str):
+        if shown is not None and not isinstance(shown, str) and not is_image(shown):
             raise BadOption(
                 f"render_mode {self.env.render_mode!r} gives {type(shown).__name__}, which has no "
-                "wire form: make the environment with render_mode='ansi'"
+                "wire form: make the environment with render_mode 'ansi' or 'rgb_array'"
             )
         return messages.Rendered(shown)
 

@@ -32,6 +32,13 @@ def alfworld_url():
         yield server.url
 
 
+@pytest.mark.parametrize("page", ["docs/sokoban.md", "docs/searchqa.md"])
+def test_the_pages_of_environments_run_as_they_stand(page):
+    namespace = {"__name__": "page"}
+    for block in BLOCK.findall((ROOT / page).read_text()):
+        exec(compile(block, page, "exec"), namespace)
+
+
 def test_the_readme_runs_as_it_stands(alfworld_url):
     namespace = {"__name__": "readme"}
     for block in BLOCK.findall((ROOT / "README.md").read_text()):

@@ -77,6 +77,15 @@ class State:
         self.reached = game.aim.reached(self.bits)
         self._refresh()
 
+    def copy(self) -> State:
+        """Return the same state, to be played on its own."""
+        twin = object.__new__(State)
+        twin.game, twin.bits, twin.location = self.game, self.bits, self.location
+        twin.held, twin.reached = self.held, self.reached
+        twin.contents = [inside.copy() for inside in self.contents]
+        twin.moves, twin.admissible = self.moves, self.admissible  # every move makes new ones
+        return twin
+
     # --- reading the state ---------------------------------------------------------------------
 
     @property

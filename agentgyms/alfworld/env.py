@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,13 +16,14 @@ from agentgyms.alfworld.engine import INFORMATION, VERBS, State
 from agentgyms.alfworld.expert import expert_actions
 from agentgyms.alfworld.official import Answer, OfficialEngine
 from agentgyms.alfworld.problem import FAMILIES
-from agentgyms.alfworld.sources import list_tasks, load_game, open_source
+from agentgyms.alfworld.sources import Source, list_tasks, load_game, open_source
 from agentgyms.alfworld.validity import check_state
 from agentgyms.core import Feedback, Outcome, TextEnv
 from agentgyms.errors import BadOption
 from agentgyms.outcome import MAX_ACTION
 from agentgyms.tasks import Task, TaskSet
 
+_CACHED_STATES: Final = 64  # groups that are reset at a time; a state takes a few kB
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -98,7 +100,7 @@ class ALFWorldEnv(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
         """Start a game; nothing in it is left to chance."""
-        self._state = State(load_game(self._source, self.split, task.task_id))
+        self._state = first_state(self._source, self.split, task.task_id).copy()
         if self._official is not None:
             fields = self._source.fields(self.split, task.task_id)
             return self._confirmed(self._official.load(fields), self._outcome(""))
@@ -151,10 +153,12 @@ class ALFWorldEnv(TextEnv):
 
     def load(self, task: Task, state: Any) -> None:
         """Take up what `save` returned."""
-        game = load_game(self._source, self.split, task.task_id)
-        bits = int(state, 16)
-        check_state(game, bits)
-        self._state = State(game, bits)
+        first, bits = first_state(self._source, self.split, task.task_id), int(state, 16)
+        if bits == first.bits:  # which a group's members all take up, at every reset
+            self._state = first.copy()
+            return
+        check_state(first.game, bits)
+        self._state = State(first.game, bits)
 
     def close(self) -> None:
         """End the official engine's process, if there is one."""
@@ -189,6 +193,12 @@ class ALFWorldEnv(TextEnv):
             success=won,
             metrics={"subgoals_reached": float(reached), "subgoals_total": float(total)},
         )
+
+
+@lru_cache(maxsize=_CACHED_STATES)
+def first_state(source: Source, split: str, task_id: str) -> State:
+    """Return the state a game begins in, to be copied: a group's members all begin there."""
+    return State(load_game(source, split, task_id))
 
 
 def _check_families(families: Sequence[str] | None) -> frozenset[str]:

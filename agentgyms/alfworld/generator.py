@@ -9,9 +9,9 @@ from itertools import count
 from typing import Final
 
 from agentgyms.alfworld.catalogue import FURNITURE, THINGS
-from agentgyms.alfworld.chance import Chance
 from agentgyms.alfworld.layouts import FloorPlan, floor_plans
 from agentgyms.alfworld.problem import FAMILIES, Fact, Goal, Problem
+from agentgyms.chance import Chance
 from agentgyms.tasks import Task
 
 COUNTS: Final = {"train": 600, "valid_seen": 40, "valid_unseen": 40, "sample": 2}

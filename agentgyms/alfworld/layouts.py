@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from agentgyms.alfworld.catalogue import ROOMS, Room
-from agentgyms.alfworld.chance import Chance
+from agentgyms.chance import Chance
 
 SIZES: Final = {"small": (5, 7), "large": (16, 20)}
 """Least and greatest number of receptacles by size of room."""

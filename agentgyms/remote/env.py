@@ -13,10 +13,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError
 
-from agentgyms import protocol, snapshots
+from agentgyms import protocol, randomness, snapshots
 from agentgyms.arguments import OF_CONNECTIONS
 from agentgyms.core import Observation, Outcome, TextEnv
 from agentgyms.errors import BadOption, ReplayMismatch, SessionLost
+from agentgyms.images import Image
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
 from agentgyms.remote.endpoint import Patience, UnreadableReply
 from agentgyms.remote.lease import Lease, Step
@@ -189,7 +190,7 @@ class RemoteEnv(TextEnv):
         connection = self._connection.clone()
         twin = self.adopt(connection, connection.moved(lease), self._arguments, shared=False)
         twin.spec, twin._tasks = self.spec, self._tasks
-        twin.np_random = snapshots.copy_generator(self.np_random)
+        twin.np_random = randomness.copied(self.np_random)
         if self._episode is not None:
             episode = self._episode
             copied = snapshots.Episode(episode.seed, dict(episode.options), list(episode.actions))
@@ -198,7 +199,7 @@ class RemoteEnv(TextEnv):
 
     # --- the session ---------------------------------------------------------------------------
 
-    def render(self) -> str | None:
+    def render(self) -> str | Image | None:
         """Return what the server's environment renders."""
         if self.render_mode is None or self._episode is None:
             return None

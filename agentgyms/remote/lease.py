@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from agentgyms import messages, protocol, snapshots, wire
+from agentgyms.images import Image
 from agentgyms.remote.endpoint import Endpoint, UnreadableReply
 
 
@@ -117,10 +118,14 @@ class Lease:
         reply = self._post("fork", {"request_id": secrets.token_hex(16)})
         return Lease.take(self.endpoint, reply)
 
-    def render(self) -> str | None:
+    def render(self) -> str | Image | None:
         """Return what the environment renders."""
         reply = self.endpoint.call("GET", f"{self._path}/render")
-        return self.endpoint.read(messages.Rendered, reply).render
+        rendered = self.endpoint.read(messages.Rendered, reply).render
+        if rendered is None:
+            return None
+        with self.endpoint.reading():
+            return wire.decode_part(rendered, "render")
 
     def tasks(self) -> messages.Tasks:
         """Return the tasks of the environment's split."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -13,10 +12,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from agentgyms.errors import BadOption, SessionLost
+from agentgyms.errors import BadOption
 from agentgyms.outcome import cut_action
-from agentgyms.remote.connection import LOST, Connection
-from agentgyms.remote.endpoint import Endpoint, Patience
+from agentgyms.remote.batches import in_batches, take_all
+from agentgyms.remote.connection import Connection
+from agentgyms.remote.endpoint import Patience
 from agentgyms.remote.env import RemoteEnv
 from agentgyms.remote.lease import Lease, Step
 from agentgyms.remote.transport import Transport
@@ -156,7 +156,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     def _batched_observations(self) -> Any:
         space = self.single_observation_space
         empty: Any = create_empty_array(space, n=self.num_envs)
-        return deepcopy(concatenate(space, self._observations, empty))
+        return concatenate(space, self._observations, empty)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
         if seed is None:
@@ -183,7 +183,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             env._note(plan, last)
             self._observations[i], infos[i] = last.observation, last.info
 
-        self._take_all(self._in_batches("reset", asked), take)
+        take_all(self._in_batches("reset", asked), take)
         return infos
 
     def _step(self, chosen: Iterable[int], actions: Sequence[Any]) -> dict[int, Step]:
@@ -204,58 +204,13 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             env._note(episode, Last(step.observation, step.info, step.terminated, step.truncated))
             self._observations[i], steps[i] = step.observation, step
 
-        self._take_all(self._in_batches("step", asked), take)
+        take_all(self._in_batches("step", asked), take)
         return steps
-
-    def _take_all(
-        self, results: Mapping[int, Any], take: Callable[[int, Lease | None, Any], None]
-    ) -> None:
-        """Take every member's answer; a member whose session is lost makes its call again alone.
-
-        The first failure is raised only at the end, so that every other member knows where its
-        session stands. Where one member's patience has ended, the others do not wait in their turn.
-        """
-        failures: list[Exception] = []
-        for i, result in results.items():
-            lost = isinstance(result, LOST)
-            if lost and any(isinstance(failure, LOST) for failure in failures):
-                continue
-            try:
-                if isinstance(result, Exception) and not lost:
-                    raise result
-                take(i, *((None, None) if lost else result))
-            except Exception as e:
-                failures.append(e)
-        if failures:
-            raise failures[0]
 
     def _in_batches(
         self, operation: str, asked: Mapping[int, Callable[[Lease], dict[str, Any]]]
     ) -> dict[int, Any]:
-        """Ask the sessions, one call per server, and return (session, answer) or the exception."""
-        results: dict[int, Any] = {}
-        groups: dict[Endpoint, dict[int, Lease]] = {}
-        for i in asked:
-            lease = self.envs[i].lease
-            if lease is None:
-                results[i] = SessionLost("the session was lost before")
-            else:
-                groups.setdefault(lease.endpoint, {})[i] = lease
-
-        def ask(endpoint: Endpoint) -> None:
-            leases = groups[endpoint]
-            items = [
-                {"session_id": lease.session_id, **asked[i](lease)} for i, lease in leases.items()
-            ]
-            try:
-                answers = endpoint.batch(operation, items)
-            except LOST as e:
-                answers = [e] * len(items)
-            for (i, lease), answer in zip(leases.items(), answers, strict=True):
-                results[i] = answer if isinstance(answer, Exception) else (lease, answer)
-
-        list(self._pool.map(ask, groups) if len(groups) > 1 else map(ask, groups))
-        return {i: results[i] for i in asked}
+        return in_batches(self._pool, operation, {i: self.envs[i].lease for i in asked}, asked)
 
     # --- the members -----------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from agentgyms.observations import shown
+
 Make = Callable[[], Any]
 """Makes a fresh environment."""
 
@@ -52,9 +54,15 @@ def play(
 def assert_equal_episodes(first: Any, second: Any, seed: int) -> None:
     """Raise `AssertionError` unless two environments give one episode, and one unseeded next."""
     for turn, (one, two) in enumerate(zip(play(first, seed), play(second, seed), strict=True)):
-        assert plain(one) == plain(two), f"seed {seed}, turn {turn}: {one} differs from {two}"
+        if plain(one) != plain(two):
+            raise AssertionError(
+                f"seed {seed}, turn {turn}: {shown(one)} differs from {shown(two)}"
+            )
     one, two = first.reset(), second.reset()
-    assert plain(one) == plain(two), f"seed {seed}: the next unseeded episodes differ: {one}, {two}"
+    if plain(one) != plain(two):
+        raise AssertionError(
+            f"seed {seed}: the next unseeded episodes differ: {shown(one)}, {shown(two)}"
+        )
 
 
 def assert_raises(expected: type[Exception], call: Callable[[], Any]) -> None:

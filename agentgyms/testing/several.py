@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from agentgyms.errors import BadOption, UnknownTask
 from agentgyms.group import GroupEnv
+from agentgyms.observations import shown
 from agentgyms.testing.playing import (
     EPISODES,
     JUNK_ACTIONS,
@@ -69,10 +70,10 @@ def check_group(make_group: Callable[[], GroupEnv]) -> None:
 
 
 def check_vector(env_id: str, *, num_envs: int = 4, **kwargs: Any) -> None:
-    """Check the default `AsyncVectorEnv`: right texts at every step, equal to single environments.
+    """Check the default `AsyncVectorEnv`: right at every step, equal to single environments.
 
     Raises:
-        AssertionError: A text differs.
+        AssertionError: An observation or a state differs.
     """
     vector = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="async", **kwargs)
     singles = [gym.make(env_id, **kwargs) for _ in range(num_envs)]
@@ -83,7 +84,7 @@ def check_vector(env_id: str, *, num_envs: int = 4, **kwargs: Any) -> None:
     for _ in range(6):
         for i, (observation, info) in enumerate(state):
             assert plain(_member(observations, i)) == plain(observation), (
-                f"environment {i} shows {_member(observations, i)!r}"
+                f"environment {i} shows {shown(_member(observations, i))}"
             )
             assert infos["state_key"][i] == info["state_key"], (
                 f"environment {i} is in another state"

@@ -12,8 +12,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import env_checker
 
+from agentgyms import keys
 from agentgyms.core import Feedback, TextEnv
-from agentgyms.errors import BadOption, BadSnapshot, UnknownTask
+from agentgyms.errors import BadOption, BadSnapshot, Mismatch, UnknownTask
+from agentgyms.observations import shown
 from agentgyms.outcome import INFO_TYPES
 from agentgyms.testing.playing import (
     EPISODES,
@@ -38,9 +40,13 @@ def check_env(make: Make) -> None:
         env_checker.check_env(_Comparable(env.unwrapped), skip_render_check=True)
     for seed in range(EPISODES):
         steps = list(play(env, seed))
-        for turn, (_, _, info) in enumerate(steps):
+        for turn, (observation, _, info) in enumerate(steps):
             check_info(info, turn)
-            _check_observation(env, steps[turn][0])
+            _check_observation(env, observation)
+            assert keys.observation_key(observation) == info["observation_key"], (
+                f"after the episode, the observation of turn {turn} is another than when it was "
+                "returned: each turn needs arrays of its own"
+            )
         _check_end(env, steps)
     _check_junk(env)
     _check_errors(env, make)
@@ -104,7 +110,7 @@ def check_info(info: dict[str, Any], turn: int) -> None:
 
 def _check_observation(env: Any, observation: Any) -> None:
     assert observation in env.observation_space, (
-        f"observation not in {env.observation_space}: {observation!r:.200}"
+        f"observation not in {env.observation_space}: {shown(observation):.200}"
     )
 
 
@@ -193,7 +199,10 @@ def check_snapshot(make: Make) -> None:
 
 def _check_one_snapshot(world: TextEnv, make: Make, info: dict[str, Any]) -> None:
     snapshot = world.snapshot()
-    twin, other = world.fork(), make()
+    try:
+        twin, other = world.fork(), make()
+    except Mismatch as e:
+        raise AssertionError(f"a fork is not in the state of the snapshot: {e}") from e
     other.reset(seed=99)
     _, restored = other.unwrapped.restore(snapshot)
     assert plain(restored) == plain(info), "restore returned another info than the one saved"

@@ -10,10 +10,10 @@ import pytest
 from agentgyms.alfworld import generator
 from agentgyms.alfworld.builder import build_game
 from agentgyms.alfworld.catalogue import FURNITURE, ROOMS, THINGS
-from agentgyms.alfworld.chance import Chance
 from agentgyms.alfworld.generator import COUNTS, generate, household, list_tasks
 from agentgyms.alfworld.layouts import SIZES, floor_plans
 from agentgyms.alfworld.problem import FAMILIES
+from agentgyms.chance import Chance
 
 ALL_TASKS = [
     (size, split, task.task_id)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import pytest
 import requests
+import yaml
 
 from agentgyms import testing
 from agentgyms.errors import Unauthorized
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.docker
 
 DOCKER = Path(__file__).parents[2] / "docker"
 ALFWORLD = "agentgyms/ALFWorld-v0"
+COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+SERVICES = list(COMPOSE["services"])
+ENV_IDS = [service["command"][0] for service in COMPOSE["services"].values()]
 
 
 class Running(NamedTuple):
@@ -57,34 +61,56 @@ def _free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Running]]:
+    """All services of the file, by the id of their environment."""
     if not shutil.which("docker") or _docker("info", check=False).returncode:
         pytest.skip("no Docker engine answers")
     tag = f"agentgyms-test-{os.getpid()}"
     override = tmp_path_factory.mktemp("compose") / "override.yaml"
     # The build uses this machine's network, which may be the only one with a package index.
-    override.write_text(
-        f"services:\n  alfworld:\n    image: {tag}\n    build:\n      network: host\n"
-    )
-    port, token = _free_port(), secrets.token_urlsafe(32)
-    environment = os.environ | {"AGENTGYMS_TOKEN": token, "ALFWORLD_PORT": str(port)}
+    own = {"image": tag, "build": {"network": "host"}}
+    override.write_text(yaml.safe_dump({"services": dict.fromkeys(SERVICES, own)}))
+    ports, token = {name: _free_port() for name in SERVICES}, secrets.token_urlsafe(32)
+    environment = os.environ | {"AGENTGYMS_TOKEN": token}
+    environment |= {_port_variable(name): str(port) for name, port in ports.items()}
     files = ["-f", str(DOCKER / "compose.yaml"), "-f", str(override)]
     compose = [*_compose_command(), "-p", tag, *files]
 
-    def run(*arguments: str) -> None:
+    def run(*arguments: str) -> str:
         done = subprocess.run(
             [*compose, *arguments], env=environment, capture_output=True, text=True, timeout=900
         )
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        return done.stdout.strip()
 
     try:
-        run("up", "-d", "--build")
-        [name] = _docker("ps", "-q", "--filter", f"ancestor={tag}").stdout.split()
-        _until(lambda: _inspect(name)["State"]["Health"]["Status"] == "healthy", 60)
-        yield Running(name, f"http://127.0.0.1:{port}", token)
+        run("build", SERVICES[0])  # all are of this image
+        run("up", "-d")
+        found = {
+            COMPOSE["services"][name]["command"][0]: Running(
+                run("ps", "-q", name), f"http://127.0.0.1:{port}", token
+            )
+            for name, port in ports.items()
+        }
+        for one in found.values():
+            _until(lambda name=one.name: _health(name) == "healthy", 90)
+        yield found
     finally:
         run("down", "-v")
         _docker("rmi", "-f", tag, check=False)
+
+
+def _port_variable(name: str) -> str:
+    return f"{name.replace('-', '_').upper()}_PORT"
+
+
+@pytest.fixture(scope="module")
+def running(services: dict[str, Running]) -> Running:
+    return services[ALFWORLD]
+
+
+def _health(name: str) -> str:
+    return str(_inspect(name)["State"]["Health"]["Status"])
 
 
 def _inspect(name: str) -> dict[str, Any]:
@@ -103,10 +129,10 @@ def _inside(running: Running, program: str) -> str:
     return _docker("exec", running.name, "python", "-c", program).stdout
 
 
-def test_it_plays_as_the_local_environment_does(running):
-    testing.check_remote_parity(
-        lambda: gym.make(ALFWORLD), lambda: gym.make(ALFWORLD, **running.there())
-    )
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_it_plays_as_the_local_environment_does(services, env_id):
+    there = services[env_id].there()
+    testing.check_remote_parity(lambda: gym.make(env_id), lambda: gym.make(env_id, **there))
 
 
 def test_it_solves_a_task_there(running):
@@ -210,4 +236,4 @@ def test_it_stops_when_it_is_told_to(running):
     assert time.monotonic() - started < 8
     assert _inspect(running.name)["State"]["ExitCode"] == 0
     _docker("start", running.name)
-    _until(lambda: _inspect(running.name)["State"]["Health"]["Status"] == "healthy", 60)
+    _until(lambda: _health(running.name) == "healthy", 60)

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from agentgyms.registration import ENVIRONMENTS
+
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
@@ -154,9 +156,18 @@ def test_services_are_for_this_machine_and_take_a_token(name):
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_images_carry_the_version_of_the_package(name):
-    assert COMPOSE["services"][name]["image"] == f"agentgyms/{name}:{PROJECT['version']}"
-    instructions = _instructions(DOCKER / f"{name}.Dockerfile")
+    service = COMPOSE["services"][name]
+    image = Path(service["build"]["dockerfile"]).name.removesuffix(".Dockerfile")
+    assert service["image"] == f"agentgyms/{image}:{PROJECT['version']}"
+    instructions = _instructions(DOCKER / f"{image}.Dockerfile")
     assert ("ARG", f"VERSION={PROJECT['version']}") in instructions
+
+
+def test_every_service_serves_an_environment_of_the_package_by_its_name():
+    for name, service in COMPOSE["services"].items():
+        env_id = service["command"][0]
+        assert env_id in ENVIRONMENTS
+        assert env_id.partition("/")[2].lower() == f"{name.replace('-', '')}-v0"
 
 
 def test_services_have_ports_of_their_own():

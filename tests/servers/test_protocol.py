@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 from gymnasium.spaces import Box
 from hypothesis import given
@@ -67,8 +68,9 @@ def test_what_is_no_task(pair):
 
 
 def test_spaces_without_a_form():
-    with pytest.raises(TypeError, match="Box"):
-        protocol.write_space(Box(0, 1))
+    for space in (Box(0, 1), Box(0, 255, (2, 2, 4), np.uint8), Box(0, 9, (2, 2, 3), np.uint8)):
+        with pytest.raises(TypeError, match="no wire form for the space .*Box"):
+            protocol.write_space(space)
     for value in ({}, {"type": "Box"}, {"type": "UnicodeText", "max_length": "8"}):
         with pytest.raises(BadRequest, match="space"):
             protocol.read_space(value)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import time
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -12,96 +10,21 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from server_faults import CORRIDOR, FAULTY, HURRIED, TOKEN, importable_environments
+from vector_comparison import MODES, Counting, assert_equal, compare, local, remote
 
 from agentgyms import errors
 from agentgyms.remote import InProcessTransport, RemoteVectorEnv
 from env_servers import create_app
 from env_servers.serving import Server
 
-MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
-
-
-class Counting(InProcessTransport):
-    """Notes the paths of the requests."""
-
-    def __init__(self, apps: dict[str, Any]) -> None:
-        super().__init__(apps)
-        self.paths: list[str] = []
-
-    def send(self, method: str, url: str, **kwargs: Any) -> Any:
-        self.paths.append(url.partition("://")[2].partition("/")[2])
-        return super().send(method, url, **kwargs)
-
-
-def _local(env_id: str, n: int, mode: AutoresetMode, **kwargs: Any) -> SyncVectorEnv:
-    return SyncVectorEnv([lambda: gym.make(env_id, **kwargs)] * n, autoreset_mode=mode)
-
-
-def _remote(env_id: str, n: int, mode: AutoresetMode, **kwargs: Any) -> RemoteVectorEnv:
-    transport = Counting({"http://server": create_app(env_id)})
-    return RemoteVectorEnv(
-        env_id, n, url="http://server", transport=transport, autoreset_mode=mode, **kwargs
-    )
-
-
-def _assert_equal(here: Any, there: Any, where: str) -> None:
-    """Compare nested observations and infos, dtypes and masks included."""
-    assert type(here) is type(there), where
-    if isinstance(here, dict):
-        assert list(here) == list(there), where
-        for key, value in here.items():
-            _assert_equal(value, there[key], f"{where}[{key!r}]")
-    elif isinstance(here, np.ndarray):
-        assert here.dtype == there.dtype, where
-        if here.dtype == object:
-            _assert_equal(list(here), list(there), where)
-        else:
-            assert np.array_equal(here, there, equal_nan=here.dtype.kind == "f"), where
-    elif isinstance(here, list | tuple):
-        assert len(here) == len(there), where
-        for i, (one, two) in enumerate(zip(here, there, strict=True)):
-            _assert_equal(one, two, f"{where}[{i}]")
-    else:
-        assert here == there or (here != here and there != there), where
-
-
-def _actions(rng: random.Random, infos: dict[str, Any], n: int) -> list[str]:
-    listed = infos.get("admissible_actions", [None] * n)
-    return [
-        rng.choice(one) if one and rng.random() < 0.9 else rng.choice(["", "jump", "look"])
-        for one in listed
-    ]
-
-
-def _compare(here: Any, there: Any, seed: Any, steps: int) -> int:
-    """Play both with the same actions; return how many episodes ended."""
-    rng = random.Random(str(seed))
-    n, ends = here.num_envs, 0
-    one, two = here.reset(seed=seed), there.reset(seed=seed)
-    _assert_equal(one, two, f"seed {seed}, reset")
-    infos = one[1]
-    for turn in range(steps):
-        actions = _actions(rng, infos, n)
-        one, two = here.step(actions), there.step(actions)
-        _assert_equal(one, two, f"seed {seed}, step {turn}")
-        infos, over = one[4], one[2] | one[3]
-        ends += int(over.sum())
-        if here.metadata["autoreset_mode"] == AutoresetMode.DISABLED and over.any():
-            again = [env.reset(options={"reset_mask": over.copy()}) for env in (here, there)]
-            _assert_equal(*again, f"seed {seed}, masked reset {turn}")
-            listed = infos["admissible_actions"].copy()
-            listed[over] = again[0][1]["admissible_actions"][over]
-            infos = {"admissible_actions": listed}
-    return ends
-
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("env_id", importable_environments())
 def test_equal_to_the_synchronous_one(env_id, mode):
     kwargs = {"max_turns": 6}
-    here, there = _local(env_id, 3, mode, **kwargs), _remote(env_id, 3, mode, **kwargs)
+    here, there = local(env_id, 3, mode, **kwargs), remote(env_id, 3, mode, **kwargs)
     seeds = (7, [5, None, 3], None)
-    ends = sum(_compare(here, there, seed, 15) for seed in seeds)
+    ends = sum(compare(here, there, seed, 15) for seed in seeds)
     assert ends > 10, "episodes must end for the modes to differ"
     here.close()
     there.close()
@@ -109,24 +32,24 @@ def test_equal_to_the_synchronous_one(env_id, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_many_seeds(mode):
-    here, there = _local(CORRIDOR, 4, mode), _remote(CORRIDOR, 4, mode)
+    here, there = local(CORRIDOR, 4, mode), remote(CORRIDOR, 4, mode)
     for seed in range(10):
-        _compare(here, there, seed * 10, 12)
+        compare(here, there, seed * 10, 12)
 
 
 def test_oracle_and_splits():
     kwargs = {"oracle": True, "split": "valid_seen", "render_mode": "ansi"}
-    here = _local(CORRIDOR, 3, AutoresetMode.SAME_STEP, **kwargs)
-    there = _remote(CORRIDOR, 3, AutoresetMode.SAME_STEP, **kwargs)
-    _compare(here, there, 1, 10)
+    here = local(CORRIDOR, 3, AutoresetMode.SAME_STEP, **kwargs)
+    there = remote(CORRIDOR, 3, AutoresetMode.SAME_STEP, **kwargs)
+    compare(here, there, 1, 10)
     assert here.render() == there.render()
     assert here.call("snapshot") == there.call("snapshot")
     assert here.get_attr("max_turns") == there.get_attr("max_turns")
 
 
 def test_the_same_attributes():
-    here = _local(CORRIDOR, 3, AutoresetMode.NEXT_STEP)
-    there = _remote(CORRIDOR, 3, AutoresetMode.NEXT_STEP)
+    here = local(CORRIDOR, 3, AutoresetMode.NEXT_STEP)
+    there = remote(CORRIDOR, 3, AutoresetMode.NEXT_STEP)
     here.reset(seed=3)
     there.reset(seed=3)
     for name in (
@@ -154,12 +77,12 @@ def test_made_by_gymnasium(vectorized):
         here = gym.make_vec(CORRIDOR, num_envs=3, split=vectorized, autoreset_mode="SameStep")
         assert isinstance(here, SyncVectorEnv)
         assert isinstance(there, RemoteVectorEnv)
-        _compare(here, there, 4, 12)
+        compare(here, there, 4, 12)
         there.close()
 
 
 def test_one_call_per_reset_and_step():
-    there = _remote(CORRIDOR, 16, AutoresetMode.NEXT_STEP)
+    there = remote(CORRIDOR, 16, AutoresetMode.NEXT_STEP)
     paths = there._connection.endpoints[0].transport.paths
     assert paths == ["v1/info", "v1/batch/create"]
     paths.clear()
@@ -171,7 +94,7 @@ def test_one_call_per_reset_and_step():
 
 
 def test_a_mask_resets_only_those():
-    there = _remote(CORRIDOR, 3, AutoresetMode.DISABLED)
+    there = remote(CORRIDOR, 3, AutoresetMode.DISABLED)
     there.reset(seed=0)
     there.step(["right"] * 3)
     mask = np.array([True, False, False])
@@ -193,13 +116,13 @@ def test_a_mask_resets_only_those():
     ids=str,
 )
 def test_wrong_masks(mask, error):
-    there = _remote(CORRIDOR, 3, AutoresetMode.DISABLED)
+    there = remote(CORRIDOR, 3, AutoresetMode.DISABLED)
     with pytest.raises(error, match="reset_mask"):
         there.reset(options={"reset_mask": mask})
 
 
 def test_wrong_calls_change_nothing():
-    there = _remote(CORRIDOR, 2, AutoresetMode.DISABLED, max_turns=2)
+    there = remote(CORRIDOR, 2, AutoresetMode.DISABLED, max_turns=2)
     with pytest.raises(ResetNeeded):
         there.step(["left", "left"])
     there.reset(seed=0)
@@ -225,7 +148,7 @@ def test_sessions_are_spread_and_work_at_once():
     there = RemoteVectorEnv(CORRIDOR, 8, url=list(apps), transport=InProcessTransport(apps))
     counts = [len(app.extensions["agentgyms"].sessions) for app in apps.values()]
     assert sorted(counts) == [2, 3, 3]
-    _compare(_local(CORRIDOR, 8, AutoresetMode.NEXT_STEP), there, 3, 15)
+    compare(local(CORRIDOR, 8, AutoresetMode.NEXT_STEP), there, 3, 15)
 
 
 def test_a_dead_server_gets_none():
@@ -256,8 +179,8 @@ def test_lost_sessions_are_rebuilt():
     there = RemoteVectorEnv(
         CORRIDOR, 5, url=list(apps), transport=InProcessTransport(running), patience=HURRIED
     )
-    here = _local(CORRIDOR, 5, AutoresetMode.NEXT_STEP)
-    _assert_equal(here.reset(seed=2), there.reset(seed=2), "reset")
+    here = local(CORRIDOR, 5, AutoresetMode.NEXT_STEP)
+    assert_equal(here.reset(seed=2), there.reset(seed=2), "reset")
     for turn in range(14):
         if turn == 3:
             sessions = apps["http://0"].extensions["agentgyms"].sessions
@@ -265,12 +188,12 @@ def test_lost_sessions_are_rebuilt():
         if turn == 6:
             del running["http://0"]
         actions = ["right", "left", "right", "take key", "right"]
-        _assert_equal(here.step(actions), there.step(actions), f"step {turn}")
+        assert_equal(here.step(actions), there.step(actions), f"step {turn}")
     assert len(apps["http://1"].extensions["agentgyms"].sessions) == 5
 
 
 def test_one_failed_member_leaves_the_others_where_they_are():
-    there = _remote(FAULTY, 3, AutoresetMode.DISABLED)
+    there = remote(FAULTY, 3, AutoresetMode.DISABLED)
     there.reset(seed=0)
     with pytest.raises(errors.EnvUnavailable):
         there.step(["right", "lose engine", "right"])

@@ -203,3 +203,21 @@ def test_an_oversized_body_on_a_socket_gets_its_error(live):
 def test_what_loopback_is():
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "")))
+
+
+def test_the_loop_may_end_before_the_call_that_ends_it_returns():
+    with Server(create_app(CORRIDOR)) as server:
+        trigger = server._waitress.trigger
+        pull = trigger._physical_pull
+
+        def twice() -> None:
+            pull()  # as a reply that is just finished does
+            server._thread.join(timeout=5)
+            pull()
+
+        trigger._physical_pull = twice
+        server.stop()
+        trigger._physical_pull = pull
+    assert not server._thread.is_alive()
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{server.url}/healthz", timeout=5)

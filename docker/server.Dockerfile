@@ -1,7 +1,6 @@
-# ALFWorld's server. Build from the repository's root:
-#   docker build -f docker/alfworld.Dockerfile -t agentgyms/alfworld:0.1.0 .
-# The environment is the command's first argument, so any other that needs nothing but Python is
-# served by the same image.
+# The server of every environment that needs nothing but Python. Build from the repository's root:
+#   docker build -f docker/server.Dockerfile -t agentgyms/server:0.1.0 .
+# Which environment it serves is the command's first argument.
 
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
@@ -28,8 +27,8 @@ RUN /opt/tools/bin/hatchling build -t wheel -d /wheels \
 FROM ${PYTHON_IMAGE}
 ARG VERSION=0.1.0
 ARG REVISION=unknown
-LABEL org.opencontainers.image.title="agentgyms ALFWorld server" \
-      org.opencontainers.image.description="The ALFWorld environment over HTTP" \
+LABEL org.opencontainers.image.title="agentgyms server" \
+      org.opencontainers.image.description="An environment of agentgyms over HTTP" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"

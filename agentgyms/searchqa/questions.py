@@ -1,0 +1,149 @@
+"""Questions, and the generated ones: chains of one to three facts of the closed world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from agentgyms.chance import Chance
+from agentgyms.searchqa.relations import kinds
+from agentgyms.searchqa.world import VERSION, Entity, Fact, World, closed_world
+from agentgyms.tasks import Task, TaskSet
+
+COUNTS: Final = {"train": 3000, "valid": 300, "test": 300, "sample": 12}
+"""Generated questions of each split, a third of them in each family."""
+
+HOPS: Final = (1, 2, 3)
+GENERATED_VERSION: Final = f"closed-world-{VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question.
+
+    Attributes:
+        question_id: Its id among all questions of its source.
+        family: What it counts as: the number of hops, or the data set it is from.
+        text: The question.
+        golden: The answers that count as right.
+        support: Ids of the documents that are needed, in the order in which one leads to the next;
+            empty where nobody knows.
+        titles: Their titles.
+        relations: What is asked of each of them, for generated questions.
+    """
+
+    question_id: str
+    family: str
+    text: str
+    golden: tuple[str, ...]
+    support: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+
+
+class QuestionSet:
+    """The questions of one split; environments share it.
+
+    Attributes:
+        by_id: The questions by their ids.
+        tasks: The tasks they make.
+        version: Equal where questions and answers are.
+    """
+
+    def __init__(self, split: str, questions: Iterable[Question], version: str) -> None:
+        """Raise `ValueError` if two questions share an id."""
+        listed = tuple(questions)
+        self.by_id = {question.question_id: question for question in listed}
+        if len(self.by_id) != len(listed):
+            raise ValueError(f"two questions of split {split!r} share an id")
+        self.tasks = TaskSet(split, [Task(q.question_id, q.family) for q in listed])
+        self.version = version
+
+
+@cache
+def generated_set(split: str) -> QuestionSet:
+    """Return the generated questions of a split; made once for a process."""
+    return QuestionSet(split, generated_questions()[split], GENERATED_VERSION)
+
+
+@cache
+def generated_questions() -> dict[str, tuple[Question, ...]]:
+    """Return the questions of every split, the same ones on every machine.
+
+    No two of them, in whatever splits, end in the same fact: what is asked at the end of a chain in
+    `valid` or `test` is asked at the end of none in `train`.
+    """
+    chains = _Chains(closed_world())
+    splits: dict[str, list[Question]] = {split: [] for split in COUNTS}
+    for hops in HOPS:
+        chance = Chance("closed-world", VERSION, f"{hops}-hop")
+        # The first draws have more facts left than the last ones; each split gets some of both.
+        places = [s for s, count in COUNTS.items() for _ in range(count // len(HOPS))]
+        numbers = dict.fromkeys(COUNTS, 0)
+        for split in chance.sample(places, len(places)):
+            question_id = f"{hops}-hop/{split}-{numbers[split]:05d}"
+            splits[split].append(_question(question_id, chains.draw(hops, chance), chance))
+            numbers[split] += 1
+    return {split: tuple(questions) for split, questions in splits.items()}
+
+
+_Chain = list[tuple[Entity, Fact]]
+
+
+class _Chains:
+    """Draws chains of facts, no two of which end in the same one."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._entities = tuple(world.entities.values())
+        self._contents = {d.doc_id: d.contents for d in world.documents}
+        self._last_facts: set[tuple[str, str]] = set()
+
+    def draw(self, hops: int, chance: Chance) -> _Chain:
+        """Return a chain whose answer neither its first name nor an earlier paragraph tells."""
+        while True:
+            chain = self._walk(chance.pick(self._entities), hops, chance)
+            if chain is None:
+                continue
+            entity, fact = chain[-1]
+            last = (entity.entity_id, fact.relation)
+            told = [chain[0][0].name, *(self._contents[e.entity_id] for e, _ in chain[:-1])]
+            if last not in self._last_facts and not any(fact.text in text for text in told):
+                self._last_facts.add(last)
+                return chain
+
+    def _walk(self, start: Entity, hops: int, chance: Chance) -> _Chain | None:
+        """Return a random chain of facts from `start`; None if it ends early or comes back."""
+        chain: _Chain = []
+        here, visited = start, {start.entity_id}
+        for left in range(hops, 0, -1):
+            facts = [f for f in here.facts.values() if f.entity_id or left == 1]
+            if not facts:
+                return None
+            fact = chance.pick(facts)
+            chain.append((here, fact))
+            if fact.entity_id in visited:
+                return None
+            if left > 1:
+                here = self._world.entities[fact.entity_id]
+                visited.add(here.entity_id)
+        return chain
+
+
+def _question(question_id: str, chain: _Chain, chance: Chance) -> Question:
+    start, (asked, last) = chain[0][0], chain[-1]
+    named = kinds()[start.kind].reference.format(x=start.name)
+    for entity, fact in chain[:-1]:
+        named = chance.pick(kinds()[entity.kind].relations[fact.relation].phrases).format(x=named)
+    forms = kinds()[asked.kind].relations[last.relation].questions
+    return Question(
+        question_id=question_id,
+        family=f"{len(chain)}-hop",
+        text=chance.pick(forms).format(x=named),
+        golden=last.golden,
+        support=tuple(entity.entity_id for entity, _ in chain),
+        titles=tuple(entity.name for entity, _ in chain),
+        relations=tuple(fact.relation for _, fact in chain),
+    )

@@ -1,0 +1,1 @@
+"""Sokoban: rooms of any size, their rules, generators, exact solver, text and pictures."""

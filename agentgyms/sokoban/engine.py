@@ -1,0 +1,230 @@
+"""The rules: a room, and the state of play in it, as integer bit masks.
+
+Cell (row, column) of a room is bit `(row + 1) * (width + 1) + column`. The spare column and the
+spare row above are never floor, so a step beyond the edge of a room without walls meets a wall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(7)
+"""Tiles. 0 to 5 are gym-sokoban's; a player on a target is 5 there too."""
+
+WORDS: Final = ("up", "down", "left", "right")
+"""The actions of the environment; `WORDS[i]` is gym-sokoban's push action `i + 1`."""
+
+NUM_ACTIONS: Final = 9
+"""0 does nothing, 1 to 4 push or else move, 5 to 8 only move; each up, down, left, right."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """A room as it is before the first move.
+
+    Attributes:
+        height: Rows, walls included.
+        width: Columns, walls included.
+        floor: Every cell that is no wall, as a mask.
+        targets: Where boxes belong, as a mask.
+        boxes: Where boxes are, as a mask.
+        player: The bit of the player's cell.
+    """
+
+    height: int
+    width: int
+    floor: int
+    targets: int
+    boxes: int
+    player: int
+
+    def __hash__(self) -> int:
+        """Return a hash that agrees with `==`; caches ask for it at every step."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.height, self.width, self.floor, self.targets, self.boxes, self.player))
+
+    @cached_property
+    def deltas(self) -> tuple[int, ...]:
+        """What each action adds to a cell's bit."""
+        stride = self.width + 1
+        moves = (-stride, stride, -1, 1)
+        return (0, *moves, *moves)
+
+    @cached_property
+    def num_boxes(self) -> int:
+        """Number of boxes."""
+        return self.boxes.bit_count()
+
+    def cell(self, row: int, column: int) -> int:
+        """Return the bit of a cell."""
+        return (row + 1) * (self.width + 1) + column
+
+    def position(self, cell: int) -> tuple[int, int]:
+        """Return row and column of a bit."""
+        row, column = divmod(cell, self.width + 1)
+        return row - 1, column
+
+
+class Effect(NamedTuple):
+    """What an action did."""
+
+    moved: bool
+    pushed: bool
+
+
+_NOTHING: Final = Effect(False, False)
+_MOVED: Final = Effect(True, False)
+_PUSHED: Final = Effect(True, True)
+
+
+class State:
+    """Where the boxes and the player are now.
+
+    Attributes:
+        room: The room, shared by all who play in it.
+        boxes: Mask of the boxes.
+        player: Bit of the player's cell.
+    """
+
+    __slots__ = ("boxes", "player", "room")
+
+    def __init__(self, room: Room, boxes: int | None = None, player: int | None = None) -> None:
+        """Begin where the room begins, or in the given position."""
+        self.room = room
+        self.boxes = room.boxes if boxes is None else boxes
+        self.player = room.player if player is None else player
+
+    def step(self, action: int) -> Effect:
+        """Take one of the `NUM_ACTIONS` actions of gym-sokoban.
+
+        A push moves the box before the player if the cell behind it is free, else nothing; with no
+        box before the player it is a move.
+        """
+        if not action:
+            return _NOTHING
+        room = self.room
+        delta = room.deltas[action]
+        ahead = self.player + delta
+        ahead_bit = 1 << ahead
+        if not room.floor & ahead_bit:
+            return _NOTHING
+        if not self.boxes & ahead_bit:
+            self.player = ahead
+            return _MOVED
+        behind_bit = 1 << (ahead + delta)
+        if action > len(WORDS) or self.boxes & behind_bit or not room.floor & behind_bit:
+            return _NOTHING
+        self.boxes ^= ahead_bit ^ behind_bit
+        self.player = ahead
+        return _PUSHED
+
+    @property
+    def boxes_on_target(self) -> int:
+        """Number of boxes less the uncovered targets, as gym-sokoban counts them."""
+        return self.room.num_boxes - (self.room.targets & ~self.boxes).bit_count()
+
+    @property
+    def solved(self) -> bool:
+        """Whether every target is covered."""
+        return not self.room.targets & ~self.boxes
+
+    def effective(self) -> list[str]:
+        """Return the words that would change the state."""
+        floor, boxes = self.room.floor, self.boxes
+        found = []
+        for word, delta in zip(WORDS, self.room.deltas[1:], strict=False):
+            ahead = self.player + delta
+            behind = ahead + delta
+            free = boxes >> ahead & 1 == 0 or (floor >> behind & 1 and not boxes >> behind & 1)
+            if floor >> ahead & 1 and free:
+                found.append(word)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """What a turn earns; the defaults are gym-sokoban's.
+
+    Attributes:
+        step: On every turn.
+        on_target: When a box came onto a target.
+        off_target: When a box left a target.
+        solved: When all targets are covered.
+    """
+
+    step: float = -0.1
+    on_target: float = 1.0
+    off_target: float = -1.0
+    solved: float = 10.0
+
+    def earned(self, before: int, after: int, solved: bool) -> float:
+        """Return the reward of a turn from the numbers of boxes on targets before and after it."""
+        reward = self.step
+        if after > before:
+            reward += self.on_target
+        elif after < before:
+            reward += self.off_target
+        return reward + self.solved if solved else reward
+
+
+def cells_of(mask: int) -> Iterator[int]:
+    """Yield the bits that are set, from the lowest."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def room_of_tiles(tiles: Sequence[Iterable[int]], fixed: Sequence[Sequence[int]] = ()) -> Room:
+    """Return the room of rows of tiles.
+
+    Args:
+        tiles: Shape [H, W]. gym-sokoban's `room_state`, or tiles with `PLAYER_ON_TARGET`.
+        fixed: gym-sokoban's `room_fixed`, which tells whether the player stands on a target.
+
+    Raises:
+        ValueError: There is not exactly one player.
+    """
+    rows = [[int(tile) for tile in row] for row in tiles]
+    height, width = len(rows), len(rows[0])
+    floor = targets = boxes = 0
+    players = []
+    for row in range(height):
+        for column, tile in enumerate(rows[row]):
+            cell = (row + 1) * (width + 1) + column
+            under = fixed[row][column] if len(fixed) else tile
+            floor |= (tile != WALL) << cell
+            targets |= (
+                tile in (TARGET, BOX_ON_TARGET, PLAYER_ON_TARGET) or under == TARGET
+            ) << cell
+            boxes |= (tile in (BOX, BOX_ON_TARGET)) << cell
+            players += [cell] * (tile in (PLAYER, PLAYER_ON_TARGET))
+    if len(players) != 1:
+        raise ValueError(f"a room has one player, this one has {len(players)}")
+    return Room(height, width, floor, targets, boxes, players[0])
+
+
+def tiles_of(state: State) -> list[list[int]]:
+    """Return the tiles of a state, `PLAYER_ON_TARGET` among them. Shape [H, W]."""
+    room = state.room
+    return [
+        [_tile(state, room.cell(row, column)) for column in range(room.width)]
+        for row in range(room.height)
+    ]
+
+
+def _tile(state: State, cell: int) -> int:
+    target = state.room.targets >> cell & 1
+    if cell == state.player:
+        return PLAYER_ON_TARGET if target else PLAYER
+    if state.boxes >> cell & 1:
+        return BOX_ON_TARGET if target else BOX
+    if target:
+        return TARGET
+    return FLOOR if state.room.floor >> cell & 1 else WALL

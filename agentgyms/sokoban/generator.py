@@ -1,0 +1,262 @@
+"""Rooms made by this package: any number of them, solvable, all different, the same everywhere.
+
+A room is carved by a random walk, its targets are drawn, and the states from which it can be solved
+are found backwards from the solved ones, for many rooms at once. One of those whose shortest
+solution is as long as asked becomes the start. Chance depends on names alone, so that every machine
+makes the same rooms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from agentgyms.errors import BadOption
+from agentgyms.sokoban import retrograde, reverse_play
+from agentgyms.sokoban.engine import BOX, FLOOR, PLAYER, TARGET, WALL, Room, room_of_tiles
+from agentgyms.sokoban.retrograde import Starts, boards_for
+from agentgyms.sokoban.symmetry import canonical
+
+VERSION: Final = 1
+SPLITS: Final = ("train", "valid", "test")
+
+_SHARES: Final = {"train": 10, "valid": 1, "test": 1}
+"""How the floor plans are dealt out to the splits, in twelfths."""
+_DEALT: Final = [split for split, share in _SHARES.items() for _ in range(share)]
+_TURN: Final = 0.35
+_BATCH: Final = 2048
+_LEAST_BATCH: Final = 16
+_MAX_MASKS: Final = 50_000
+_CELLS_PER_BATCH: Final = 1 << 22
+_RARE: Final = 0.01
+_BARREN_BATCHES: Final = 30
+"""So many batches of which less than a hundredth is new end the search."""
+
+Integers = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What rooms are like.
+
+    Attributes:
+        height: Rows, the outer walls included.
+        width: Columns, the outer walls included.
+        boxes: Number of boxes and of targets.
+        walls: Least and greatest share of inner cells that are walls.
+        moves: Least and greatest number of moves of a shortest solution.
+    """
+
+    height: int
+    width: int
+    boxes: int
+    walls: tuple[float, float]
+    moves: tuple[int, int]
+
+    @property
+    def inner(self) -> tuple[int, int]:
+        """Rows and columns without the outer walls."""
+        return self.height - 2, self.width - 2
+
+    @property
+    def num_masks(self) -> int:
+        """Number of ways to place the boxes."""
+        rows, columns = self.inner
+        return math.comb(rows * columns, self.boxes)
+
+    @property
+    def floor_sizes(self) -> tuple[int, int]:
+        """Least and greatest number of floor cells; boxes and player need some in any case."""
+        cells = self.inner[0] * self.inner[1]
+        low, high = (int(cells * (1 - share)) for share in reversed(self.walls))
+        return max(low, self.boxes + 2), max(high, self.boxes + 2)
+
+    @property
+    def name(self) -> str:
+        """Everything that decides what the rooms are, in a few characters."""
+        low, high = self.walls
+        return (
+            f"{self.height}x{self.width}-b{self.boxes}-w{low:g}:{high:g}"
+            f"-m{self.moves[0]}:{self.moves[1]}"
+        )
+
+
+class Made(NamedTuple):
+    """A room, kept small: there are thousands.
+
+    Attributes:
+        height: Rows.
+        tiles: Its tiles row by row, a byte each.
+        moves: Length of its shortest solution.
+    """
+
+    height: int
+    tiles: bytes
+    moves: int
+
+    def room(self) -> Room:
+        """Return the room to play in."""
+        width = len(self.tiles) // self.height
+        return room_of_tiles([self.tiles[i : i + width] for i in range(0, len(self.tiles), width)])
+
+
+def make_rooms(
+    recipe: Recipe, split: str, count: int, *, fewer: bool = False, progress: bool = True
+) -> list[Made]:
+    """Return the first `count` rooms of a split.
+
+    Rooms of two splits have different floor plans: walls and targets differ, turned and mirrored
+    copies included. No two rooms of a split are copies of each other.
+
+    Args:
+        recipe: What they are like.
+        split: One of `SPLITS`.
+        count: How many.
+        fewer: Return what was found where new rooms have become rare; there must be one.
+        progress: Show a progress bar if it takes longer than a second.
+
+    Raises:
+        BadOption: There are not so many, as far as they are found.
+    """
+    fitting = _CELLS_PER_BATCH // (recipe.num_masks * (recipe.moves[1] + 1))
+    size = max(_LEAST_BATCH, min(_BATCH, fitting))
+    found: dict[bytes, Made] = {}
+    barren = 0
+    with tqdm(total=count, desc=f"rooms {recipe.name}", delay=1, disable=not progress) as bar:
+        for batch in itertools.count():
+            before = len(found)
+            for name, made in _batch(recipe, split, batch, size):
+                found.setdefault(name, made)
+                if len(found) == count:
+                    return list(found.values())
+            bar.update(len(found) - before)
+            barren += len(found) - before < size * _RARE
+            if barren == _BARREN_BATCHES:
+                if fewer and found:
+                    return list(found.values())
+                raise BadOption(
+                    f"only {len(found)} of {count} rooms {recipe.name} were found for split "
+                    f"{split!r}: ask for fewer (rooms=), or widen difficulty, walls or size"
+                )
+    raise AssertionError("batches never end")
+
+
+def _batch(recipe: Recipe, split: str, number: int, size: int) -> Iterator[tuple[bytes, Made]]:
+    """Yield the rooms of one batch of candidates, with their canonical names."""
+    chance = Numbers(f"{VERSION}/{recipe.name}/{split}/{number}")
+    floor = _carve(recipe, chance, size * 12 // _SHARES[split])
+    targets = _draw_targets(recipe, chance, floor)
+    plan = _inner_tiles(floor, targets, recipe)
+    ours = np.array([split_of(name) == split for name in canonical(plan)])
+    whole = floor.sum(1) >= recipe.floor_sizes[0]  # not every walk gets that far
+    kept = np.flatnonzero(ours & whole & (targets.sum(1) == recipe.boxes))[:size]
+    if not len(kept):
+        return
+    starts = _starts(recipe, floor[kept], targets[kept], chance)
+    if not len(starts.rows):
+        return
+    tiles = plan[kept][starts.rows]
+    tiles.reshape(len(tiles), -1)[starts.boxes] = BOX
+    tiles.reshape(len(tiles), -1)[starts.player] += np.uint8(PLAYER - FLOOR)
+    full = np.full((len(tiles), recipe.height, recipe.width), WALL, np.uint8)
+    full[:, 1:-1, 1:-1] = tiles
+    for name, drawing, moves in zip(canonical(tiles), full, starts.moves.tolist(), strict=True):
+        yield bytes(name), Made(recipe.height, drawing.tobytes(), moves)
+
+
+def _starts(
+    recipe: Recipe, floor: NDArray[np.bool_], targets: NDArray[np.bool_], chance: Numbers
+) -> Starts:
+    if recipe.num_masks <= _MAX_MASKS:
+        boards = boards_for(*recipe.inner, recipe.boxes)
+        draws = chance.numbers(len(floor), 2)
+        return retrograde.start_states(boards, floor, targets, recipe.moves, draws)
+    names = [f"{chance.name}/{row}" for row in range(len(floor))]
+    return reverse_play.start_states(recipe.inner, floor, targets, recipe.moves, names)
+
+
+def split_of(plan: bytes) -> str:
+    """Return the split that a floor plan, given by its canonical name, belongs to."""
+    number = int.from_bytes(blake2b(plan, digest_size=8).digest(), "big")
+    return _DEALT[number % len(_DEALT)]
+
+
+def _carve(recipe: Recipe, chance: Numbers, count: int) -> NDArray[np.bool_]:
+    """Return `count` connected floors, carved by random walks. Shape [R, inner cells]."""
+    height, width = recipe.inner
+    cells = height * width
+    low, high = recipe.floor_sizes
+    goal = low + chance.below(high - low + 1, count)
+    floor = np.zeros((count, cells), np.bool_)
+    row, column = chance.below(height, count), chance.below(width, count)
+    heading = chance.below(4, count)
+    rows, columns = np.array([-1, 1, 0, 0]), np.array([0, 0, -1, 1])
+    everyone, size = np.arange(count), np.zeros(count, np.int64)
+    draws = chance.numbers(8 * cells, count)
+    turns = (draws >> np.uint64(2)) % np.uint64(1000) < np.uint64(1000 * _TURN)
+    headings = (draws & np.uint64(3)).astype(np.int64)
+    for turn, fresh in zip(turns, headings, strict=True):
+        at = row * width + column
+        carved = (size < goal) & ~floor[everyone, at]
+        floor[everyone[carved], at[carved]] = True
+        size += carved
+        heading = np.where(turn, fresh, heading)
+        row = np.clip(row + rows[heading], 0, height - 1)
+        column = np.clip(column + columns[heading], 0, width - 1)
+    return floor
+
+
+def _draw_targets(recipe: Recipe, chance: Numbers, floor: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return different random floor cells of each room as a mask. Shape [R, inner cells]."""
+    draws = chance.numbers(*floor.shape) >> np.uint64(1)
+    draws[~floor] = np.iinfo(np.uint64).max
+    chosen = np.argsort(draws, axis=1, kind="stable")[:, : recipe.boxes]
+    targets = np.zeros_like(floor)
+    np.put_along_axis(targets, chosen, True, axis=1)
+    return targets & floor
+
+
+def _inner_tiles(
+    floor: NDArray[np.bool_], targets: NDArray[np.bool_], recipe: Recipe
+) -> NDArray[np.uint8]:
+    tiles = np.where(targets, TARGET, np.where(floor, FLOOR, WALL)).astype(np.uint8)
+    return tiles.reshape(-1, *recipe.inner)
+
+
+class Numbers:
+    """Arrays of random numbers that depend on a name alone, the same with every numpy.
+
+    Splitmix64 (Steele, Lea, Flood 2014) of a counter.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Seed with `name`."""
+        self.name = name
+        digest = blake2b(name.encode(), digest_size=8).digest()
+        self._seed = np.uint64(int.from_bytes(digest, "big"))
+        self._drawn = 0
+
+    def numbers(self, *shape: int) -> Integers:
+        """Return uniform 64-bit integers."""
+        count = int(np.prod(shape))
+        first = self._drawn + 1
+        self._drawn += count
+        with np.errstate(over="ignore"):
+            z = np.arange(first, first + count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            z += self._seed
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return (z ^ (z >> np.uint64(31))).reshape(shape)
+
+    def below(self, limit: int | NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Return integers in [0, limit). Shape [count]."""
+        top = (self.numbers(count) >> np.uint64(33)).astype(np.int64)
+        return (top * limit) >> 31

@@ -1,0 +1,197 @@
+"""The arguments of the Sokoban environments, checked, and the source of rooms they name."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.errors import BadOption, DataMissing
+from agentgyms.sokoban.engine import Rewards
+from agentgyms.sokoban.generator import Recipe
+from agentgyms.sokoban.levels import MAX_SIDE
+from agentgyms.sokoban.peer_rooms import PEERS
+from agentgyms.sokoban.sources import Generated, Levels, Peers, Source
+
+_LEAST_SIDE: Final = 4
+_MOST_CELLS: Final = 64
+_EASIEST: Final = 3
+_USUAL_LONGEST: Final = 15
+_ROOMS: Final = ((1_000, 10_000), (50_000, 1_000))
+"""Rooms to train in, where there are at most so many ways to place the boxes."""
+_FEW_ROOMS: Final = 100
+_MAX_FLOAT: Final = sys.float_info.max
+
+GENERATED: Final = frozenset({"walls", "difficulty", "rooms"})
+COMPAT: Final = frozenset({"peer", "search_depth"})
+
+
+def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turns: int) -> Source:
+    """Return the source of rooms that an environment's arguments name.
+
+    Args:
+        given: The arguments that were passed.
+        arguments: Those that concern rooms, with their defaults.
+        max_turns: Turns of an episode, in which a generated room can be solved.
+
+    Raises:
+        BadOption: An argument has a value it cannot have, or goes with another source.
+        DataMissing: There are no level files.
+    """
+    levels, compat = arguments["levels"], arguments["compat_seed"]
+    if not isinstance(compat, bool):
+        raise BadOption(f"compat_seed must be True or False, got {compat!r}")
+    if levels is not None:
+        _refuse(given, GENERATED | COMPAT | {"size", "boxes", "compat_seed"}, "levels")
+        return _levels(levels)
+    shape, boxes = check_size(arguments["size"]), _check_boxes(arguments["boxes"])
+    if (shape[0] - 2) * (shape[1] - 2) < boxes + 2:
+        raise BadOption(f"boxes={boxes} do not fit into a room of {shape[0]} x {shape[1]} cells")
+    if compat:
+        _refuse(given, GENERATED, "compat_seed=True")
+        return _peers(shape, boxes, arguments["peer"], arguments["search_depth"])
+    _refuse(given, COMPAT, "rooms of the own generator; add compat_seed=True")
+    return _generated(shape, boxes, arguments, max_turns)
+
+
+def _refuse(given: Mapping[str, Any], names: frozenset[str], what: str) -> None:
+    wrong = sorted(names & {name for name, value in given.items() if value is not None})
+    if wrong:
+        raise BadOption(f"{', '.join(wrong)} cannot be combined with {what}")
+
+
+def check_size(size: Any) -> tuple[int, int]:
+    """Return rows and columns.
+
+    Raises:
+        BadOption: The size is no whole number or pair of them, or too small.
+    """
+    sides = [size, size] if isinstance(size, int) and not isinstance(size, bool) else size
+    if not _is_pair(sides, int) or min(sides) < _LEAST_SIDE:
+        raise BadOption(
+            f"size must be a whole number of at least {_LEAST_SIDE} cells, walls included, or a "
+            f"pair of rows and columns, got {size!r}"
+        )
+    return sides[0], sides[1]
+
+
+def _is_pair(value: Any, kind: type) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str | bytes)
+        and len(value) == 2
+        and all(isinstance(side, kind | int) and not isinstance(side, bool) for side in value)
+    )
+
+
+def _check_boxes(boxes: Any) -> int:
+    if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
+        raise BadOption(f"boxes must be a positive whole number, got {boxes!r}")
+    return boxes
+
+
+def _generated(
+    shape: tuple[int, int], boxes: int, arguments: Mapping[str, Any], max_turns: int
+) -> Generated:
+    cells = (shape[0] - 2) * (shape[1] - 2)
+    if cells > _MOST_CELLS:
+        raise BadOption(
+            f"size={arguments['size']!r} is too large to be generated: at most {_MOST_CELLS} cells "
+            f"within the walls, this has {cells}. Take level files (levels=)"
+        )
+    walls = arguments["walls"]
+    walls = [walls, walls] if isinstance(walls, float | int) else walls
+    if not _is_pair(walls, float) or not 0 <= walls[0] <= walls[1] <= 0.9:
+        raise BadOption(
+            f"walls must be a share of the inner cells in [0, 0.9] or a pair of them, least and "
+            f"greatest, got {arguments['walls']!r}"
+        )
+    moves = _difficulty(arguments["difficulty"], max_turns)
+    recipe = Recipe(*shape, boxes, (float(walls[0]), float(walls[1])), moves)
+    rooms = arguments["rooms"]
+    return Generated(recipe, _rooms(rooms, recipe), fewer=rooms is None)
+
+
+def _difficulty(difficulty: Any, max_turns: int) -> tuple[int, int]:
+    if difficulty is None:
+        return min(_EASIEST, max_turns), min(_USUAL_LONGEST, max_turns)
+    if not _is_pair(difficulty, int) or not 1 <= difficulty[0] <= difficulty[1] <= max_turns:
+        raise BadOption(
+            "difficulty must be the least and the greatest number of moves of a shortest solution, "
+            f"at most max_turns={max_turns}, got {difficulty!r}"
+        )
+    return difficulty[0], difficulty[1]
+
+
+def _rooms(rooms: Any, recipe: Recipe) -> int:
+    if rooms is None:
+        return next((n for most, n in _ROOMS if recipe.num_masks <= most), _FEW_ROOMS)
+    if not isinstance(rooms, int) or isinstance(rooms, bool) or rooms < 1:
+        raise BadOption(f"rooms must be a positive whole number or None, got {rooms!r}")
+    return rooms
+
+
+def _peers(shape: tuple[int, int], boxes: int, peer: Any, depth: Any) -> Peers:
+    if not isinstance(peer, str) or peer not in PEERS:
+        raise BadOption(f"peer {peer!r} is unknown: expected one of {', '.join(PEERS)}")
+    if max(shape) > MAX_SIDE:
+        raise BadOption(f"size must be at most {MAX_SIDE} cells a side, got {max(shape)}")
+    settings = PEERS[peer]
+    if depth is not None:
+        if not settings.walks:
+            raise BadOption("search_depth is a setting of ragen and verl_agent, not of gym_sokoban")
+        if not isinstance(depth, int) or isinstance(depth, bool) or not 3 <= depth <= 300:
+            raise BadOption(f"search_depth must be a whole number from 3 to 300, got {depth!r}")
+        settings = dataclasses.replace(settings, depth=depth)
+    return Peers(shape, boxes, settings)
+
+
+def check_path(levels: Any) -> str:
+    """Return the path that `levels` is.
+
+    Raises:
+        BadOption: It is none.
+    """
+    path = os.fspath(levels) if isinstance(levels, os.PathLike) else levels
+    if not isinstance(path, str):
+        raise BadOption(f"levels must be the path of a folder or file, got {levels!r}")
+    return path
+
+
+def _levels(path: str) -> Levels:
+    found = Path(path).expanduser()
+    if not found.exists():
+        raise DataMissing(
+            f"levels={path!r} is no file or folder: give a folder of level files, such as "
+            "boxoban-levels/unfiltered of https://github.com/google-deepmind/boxoban-levels"
+        )
+    return Levels(found.resolve())
+
+
+def check_rewards(rewards: Any) -> Rewards:
+    """Return the rewards, with the benchmark's own where none are given.
+
+    Raises:
+        BadOption: It is no mapping from names of `Rewards` to finite numbers.
+    """
+    known = [field.name for field in dataclasses.fields(Rewards)]
+    if rewards is None:
+        return Rewards()
+    if (
+        not isinstance(rewards, Mapping)
+        or not set(rewards) <= set(known)
+        or not all(_is_number(value) for value in rewards.values())
+    ):
+        raise BadOption(
+            f"rewards must be a dict of numbers for {', '.join(known)}, got {rewards!r}"
+        )
+    return Rewards(**{name: float(value) for name, value in rewards.items()})
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_FLOAT
+    )

@@ -1,0 +1,174 @@
+"""The exact solver: optimal distance and deadlock of a state.
+
+Small rooms get a table of all their states, computed once and shared by everyone who plays in them.
+In larger ones a state is searched on demand.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from agentgyms.sokoban.engine import WORDS, Room, State, cells_of
+
+DEAD: Final = -1
+"""Distance of a state from which the room cannot be solved."""
+
+_TABLE_STATES: Final = 60_000
+_CACHED_TABLES: Final = 512
+_CACHED_SEARCHES: Final = 4096
+
+Layer = dict[int, int]
+"""States at one distance: for each mask of boxes the mask of the player's cells."""
+
+
+def has_table(room: Room) -> bool:
+    """Return whether the room is small enough for a table of all states."""
+    cells = room.floor.bit_count()
+    return cells * math.comb(cells, room.num_boxes) <= _TABLE_STATES
+
+
+def distance(state: State) -> int:
+    """Return the number of moves of a shortest solution, 0 if solved, or `DEAD`."""
+    room = state.room
+    if has_table(room):
+        row = _table(room).get(state.boxes)
+        return DEAD if row is None else row[state.player]
+    plan = _search(room, state.boxes, state.player)
+    return DEAD if plan is None else len(plan)
+
+
+def best_action(state: State) -> str:
+    """Return the first word of a shortest solution; "" if there is none or none is needed."""
+    room = state.room
+    if not has_table(room):
+        plan = _search(room, state.boxes, state.player)
+        return plan[0] if plan else ""
+    left = distance(state)
+    for number, word in enumerate(WORDS, 1) if left > 0 else ():
+        after = State(room, state.boxes, state.player)
+        after.step(number)
+        if distance(after) == left - 1:
+            return word
+    return ""
+
+
+@lru_cache(maxsize=_CACHED_TABLES)
+def _table(room: Room) -> dict[int, array[int]]:
+    """Return the distances of all states that can be solved, by boxes and player.
+
+    Breadth first from all solved states, by moves taken back.
+    """
+    size, deltas, floor = (room.height + 1) * (room.width + 1), room.deltas[1:5], room.floor
+    unknown = array("h", [DEAD]) * size
+    rows = {room.targets: unknown[:]}
+    frontier = [(room.targets, cell) for cell in cells_of(floor & ~room.targets)]
+    for _, cell in frontier:
+        rows[room.targets][cell] = 0
+    moves = 0
+    while frontier:
+        moves += 1
+        reached = []
+        for boxes, player in frontier:
+            free = floor & ~boxes
+            for delta in deltas:
+                came_from = player - delta
+                if not free >> came_from & 1:
+                    continue
+                before = [boxes]
+                if boxes >> (player + delta) & 1:
+                    before.append(boxes ^ 1 << player + delta ^ 1 << player)
+                for mask in before:
+                    row = rows.get(mask)
+                    if row is None:
+                        row = rows[mask] = unknown[:]
+                    if row[came_from] == DEAD:
+                        row[came_from] = moves
+                        reached.append((mask, came_from))
+        frontier = reached
+    return rows
+
+
+@lru_cache(maxsize=_CACHED_SEARCHES)
+def _search(room: Room, boxes: int, player: int) -> tuple[str, ...] | None:
+    """Return a shortest solution as words, or None if there is none.
+
+    Breadth first from the state, all cells of the player with equal boxes at once; boxes are never
+    pushed to where no target can be reached from.
+    """
+    if boxes == room.targets:
+        return ()
+    alive = _alive(room)
+    if boxes & ~alive:
+        return None
+    seen: Layer = {boxes: 1 << player}
+    layers: list[Layer] = [dict(seen)]
+    while layers[-1]:
+        layer: Layer = {}
+        for mask, players in layers[-1].items():
+            for after, cells in _moves(room, alive, mask, players):
+                fresh = cells & ~seen.get(after, 0)
+                if fresh:
+                    seen[after] = seen.get(after, 0) | fresh
+                    layer[after] = layer.get(after, 0) | fresh
+        if room.targets in layer:
+            return _way_back(room, layers, layer[room.targets])
+        layers.append(layer)
+    return None
+
+
+def _moves(room: Room, alive: int, boxes: int, players: int) -> Iterator[tuple[int, int]]:
+    """Yield what one move leads to from any of the player's cells: boxes, and player's cells."""
+    free = room.floor & ~boxes
+    walked = 0
+    for delta in room.deltas[1:5]:
+        walked |= _shift(players, delta)
+        pushing = players & _shift(boxes, -delta) & _shift(free & alive, -2 * delta)
+        for player in cells_of(pushing):
+            box = player + delta
+            yield boxes ^ 1 << box ^ 1 << box + delta, 1 << box
+    yield boxes, walked & free
+
+
+def _shift(mask: int, by: int) -> int:
+    return mask << by if by >= 0 else mask >> -by
+
+
+@lru_cache(maxsize=_CACHED_TABLES)
+def _alive(room: Room) -> int:
+    """Return the cells from which a lone box can be pushed to some target."""
+    alive = frontier = room.targets
+    while frontier:
+        pulled = 0
+        for delta in room.deltas[1:5]:  # the player goes before the box, away from the target
+            floor = _shift(room.floor, -delta) & room.floor
+            pulled |= _shift(frontier, delta) & floor
+        frontier = pulled & ~alive
+        alive |= frontier
+    return alive
+
+
+def _way_back(room: Room, layers: list[Layer], solved: int) -> tuple[str, ...]:
+    """Return the words that lead from the first layer to a solved state after the last one."""
+    boxes, player = room.targets, next(cells_of(solved))
+    words = []
+    for layer in reversed(layers):
+        word, boxes, player = _step_back(room, layer, boxes, player)
+        words.append(word)
+    return tuple(reversed(words))
+
+
+def _step_back(room: Room, layer: Layer, boxes: int, player: int) -> tuple[str, int, int]:
+    for word, delta in zip(WORDS, room.deltas[1:5], strict=True):
+        before = player - delta
+        if layer.get(boxes, 0) >> before & 1:
+            return word, boxes, before
+        pushed = player + delta
+        if boxes >> pushed & 1:
+            earlier = boxes ^ 1 << pushed ^ 1 << player
+            if layer.get(earlier, 0) >> before & 1:
+                return word, earlier, before
+    raise AssertionError("every state of a layer was reached from the one before it")

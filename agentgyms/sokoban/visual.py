@@ -1,0 +1,71 @@
+"""The Sokoban environment in pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict
+
+from agentgyms.errors import BadOption
+from agentgyms.images import Image
+from agentgyms.outcome import MAX_OBSERVATION, Observation
+from agentgyms.sokoban import image
+from agentgyms.sokoban.engine import Room
+from agentgyms.sokoban.env import SokobanEnv
+from agentgyms.sokoban.options import check_size
+from agentgyms.spaces import UnicodeText
+
+_CAPTION = "The picture shows the room from above."
+
+
+class VisualSokobanEnv(SokobanEnv):
+    """Sokoban in pictures; rooms, rules, rewards and arguments are those of `SokobanEnv`.
+
+    The observation is `{"text": str, "image": uint8 [H, W, 3]}`; the text does not show the room.
+
+    | argument | default | meaning |
+    |---|---|---|
+    | `cell_pixels` | 48 | side of a cell in pixels, a multiple of 16 |
+    | `grid` | `False` | put the grid in characters (`text_format`) into the text as well |
+    """
+
+    def __init__(self, *, cell_pixels: int = 48, grid: bool = False, **arguments: Any) -> None:
+        """Check the arguments; see the class for their meaning.
+
+        Raises:
+            BadOption: An argument has a value it cannot have.
+        """
+        self._cell_pixels = image.check_cell(cell_pixels)
+        super().__init__(**arguments)
+        if not isinstance(grid, bool):
+            raise BadOption(f"grid must be True or False, got {grid!r}")
+        self._grid = grid
+        self._rows, self._columns = self._shape(arguments)
+        sides = (self._rows * cell_pixels, self._columns * cell_pixels, 3)
+        self.observation_space = Dict(
+            text=UnicodeText(MAX_OBSERVATION), image=Box(0, 255, sides, np.uint8)
+        )
+
+    def _shape(self, arguments: dict[str, Any]) -> tuple[int, int]:
+        """Return the rows and columns of all rooms: the asked ones, or those of the first level."""
+        if arguments.get("levels") is None:
+            return check_size(arguments.get("size", 6))
+        room = self._room(self.tasks[0])
+        return room.height, room.width
+
+    def _enter(self, room: Room) -> None:
+        if (room.height, room.width) != (self._rows, self._columns):
+            raise BadOption(
+                f"the level has {room.height} x {room.width} cells, but the pictures here have "
+                f"{self._rows} x {self._columns} as the first level: use levels of one size"
+            )
+        super()._enter(room)
+
+    def draw(self) -> Image:
+        """Return the picture that the agent sees."""
+        return image.draw(self._state, self._cell_pixels)
+
+    def _observe(self) -> Observation:
+        caption = f"{_CAPTION}\n{self._text(self._state)}" if self._grid else _CAPTION
+        return {"text": caption, "image": self.draw()}

@@ -1,0 +1,146 @@
+"""The application of the search server: the requests of Search-R1 and of SkyRL, one route."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from agentgyms import protocol, wire
+from agentgyms.errors import BadRequest
+from agentgyms.searchqa.retriever import Hit, Retriever
+from env_servers.app import counted
+from env_servers.errors import Refusal, to_response
+from env_servers.service import EXTENSION
+
+DEFAULT_TOP_K: Final = 3
+MOST_DOCUMENTS: Final = 100
+MOST_QUERIES: Final = 1024
+
+
+class SearchService:
+    """What a `Server` asks of the application it serves."""
+
+    def __init__(self, max_body_bytes: int, max_clients: int) -> None:
+        self.draining = False
+        self.in_flight = 0
+        self.max_body_bytes = max_body_bytes
+        self.sessions = _Clients(max_clients)
+        self._counting = threading.Lock()
+
+    def count(self, change: int) -> None:
+        """Add to the requests in flight."""
+        with self._counting:
+            self.in_flight += change
+
+
+class _Clients:
+    """Clients without sessions: how many may be connected, and how long one may think."""
+
+    def __init__(self, most: int) -> None:
+        self.max_sessions = most
+        self.ttl_s = 600.0
+
+    def close_all(self) -> None:
+        """Do nothing: no client has anything here."""
+
+
+def create_retriever_app(
+    retriever: Retriever,
+    *,
+    token: str = "",
+    max_body_bytes: int = protocol.MAX_BODY_BYTES,
+    max_clients: int = 256,
+) -> Flask:
+    """Return the application that searches with `retriever`.
+
+    `POST /retrieve` answers `{"queries": [...], "topk": 3, "return_scores": true}`, as Search-R1's
+    server does, and `{"query": "...", ...}`, as that of SkyRL and verl-agent: `{"result": [...]}`
+    with one list for each query, of `{"document": {"id", "contents"}, "score"}`, or without
+    `return_scores` of documents alone. `GET /healthz` says that the process answers.
+
+    Args:
+        retriever: Searches; many threads share it.
+        token: Bearer token of `/retrieve`, "" for none.
+        max_body_bytes: Longest request body.
+        max_clients: How many clients are expected to be connected at a time.
+
+    Raises:
+        BadOption: No client can send the token.
+    """
+    app = Flask("env_servers.retriever", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
+    held = SearchService(max_body_bytes, max_clients)
+    app.extensions[EXTENSION] = held
+    app.wsgi_app = counted(app.wsgi_app, held.count)  # type: ignore[assignment]
+    app.register_error_handler(Exception, to_response)
+    app.add_url_rule("/healthz", "healthz", lambda: _reply({"status": "ok"}))
+    view = _search_view(retriever, held, protocol.check_token(token).encode())
+    app.add_url_rule("/retrieve", "retrieve", view, methods=["POST"])
+    return app
+
+
+def _search_view(
+    retriever: Retriever, held: SearchService, secret: bytes
+) -> Callable[[], Response]:
+    def retrieve() -> Response:
+        sent = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if secret and not hmac.compare_digest(sent, b"Bearer " + secret):
+            raise Refusal("unauthorized", "the bearer token is missing or wrong")
+        if held.draining:
+            raise Refusal("draining", "the server is about to stop")
+        queries, top_k, scored = _read(_body())
+        found = [retriever.search(query, top_k) for query in queries]
+        return _reply({"result": [[_row(hit, scored) for hit in hits] for hits in found]})
+
+    return retrieve
+
+
+def _body() -> dict[str, Any]:
+    """Return the request's JSON object, whatever its Content-Type says."""
+    try:
+        text = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        raise Refusal("too_large", "the body is too long: ask fewer queries at a time") from None
+    try:
+        body = wire.loads(text, "body")
+    except BadRequest as e:
+        raise Refusal("bad_json", str(e)) from None
+    if not isinstance(body, dict):
+        raise Refusal("bad_json", f"the body must be a JSON object, got {body!r:.60}")
+    return body
+
+
+def _read(body: dict[str, Any]) -> tuple[list[str], int, bool]:
+    """Return queries, number of documents, and whether scores are wanted; other fields are let be.
+
+    Raises:
+        BadRequest: A field is missing or has a value it cannot have.
+    """
+    if ("queries" in body) == ("query" in body):
+        raise BadRequest("expected either 'queries', a list of texts, or 'query', a text")
+    queries = body["queries"] if "queries" in body else [body["query"]]
+    if not isinstance(queries, list) or any(type(query) is not str for query in queries):
+        raise BadRequest(f"queries must be texts, got {queries!r:.80}")
+    if len(queries) > MOST_QUERIES:
+        raise BadRequest(f"{len(queries)} queries at a time are too many: at most {MOST_QUERIES}")
+    top_k, scored = body.get("topk"), body.get("return_scores", False)
+    top_k = DEFAULT_TOP_K if top_k is None else top_k
+    if type(top_k) is not int or not 1 <= top_k <= MOST_DOCUMENTS:
+        raise BadRequest(f"topk must be an integer from 1 to {MOST_DOCUMENTS}, got {top_k!r:.40}")
+    if type(scored) is not bool:
+        raise BadRequest(f"return_scores must be true or false, got {scored!r:.40}")
+    return queries, top_k, scored
+
+
+def _row(hit: Hit, scored: bool) -> dict[str, Any]:
+    document = {"id": hit.document.doc_id, "contents": hit.document.contents}
+    return {"document": document, "score": wire.encode_number(hit.score)} if scored else document
+
+
+def _reply(value: dict[str, Any]) -> Response:
+    return Response(wire.dumps(value), mimetype="application/json")

@@ -1,0 +1,274 @@
+"""The closed world: every question has one answer, and nothing but searching finds it."""
+
+import itertools
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from agentgyms import keys
+from agentgyms.searchqa import scoring
+from agentgyms.searchqa.questions import COUNTS, generated_questions
+from agentgyms.searchqa.relations import kinds
+from agentgyms.searchqa.world import closed_world
+
+DIGEST = "e163690a7e00f75dfc5388f774b439bd"
+"""Of all paragraphs and questions, version 1; it changes with `VERSION` alone."""
+
+SPLITS = generated_questions()
+EVERY = [q for questions in SPLITS.values() for q in questions]
+CONTENTS = {d.doc_id: d.contents for d in closed_world().documents}
+
+
+def test_the_world_is_the_same_everywhere():
+    rows = [[d.doc_id, d.contents] for d in closed_world().documents]
+    rows += [[q.question_id, q.text, list(q.golden), list(q.support)] for q in EVERY]
+    assert keys.state_key(rows) == DIGEST
+    code = (
+        "from agentgyms.searchqa.questions import generated_questions as g;"
+        "print(g()['test'][7].text, g()['test'][7].golden)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed.strip() == f"{SPLITS['test'][7].text} {SPLITS['test'][7].golden}"
+
+
+def test_it_is_made_quickly():
+    code = (
+        "import time; start = time.process_time();"
+        "from agentgyms.searchqa.env import SearchQAEnv;"
+        "SearchQAEnv().reset(seed=1); SearchQAEnv(split='test').reset(seed=1);"
+        "from agentgyms.searchqa.sources import closed_world_retriever as r; r();"
+        "print(time.process_time() - start)"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert min(float(run.stdout) for run in runs) < 1.5
+    assert generated_questions() is generated_questions()
+    assert closed_world() is closed_world()
+
+
+def test_splits_have_the_promised_sizes_and_families():
+    assert {split: len(questions) for split, questions in SPLITS.items()} == COUNTS
+    for split, questions in SPLITS.items():
+        families = Counter(q.family for q in questions)
+        assert families == dict.fromkeys(("1-hop", "2-hop", "3-hop"), COUNTS[split] // 3)
+        for question in questions:
+            assert re.fullmatch(rf"{question.family}/{split}-\d{{5}}", question.question_id)
+            assert len(question.support) == len(question.relations) == int(question.family[0])
+    assert len({q.question_id for q in EVERY}) == len(EVERY)
+
+
+def test_no_two_questions_end_in_one_fact_so_splits_share_no_chain():
+    assert len({(q.support[-1], q.relations[-1]) for q in EVERY}) == len(EVERY)
+    assert len({q.text for q in EVERY}) == len(EVERY)
+
+
+def test_names_are_unique_and_paragraphs_many():
+    world = closed_world()
+    assert 2000 <= len(world.documents) <= 5000
+    names = [scoring.normalize(e.name) for e in world.entities.values()]
+    assert len(set(names)) == len(names)
+    golden = [{scoring.normalize(g) for g in e.golden} for e in world.entities.values()]
+    assert sum(map(len, golden)) == len(set().union(*golden)), "two things share a way to write"
+    assert [d.title for d in world.documents] == [
+        world.entities[d.doc_id].name for d in world.documents
+    ]
+
+
+def test_similar_names_exist():
+    """Half a name finds something else, so that queries have to be good."""
+    words = Counter(w for e in closed_world().entities.values() for w in e.name.split())
+    shared = [e for e in closed_world().entities.values() if words[e.name.split()[-1]] > 1]
+    assert len(shared) > 2000
+    wordings = [re.sub(r"[A-Z]\w+|\d+", "", d.contents) for d in closed_world().documents]
+    assert len(set(wordings)) > len(wordings) / 2, "paragraphs look alike"
+
+
+FAMOUS = """
+    Anderson Balzac Beethoven Berlin Bismarck Bolivar Brandenburg Cervantes Chopin Churchill
+    Columbus Copernicus Cornwall Danube Darwin Dostoevsky Dresden Edinburgh Einstein Elbrus Everest
+    Finland Flaubert Galilei Garibaldi Gibraltar Gutenberg Hamburg Harrogate Heidelberg Helsinki
+    Hemingway Humboldt Kafka Kandinsky Kepler Kilimanjaro Krakatoa Ladoga Leonardo Liverpool
+    Luxembourg Magellan Manchester Matterhorn Michelangelo Mississippi Montblanc Mozart Munich
+    Napoleon Newcastle Newton Nietzsche Nightingale Norwich Nottingham Onega Orinoco Oxford Padstow
+    Petrarch Picasso Plymouth Pompeii Portugal Pushkin Rachmaninov Ramsgate Rembrandt Roosevelt
+    Rotterdam Salzburg Shakespeare Sheffield Sibelius Stalingrad Stockholm Stradivari Strasbourg
+    Stravinsky Tanganyika Tchaikovsky Titicaca Tolstoy Trondheim Turgenev Turkmenistan Vermeer
+    Victoria Vivaldi Voltaire Westminster Winnipeg Wittgenstein Zanzibar Zeppelin Zurich
+"""
+
+
+def test_names_are_none_that_people_know():
+    world = closed_world().entities.values()
+    words = {w.lower() for e in world for w in e.name.split()}
+    words |= {f.text.lower() for e in world for f in e.facts.values() if f.relation == "island"}
+    assert len(words) > 2000
+    assert not words & {w.lower() for w in FAMOUS.split()}
+
+
+@pytest.mark.data
+def test_names_do_not_occur_in_an_encyclopedia(wikipedia):
+    text = (wikipedia / "corpus.jsonl").read_text(encoding="utf-8").lower()
+    world = closed_world().entities.values()
+    assert not [e.name for e in world if e.name.lower() in text]
+    parts = {w for e in world if e.kind == "person" for w in e.name.lower().split()}
+    assert len(parts) > 500
+    assert not parts & set(re.findall(r"\w+", text))
+
+
+# --- an independent reader: from the text of a question and the paragraphs alone ---
+
+
+def pattern(template, groups):
+    """Return a regular expression that reads what a template wrote."""
+    parts = re.split(r"(\{\w+\})", template)
+    return "".join(groups.get(p, re.escape(p)) for p in parts)
+
+
+@cache
+def values(doc_id, relation):
+    """Return every value of a relation that the sentences of a paragraph tell."""
+    entity = closed_world().entities[doc_id]
+    kind = kinds()[entity.kind]
+    last = entity.name.split()[-1]
+    short = "|".join(re.escape(s.format(last=last)) for s in kind.short)
+    groups = {"{x}": re.escape(entity.name), "{s}": f"(?:{short})", "{y}": "(.+)"}
+    sentences = re.split(r"(?<=\.) ", CONTENTS[doc_id].partition("\n")[2])
+    found = set()
+    for form, sentence in itertools.product(kind.relations[relation].facts, sentences):
+        read = re.fullmatch(pattern(form, groups), sentence, re.IGNORECASE)
+        found |= {read[1]} if read else set()
+    return frozenset(found)
+
+
+BY_NAME = {e.name: e.entity_id for e in closed_world().entities.values()}
+BY_NAME |= {
+    kinds()[e.kind].reference.format(x=e.name): e.entity_id
+    for e in closed_world().entities.values()
+}
+
+
+def forms(attribute):
+    """Return (kind, relation, regular expression) of every question or phrase."""
+    return [
+        (kind.name, relation.name, re.compile(pattern(form, {"{x}": "(.+)"})))
+        for kind in kinds().values()
+        for relation in kind.relations.values()
+        for form in getattr(relation, attribute)
+    ]
+
+
+QUESTIONS, PHRASES = forms("questions"), forms("phrases")
+
+
+def answers(text, readings=PHRASES):
+    """Return everything that a question or a phrase can stand for."""
+    found = {text} if readings is PHRASES and text in BY_NAME else set()
+    for kind, relation, form in readings:
+        read = form.fullmatch(text)
+        for name in answers(read[1]) if read else ():
+            doc_id = BY_NAME.get(name, "")
+            if doc_id and closed_world().entities[doc_id].kind == kind:
+                found |= values(doc_id, relation)
+    return found
+
+
+def test_every_question_has_one_answer_by_what_the_paragraphs_say():
+    for question in EVERY:
+        assert answers(question.text, QUESTIONS) == {question.golden[0]}, question
+
+
+def test_every_fact_is_told_once():
+    told = Counter()
+    for entity in closed_world().entities.values():
+        for fact in entity.facts.values():
+            assert values(entity.entity_id, fact.relation) == {fact.text}, (entity, fact)
+            told[len(values(entity.entity_id, fact.relation))] += 1
+    assert told[1] > 10_000
+
+
+# --- what can be had without searching ---
+
+
+def test_nothing_before_the_last_paragraph_tells_the_answer():
+    for question in EVERY:
+        for text in (question.text, *(CONTENTS[d] for d in question.support[:-1])):
+            assert not scoring.mentions(text, question.golden[:1]), question
+        assert scoring.mentions(CONTENTS[question.support[-1]], question.golden[:1])
+
+
+def commonest(rows):
+    """Return the commonest answer of each group of (group, answer)."""
+    counts = {}
+    for group, answer in rows:
+        counts.setdefault(group, Counter())[answer] += 1
+    return {group: counter.most_common(1)[0][0] for group, counter in counts.items()}
+
+
+def shape(text):
+    """Return a question without its names: what is asked for, in words."""
+    return " ".join(w for w in text.split() if w.islower() or w in ("Who", "Which", "In", "What"))
+
+
+def guessers():
+    """Return policies that learn from train and never search, each as a function of a question.
+
+    Some are told more than an agent is: the relations that the question was made of.
+    """
+    train = SPLITS["train"]
+    groupings = {
+        "all": lambda q: "",
+        "hops": lambda q: q.family,
+        "what is asked": lambda q: q.relations[-1],
+        "chain of relations": lambda q: q.relations,
+        "wording": lambda q: shape(q.text),
+        "kind of the first thing": lambda q: (q.support[0].split("-")[0], q.relations[-1]),
+        "last word": lambda q: q.text.split()[-1],
+        "first thing": lambda q: q.support[0],
+    }
+    fallback = commonest((q.relations[-1], q.golden[0]) for q in train)
+    for name, group_of in groupings.items():
+        table = commonest((group_of(q), q.golden[0]) for q in train)
+        yield name, lambda q, t=table, g=group_of: t.get(g(q), fallback[q.relations[-1]])
+    words = {
+        q.question_id: set(q.text.split()) for q in (*train, *SPLITS["valid"], *SPLITS["test"])
+    }
+
+    def nearest(q):
+        mine = words[q.question_id]
+        return max(train, key=lambda other: len(mine & words[other.question_id])).golden[0]
+
+    yield "nearest question of train", nearest
+    yield "first name in the question", lambda q: re.search(r"(?: [A-Z]\w+)+|$", q.text)[0]
+    yield "last name in the question", lambda q: (re.findall(r"(?: [A-Z]\w+)+", q.text) or [""])[-1]
+    yield "last word of the question", lambda q: q.text.rstrip("?").split()[-1]
+
+
+GUESSERS = dict(guessers())
+
+
+@pytest.mark.parametrize("name", GUESSERS)
+def test_guessing_without_searching_stays_below_five_percent(name):
+    asked = (*SPLITS["valid"], *SPLITS["test"])
+    hits = sum(scoring.exact_match(GUESSERS[name](q), q.golden) for q in asked)
+    assert hits / len(asked) < 0.05
+
+
+def test_the_best_of_all_guesses_stays_below_five_percent():
+    """Even an oracle that picks, for each question, the best of all guessers' answers."""
+    asked = (*SPLITS["valid"], *SPLITS["test"])
+    hits = sum(
+        any(scoring.exact_match(guess(q), q.golden) for guess in GUESSERS.values()) for q in asked
+    )
+    assert hits / len(asked) < 0.05
