@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from harness import prompts
 from harness.completers import Completer, Message, Sampling
 from harness.errors import ConfigError
+from harness.images import Image
 from harness.rollout import Completion, Turn
 
 
@@ -18,10 +19,11 @@ class EpisodeView:
 
     Attributes:
         first_observation: Of the reset.
-        observation: The one to act on.
+        observation: The one to act on, its text.
         info: `info` that came with it.
         max_turns: Turn limit of the episode.
         turns: The turns taken.
+        image: Of the observation to act on, if it has one.
     """
 
     first_observation: str
@@ -29,14 +31,22 @@ class EpisodeView:
     info: dict[str, Any]
     max_turns: int
     turns: list[Turn] = field(default_factory=list)
+    image: Image | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action and the completion it was parsed from."""
+    """An action and the completion it was parsed from.
+
+    Attributes:
+        action: For the environment.
+        completion: What the model said.
+        valid: The completion keeps the format that the prompt asks for.
+    """
 
     action: str
     completion: Completion
+    valid: bool = True
 
 
 class Actor(Protocol):
@@ -51,6 +61,7 @@ class Agent:
     """A language model behind a prompt style.
 
     The context is a window: every turn has its own prompt, rendered from the last `window` turns.
+    Past turns are text; the image shown, if any, is that of the observation to act on.
 
     Args:
         completer: The model.
@@ -71,10 +82,15 @@ class Agent:
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action."""
         completion = await self.completer.complete(self.messages(view), self.sampling, seed)
-        return Decision(self.style.parse(completion.text), completion)
+        action, valid = self.style.parse(completion.text)
+        return Decision(action, completion, valid)
 
     def messages(self, view: EpisodeView) -> list[Message]:
-        """Return the prompt of the next decision."""
+        """Return the prompt of the next decision.
+
+        Raises:
+            ConfigError: The style shows an image and the environment has none.
+        """
         taken = len(view.turns)
         shown = view.turns[max(0, taken - self.window) :] if self.window else []
         history = [
@@ -87,6 +103,7 @@ class Agent:
             for i, turn in enumerate(shown)
         ]
         content = self.style.render(
+            image=view.image,
             goal=view.info["goal"],
             first_observation=view.first_observation,
             observation=view.observation,

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import operator
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import gymnasium as gym
 import torch
 
 from harness import credit, losses, methods, prompts
+from harness.collect import EnvPool
 from harness.config import Config
 from harness.credit import TurnTable
 from harness.errors import ConfigError
 from harness.packing import Sample, to_batch
+from harness.prompts import PromptStyle
 from harness.settings import credit_settings, loss_settings
 from harness.trainer import make_pool, tasks_of
+from harness.vision import MODEL_TYPES
 
 _LEAST: Final = {
     "run.seed": 0,
@@ -57,6 +63,10 @@ _POSITIVE: Final = (
 )
 
 
+TINY_MODELS: Final = ("tiny", "tiny-vl")
+"""Values of `policy.model` that make a model on the spot; the second one sees."""
+
+
 def check(config: Config) -> None:
     """Refuse what cannot work: names, numbers, hyperparameters, the environment and its splits.
 
@@ -64,11 +74,12 @@ def check(config: Config) -> None:
         ConfigError: A setting cannot be used; the message names it.
         AgentGymsError: The environment cannot be made, for lack of data or of its server.
     """
-    prompts.load(config.agent.style, config.env.id)
+    style = prompts.load(config.agent.style, config.env.id)
     _check_numbers(config)
     _check_model(config)
+    _check_sight(config, style)
     _check_method(config)
-    _check_environment(config)
+    _check_environment(config, style)
 
 
 def _check_numbers(config: Config) -> None:
@@ -93,12 +104,49 @@ def _check_model(config: Config) -> None:
             f"policy.tiny.hidden must be a multiple of twice policy.tiny.heads ({size.heads}), "
             f"got {size.hidden}"
         )
-    if config.policy.model == "tiny" and not config.warmstart.episodes:
+    width = size.hidden // size.heads
+    if config.policy.model == "tiny-vl" and (width < 8 or width % 4):
+        raise ConfigError(
+            f"policy.tiny.hidden must be 8, 12, 16... times policy.tiny.heads ({size.heads}) in a "
+            f"tiny model that sees, got {size.hidden}"
+        )
+    if config.policy.model in TINY_MODELS and not config.warmstart.episodes:
         raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
     try:
         torch.device(config.policy.device or "cpu")
     except RuntimeError as e:
         raise ConfigError(f"policy.device {config.policy.device!r} cannot be used: {e}") from None
+
+
+def _check_sight(config: Config, style: PromptStyle) -> None:
+    """Refuse a model that reads only for a style that shows an image.
+
+    A text style on an environment with images is fine: its model goes by the text. What a model on
+    the hub can do is known once it is loaded.
+    """
+    name = config.policy.model
+    if not style.shows_image or name == "tiny-vl":
+        return
+    kind = "qwen2" if name == "tiny" else _type_in_folder(Path(name))
+    if kind and kind not in MODEL_TYPES:
+        raise blind(name, style.name)
+
+
+def _type_in_folder(folder: Path) -> str:
+    """Return the type of the model in a folder, "" if there is none that can be read."""
+    try:
+        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return str(description["model_type"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def blind(model: str, style: str) -> ConfigError:
+    """Return the error of a model that cannot see what a style shows."""
+    return ConfigError(
+        f"policy.model {model!r} reads only, but the prompt style {style} shows an image: use "
+        f"'tiny-vl' or a model of type {' or '.join(MODEL_TYPES)}, or a style without an image"
+    )
 
 
 def _check_method(config: Config) -> None:
@@ -118,13 +166,26 @@ def _check_method(config: Config) -> None:
         raise ConfigError(f"method {method.name} cannot use its settings: {e}") from e
 
 
-def _check_environment(config: Config) -> None:
+def _check_environment(config: Config, style: PromptStyle) -> None:
     splits = (config.env.train_split, config.eval.split, *config.eval.final_splits)
     for split in dict.fromkeys(splits):
         pool = make_pool(config, split, 1)
         try:
             tasks_of(pool)
+            if style.shows_image and "image" not in _parts_of(pool):
+                raise ConfigError(
+                    f"the prompt style {style.name} shows an image, but {config.env.id} observes "
+                    "text alone: use another agent.style or env.id"
+                )
         except (gym.error.Error, TypeError, ImportError) as e:
             raise ConfigError(f"env.id {config.env.id!r} cannot be made: {e}") from e
         finally:
             pool.close()
+
+
+def _parts_of(pool: EnvPool) -> Iterable[str]:
+    """Return the names of the parts that an environment's observations have; none for text."""
+    group = pool.take()
+    space = group.envs[0].observation_space
+    pool.give_back(group)
+    return tuple(space) if isinstance(space, gym.spaces.Dict) else ()

@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agentgyms.core import TextEnv
+from agentgyms.core import Feedback, Observation, TextEnv
 from agentgyms.errors import EnvUnavailable, GroupMismatch
 from agentgyms.group import GroupEnv
 from agentgyms.registration import url_from_environment
 from harness.agent import Actor, EpisodeView
 from harness.errors import ContextOverflow
+from harness.images import look
 from harness.rollout import Rollout, StopReason, Turn
 from harness.sampling import TaskDraw, seed_of
 
@@ -37,7 +38,7 @@ class Episode:
     draw: TaskDraw
     group: int
     member: int
-    observation: str
+    observation: Observation
     info: dict[str, Any]
 
 
@@ -165,7 +166,7 @@ async def _open_group(pool: EnvPool, group: GroupEnv, draw: TaskDraw, index: int
         blocking=group.envs[0].blocking,
     )
     return [
-        Episode(pool, env, draw, index, member, str(observation), info)
+        Episode(pool, env, draw, index, member, observation, info)
         for member, (env, observation, info) in enumerate(
             zip(group.envs, observations, infos, strict=True)
         )
@@ -190,7 +191,8 @@ async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
         episode.draw.seed,
         goal=info["goal"],
     )
-    view = EpisodeView(episode.observation, episode.observation, info, env.max_turns, rollout.turns)
+    text, image = look(episode.observation)
+    view = EpisodeView(text, text, info, env.max_turns, rollout.turns, image)
     try:
         over = False
         while not over:
@@ -212,20 +214,22 @@ async def _take_turn(
     observation, reward, terminated, truncated, info = await episode.pool.call(
         lambda: episode.env.step(decision.action), blocking=episode.env.blocking
     )
+    text, image = look(observation)
     turn = Turn(
         observation=view.observation,
         state_key=view.info["state_key"],
         completion=decision.completion,
         action=decision.action,
         action_key=info["action_key"],
-        feedback=info["feedback"],
+        feedback=info["feedback"] if decision.valid else Feedback.MALFORMED.value,
         reward=float(reward),
-        next_observation=str(observation),
+        next_observation=text,
         next_state_key=info["state_key"],
         progress=info["progress"],
+        image=view.image,
     )
     rollout.turns.append(turn)
-    view.observation, view.info = turn.next_observation, info
+    view.observation, view.image, view.info = text, image, info
     rollout.success, rollout.score = info["success"], info["score"]
     rollout.stop_reason = StopReason.TERMINATED if terminated else StopReason.TURN_LIMIT
     return terminated or truncated

@@ -42,7 +42,7 @@ class EnvConfig:
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
-    """The model: `"tiny"`, a local folder, or a hub name."""
+    """The model: `"tiny"`, `"tiny-vl"`, which sees, a local folder, or a hub name."""
 
     model: str = "tiny"
     device: str | None = None

@@ -10,6 +10,7 @@ import torch
 
 from harness.credit.table import Floats
 from harness.errors import TableError
+from harness.images import Image
 from harness.rollout import Rollout
 
 
@@ -22,12 +23,14 @@ class Sample:
         response_ids: Tokens it generated.
         old_logprobs: Their log-probabilities when they were generated.
         advantage: Credit of every response token.
+        images: Those the prompt shows, in order.
     """
 
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
     old_logprobs: tuple[float, ...]
     advantage: float
+    images: tuple[Image, ...] = ()
 
     @property
     def length(self) -> int:
@@ -45,6 +48,7 @@ class TokenBatch:
         old_logprob: Of the action tokens when generated, else 0. Shape [B, T].
         advantage: Of the action tokens, else 0. Shape [B, T].
         reference_logprob: Under the reference policy, or None. Shape [B, T].
+        images: Of each sequence's prompt, in order; the model's vision makes tensors of them.
     """
 
     tokens: torch.Tensor
@@ -52,6 +56,7 @@ class TokenBatch:
     old_logprob: torch.Tensor
     advantage: torch.Tensor
     reference_logprob: torch.Tensor | None = None
+    images: tuple[tuple[Image, ...], ...] = ()
 
 
 def samples(rollouts: Sequence[Rollout], advantage: Floats) -> list[Sample]:
@@ -72,16 +77,18 @@ def samples(rollouts: Sequence[Rollout], advantage: Floats) -> list[Sample]:
         said = turn.completion
         if not said.prompt_ids or not said.response_ids:
             raise TableError("a turn has no tokens: its completer does not report them")
-        packed.append(Sample(said.prompt_ids, said.response_ids, said.logprobs, credit))
+        packed.append(
+            Sample(said.prompt_ids, said.response_ids, said.logprobs, credit, said.images)
+        )
     return packed
 
 
 def merge(rows: Sequence[Sample]) -> list[Sample]:
     """Return fewer samples with the same clipped policy gradient.
 
-    Samples with equal tokens, old log-probabilities (to 4 decimals, beyond which they differ by
-    rounding) and advantages of one sign become one, whose advantage is their sum: the clipped
-    surrogate is linear in advantages of one sign. Those with advantage 0 are dropped.
+    Samples with equal images, tokens, old log-probabilities (to 4 decimals, beyond which they
+    differ by rounding) and advantages of one sign become one, whose advantage is their sum: the
+    clipped surrogate is linear in advantages of one sign. Those with advantage 0 are dropped.
     Token means must be taken over the tokens of the original samples, and penalties that do not
     scale with the advantage (KL, entropy) must be off.
     """
@@ -90,7 +97,7 @@ def merge(rows: Sequence[Sample]) -> list[Sample]:
         if row.advantage == 0:
             continue
         old = tuple(round(value, 4) for value in row.old_logprobs)
-        key = (row.prompt_ids, row.response_ids, old, row.advantage > 0)
+        key = (row.images, row.prompt_ids, row.response_ids, old, row.advantage > 0)
         first = merged.get(key)
         total = row.advantage + (first.advantage if first else 0.0)
         merged[key] = replace(first or row, advantage=total)
@@ -125,5 +132,10 @@ def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "
         action[i, start:end] = True
         old_logprob[i, start:end] = row.old_logprobs
         advantage[i, start:end] = row.advantage
-    arrays = (tokens, action, old_logprob, advantage)
-    return TokenBatch(*(torch.from_numpy(array).to(device) for array in arrays))
+    return TokenBatch(
+        tokens=torch.from_numpy(tokens).to(device),
+        action_mask=torch.from_numpy(action).to(device),
+        old_logprob=torch.from_numpy(old_logprob).to(device),
+        advantage=torch.from_numpy(advantage).to(device),
+        images=tuple(row.images for row in rows),
+    )

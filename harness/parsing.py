@@ -1,7 +1,8 @@
 """Model text to action string, one parser for each way a prompt asks for the answer.
 
 A text without an action gives "": the environment is told in every case and answers with its
-feedback, and whether the model was cut off is in its completion.
+feedback, and whether the model was cut off is in its completion. An answer may break the format it
+was asked for and still hold an action: that is taken, and the turn counts as invalid.
 """
 
 from __future__ import annotations
@@ -9,25 +10,47 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from harness.errors import ConfigError
 
 _ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL | re.IGNORECASE)
+_WHOLE_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 _APART = re.compile(r"(?<=[a-z]) (?=\d)")
 _JOINED = re.compile(r"(?<=[a-z])(?=\d)")
+_SOKOBAN_WORDS: Final = ("up", "down", "left", "right", "still")
+_SEARCH_KINDS: Final = ("search", "answer")
+_SEARCH_ACTION = re.compile(r"(search|answer)\[(.*)\]", re.DOTALL)
 
 
-def parse_plain(text: str) -> str:
-    """Return the whole text as the action."""
-    return text.strip()
+class Parsed(NamedTuple):
+    """What a model's text comes to.
+
+    Attributes:
+        action: For the environment; "" if there is none.
+        valid: The answer keeps the format asked for. Credit takes a turn without it for invalid,
+            whatever the environment made of the action.
+    """
+
+    action: str
+    valid: bool = True
 
 
-def parse_tagged(text: str) -> str:
-    """Return what stands in the first `<action>` element that is no part of a thought."""
+def parse_plain(text: str) -> Parsed:
+    """Return the whole text as the action; every text is a valid answer."""
+    return Parsed(text.strip())
+
+
+def parse_tagged(text: str) -> Parsed:
+    """Return what stands in the first `<action>` element that is no part of a thought.
+
+    Valid if there is one, and a whole `<think>` element: the prompt asks for both.
+    """
     found = _ACTION.search(_THOUGHT.sub("", text))
-    return found.group(1).strip() if found else ""
+    if found is None:
+        return Parsed("", valid=False)
+    return Parsed(found.group(1).strip(), valid=_WHOLE_THOUGHT.search(text) is not None)
 
 
 def join_names(text: str) -> str:
@@ -35,9 +58,59 @@ def join_names(text: str) -> str:
     return _APART.sub("", text)
 
 
-def parse_joined(text: str) -> str:
-    """Return the whole text as the action, names and numbers parted again."""
-    return _JOINED.sub(" ", text).strip()
+def parse_joined(text: str) -> Parsed:
+    """Return the whole text as the action, names and numbers parted again; always valid."""
+    return Parsed(_JOINED.sub(" ", text).strip())
+
+
+def parse_sokoban(text: str) -> Parsed:
+    """Return the word of a move, read as verl-agent's `sokoban_projection` does.
+
+    What stands between the first `<action>` and the first `</action>`, in any case, is searched for
+    `up`, `down`, `left`, `right` and `still`, in this order and within words too: "left then up"
+    and "cupboard" are `up`. Without a word the answer is invalid and there is no action. An answer
+    without both `<think>` and `</think>`, in small letters, is invalid but its action is taken.
+    """
+    lowered = text.lower()
+    start, end = lowered.find("<action>"), lowered.find("</action>")
+    if start < 0 or end < 0:
+        return Parsed("", valid=False)
+    inside = lowered[start + len("<action>") : end]
+    word = next((word for word in _SOKOBAN_WORDS if word in inside), "")
+    return Parsed(word, valid=bool(word) and "<think>" in text and "</think>" in text)
+
+
+def parse_search(text: str) -> Parsed:
+    """Return `search[...]` or `answer[...]`, read as verl-agent's `search_projection` does.
+
+    The text ends at its first `</search>`, or without one at its first `</answer>`. In what is left
+    the first `<search>` element is the action, else the first `<answer>` element, in any case. The
+    answer is invalid if there is none, or if the whole text opens both kinds or one of them twice.
+    """
+    closing = next((tag for tag in ("</search>", "</answer>") if tag in text), "")
+    read = text[: text.index(closing) + len(closing)] if closing else text
+    opened = [len(re.findall(f"<{kind}>", text, re.IGNORECASE)) for kind in _SEARCH_KINDS]
+    for kind in _SEARCH_KINDS:
+        element = re.search(f"<{kind}>(.*?)</{kind}>", read, re.DOTALL | re.IGNORECASE)
+        if element:
+            return Parsed(f"{kind}[{element.group(1).strip()}]", valid=sum(opened) == 1)
+    return Parsed("", valid=False)
+
+
+def write_search(action: str) -> str:
+    """Return the element that says `search[...]` or `answer[...]`.
+
+    Raises:
+        ConfigError: The action is neither.
+    """
+    found = _SEARCH_ACTION.fullmatch(action)
+    if found is None:
+        raise ConfigError(
+            f"the parser search_tags cannot write the action {action!r}: expected search[...] or "
+            "answer[...]"
+        )
+    kind, content = found.groups()
+    return f"<{kind}>{content}</{kind}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +118,22 @@ class Parser:
     """A way to ask for an answer.
 
     Attributes:
-        parse: The action in a text.
-        write: The shortest text that parses to an action.
+        parse: The action in a text, and whether the text keeps the format.
+        write: The shortest valid text that parses to an action.
     """
 
-    parse: Callable[[str], str]
+    parse: Callable[[str], Parsed]
     write: Callable[[str], str]
 
+
+_in_tags: Final = "<think></think><action>{}</action>".format
 
 PARSERS: Final = {
     "plain": Parser(parse_plain, str),
     "joined": Parser(parse_joined, join_names),
-    "tagged": Parser(parse_tagged, "<think></think><action>{}</action>".format),
+    "tagged": Parser(parse_tagged, _in_tags),
+    "sokoban_tags": Parser(parse_sokoban, _in_tags),
+    "search_tags": Parser(parse_search, write_search),
 }
 
 

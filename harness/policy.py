@@ -1,4 +1,4 @@
-"""The policy: a causal language model with its tokenizer, and the log-probabilities it gives."""
+"""The policy: a language model with its tokenizer, and the log-probabilities it gives."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import torch
 from safetensors import SafetensorError
 from transformers.utils.logging import disable_progress_bar
 
-from harness.completers import Message
+from harness.completers import Message, images_of
 from harness.errors import ConfigError
 from harness.packing import TokenBatch
+from harness.vision import MODEL_TYPES, Vision, load_image_processor
 
 disable_progress_bar()  # type: ignore[no-untyped-call]
 
@@ -26,12 +27,18 @@ class Policy:
     Weights are kept in float32; on a GPU the arithmetic runs in bfloat16 (autocast).
 
     Args:
-        model: A causal language model.
+        model: A causal language model, or a Qwen2.5-VL.
         tokenizer: Its tokenizer, with a chat template.
         device: `"cpu"`, `"cuda"`, or None for a GPU if there is one.
+        image_processor: Of a Qwen2.5-VL; None makes a policy that reads only.
+
+    Attributes:
+        vision: What prepares images, or None.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, device: str | None = None) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, device: str | None = None, image_processor: Any = None
+    ) -> None:
         """Move the model to the device.
 
         Raises:
@@ -46,6 +53,7 @@ class Policy:
             tokenizer.pad_token = tokenizer.eos_token
         self.model = model.to(self.device)
         self.tokenizer = tokenizer
+        self.vision = Vision(self.model, tokenizer, image_processor) if image_processor else None
         self._encode = lru_cache(maxsize=16384)(self._encode_anew)  # prompts come again and again
 
     @classmethod
@@ -55,19 +63,41 @@ class Policy:
         Raises:
             ConfigError: It cannot be loaded; the message tells what transformers said.
         """
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForImageTextToText,
+            AutoTokenizer,
+        )
 
         try:
+            sees = AutoConfig.from_pretrained(path).model_type in MODEL_TYPES
             tokenizer = AutoTokenizer.from_pretrained(path)
-            model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+            image_processor = load_image_processor(path) if sees else None
+            kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+            model = kind.from_pretrained(path, dtype=torch.float32)
         except (OSError, ValueError, SafetensorError) as e:
             raise ConfigError(f"policy.model {path!r} cannot be loaded: {e}") from e
-        return cls(model, tokenizer, device)
+        policy = cls(model, tokenizer, device, image_processor)
+        if policy.device.type == "cpu":
+            policy._align()
+        return policy
+
+    def _align(self) -> None:
+        """Give every weight memory of its own.
+
+        Weights read from a file lie where the file has them, and some kernels round differently at
+        an odd address: a resumed run would not repeat an uninterrupted one to the last bit.
+        """
+        for parameter in self.model.parameters():
+            parameter.data = parameter.data.clone()
 
     def save(self, folder: Path) -> None:
         """Write weights, configuration and tokenizer; `load` and any other tool can read them."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        if self.vision:
+            self.vision.image_processor.save_pretrained(folder)
 
     @property
     def pad_id(self) -> int:
@@ -84,15 +114,25 @@ class Policy:
     @property
     def max_length(self) -> int:
         """Longest sequence in tokens."""
-        return int(self.model.config.max_position_embeddings)
+        return int(self.model.config.get_text_config().max_position_embeddings)
 
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Return the tokens of a chat, up to where the assistant's answer begins."""
-        return self.encode(
-            self.tokenizer.apply_chat_template(
-                list(messages), tokenize=False, add_generation_prompt=True
+        """Return the tokens of a chat, up to where the assistant's answer begins.
+
+        Raises:
+            ConfigError: The chat shows images and this model reads only.
+        """
+        images = images_of(messages)
+        if images and self.vision is None:
+            raise ConfigError(
+                f"the prompt shows an image, which a {self.model.config.model_type} cannot see: "
+                f"use a model of type {' or '.join(MODEL_TYPES)}, or a style without an image"
             )
+        chat = self.vision.without_marks(messages) if self.vision else list(messages)
+        tokens = self.encode(
+            self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         )
+        return self.vision.expand(tokens, images) if self.vision else tokens
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text, special ones recognised, none added."""
@@ -130,7 +170,7 @@ class Policy:
         with self.autocast():
             # Padding is on the right, where no token of a causal model looks: it needs no mask.
             hidden = self.model.base_model(
-                input_ids=batch.tokens, use_cache=False
+                **self._inputs(batch), use_cache=False
             ).last_hidden_state  # [B, T, H]
             predicts = batch.action_mask[:, 1:]  # position t - 1 predicts token t
             logits = self.model.get_output_embeddings()(hidden[:, :-1][predicts])  # [A, V]
@@ -143,8 +183,15 @@ class Policy:
             entropy = -(distribution.exp() * distribution).sum(-1).mean()
         return logprob, entropy
 
+    def _inputs(self, batch: TokenBatch) -> dict[str, torch.Tensor]:
+        if self.vision is None:
+            return {"input_ids": batch.tokens}
+        seen = self.vision.embed(batch.tokens, batch.images)
+        return {"inputs_embeds": seen.embedding, "position_ids": seen.position}
+
     def frozen_copy(self) -> Policy:
         """Return a copy of this policy that is never trained, as a reference."""
-        twin = Policy(copy.deepcopy(self.model), self.tokenizer, str(self.device))
+        image_processor = self.vision.image_processor if self.vision else None
+        twin = Policy(copy.deepcopy(self.model), self.tokenizer, str(self.device), image_processor)
         twin.model.requires_grad_(False)
         return twin

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from harness.images import Image
+
 
 class StopReason(StrEnum):
     """Why an episode ended."""
@@ -25,6 +27,7 @@ class Completion:
         response_ids: Tokens generated, the end-of-turn token included. Empty where unknown.
         logprobs: Log-probability of each response token under the sampling distribution, in nats.
         finished: The model ended its turn itself; False if it ran into the token limit.
+        images: Those the prompt showed, in order.
     """
 
     text: str
@@ -32,13 +35,16 @@ class Completion:
     response_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     finished: bool = True
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One decision: the state acted in, what was said and done, what came of it.
 
-    `state_key` is that of the state acted *in*; `next_*` belong to the state reached.
+    `observation`, `image` and `state_key` are those of the state acted *in*; `next_*` belong to the
+    state reached. `feedback` is the environment's, or `malformed` where the answer broke the format
+    that the prompt asks for.
     """
 
     observation: str
@@ -51,6 +57,7 @@ class Turn:
     next_observation: str
     next_state_key: str
     progress: float
+    image: Image | None = None
 
 
 @dataclass(slots=True)

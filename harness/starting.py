@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from harness import checkpoints, prompts, tiny
+from harness import checkpoints, prompts, tiny, tiny_vl
 from harness.agent import Agent
-from harness.checks import check
+from harness.checks import TINY_MODELS, blind, check
 from harness.collect import collect
 from harness.completers import Sampling
 from harness.completers.scripted import ScriptedCompleter
@@ -85,6 +85,9 @@ def _seed_global_generators(seed: int) -> None:
 
 def _load(path: str, config: Config) -> Policy:
     policy = Policy.load(path, config.policy.device)
+    style = prompts.load(config.agent.style, config.env.id)
+    if style.shows_image and policy.vision is None:
+        raise blind(config.policy.model, style.name)
     if config.policy.gradient_checkpointing:
         model = policy.model  # transformers 5 renamed it
         enable = getattr(model, "activation_checkpointing_enable", None)
@@ -97,11 +100,8 @@ def _first_policy(config: Config) -> Policy:
     if not config.warmstart.episodes:
         return _load(config.policy.model, config)
     demonstrator = _demonstrate(config)
-    if config.policy.model == "tiny":
-        size = config.policy.tiny
-        tokenizer = tiny.make_tokenizer(demonstrator.corpus(), size.vocabulary)
-        model = tiny.make_model(size, tokenizer, seed_of(config.run.seed, _MODEL) % 2**63)
-        policy = Policy(model, tokenizer, config.policy.device)
+    if config.policy.model in TINY_MODELS:
+        policy = _tiny_policy(config, demonstrator)
     else:
         policy = _load(config.policy.model, config)
     loss = fine_tune(
@@ -113,6 +113,16 @@ def _first_policy(config: Config) -> Policy:
     )
     tqdm.write(f"warm start: {len(demonstrator.demonstrations)} expert turns, last loss {loss:.3f}")
     return policy
+
+
+def _tiny_policy(config: Config, demonstrator: Demonstrator) -> Policy:
+    """Return a tiny model with random weights, its tokenizer made from the demonstrations."""
+    size, sees = config.policy.tiny, config.policy.model == "tiny-vl"
+    kind = tiny_vl if sees else tiny
+    tokenizer = kind.make_tokenizer(demonstrator.corpus(), size.vocabulary)
+    model = kind.make_model(size, tokenizer, seed_of(config.run.seed, _MODEL) % 2**63)
+    image_processor = tiny_vl.make_image_processor() if sees else None
+    return Policy(model, tokenizer, config.policy.device, image_processor)
 
 
 def _demonstrate(config: Config) -> Demonstrator:

@@ -7,7 +7,7 @@ of memorising: weights drawn with a large standard deviation, and many heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,7 +49,12 @@ class TinyConfig:
     initial_std: float = 0.1
 
 
-def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
+def make_tokenizer(
+    corpus: Iterable[str],
+    vocabulary: int,
+    marks: Sequence[str] = (),
+    chat_template: str = _CHAT_TEMPLATE,
+) -> Any:
     """Return a byte-level BPE tokenizer trained on `corpus`, with Qwen2's way of splitting text.
 
     transformers rebuilds that way from the model's type when it loads a Qwen2, whatever was saved,
@@ -58,6 +63,8 @@ def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
     Args:
         corpus: Texts as they will occur.
         vocabulary: Most tokens, at least 300.
+        marks: More special tokens.
+        chat_template: How a chat is written, in Jinja.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -73,7 +80,7 @@ def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
-        special_tokens=[END_OF_TEXT, TURN_START, TURN_END],
+        special_tokens=[END_OF_TEXT, TURN_START, TURN_END, *marks],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -82,7 +89,7 @@ def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
         tokenizer_object=tokenizer,
         pad_token=END_OF_TEXT,
         eos_token=TURN_END,
-        chat_template=_CHAT_TEMPLATE,
+        chat_template=chat_template,
         clean_up_tokenization_spaces=False,
     )
 

@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from harness.agent import Agent, Decision, EpisodeView
-from harness.completers import Message
+from harness.completers import Message, images_of, texts_of
 from harness.config import WarmstartConfig
 from harness.errors import ConfigError
 from harness.packing import Sample, micro_batches
@@ -82,7 +82,7 @@ class Demonstrator:
         """Yield the texts a tokenizer should know: prompts, answers, observations, actions."""
         yield from self.texts
         for demonstration in self.demonstrations:
-            yield from (message["content"] for message in demonstration.messages)
+            yield from texts_of(demonstration.messages)
             yield demonstration.answer
 
 
@@ -134,7 +134,8 @@ def fine_tune(
 def _sample(policy: Policy, demonstration: Demonstration) -> Sample:
     prompt = policy.encode_chat(demonstration.messages)
     answer = (*policy.encode(demonstration.answer), int(policy.tokenizer.eos_token_id))
-    return Sample(prompt, answer, (0.0,) * len(answer), 1.0)
+    images = images_of(demonstration.messages)
+    return Sample(prompt, answer, (0.0,) * len(answer), 1.0, images)
 
 
 def _batches(rows: Sequence[Sample], size: int, seed: int) -> Iterator[list[Sample]]:

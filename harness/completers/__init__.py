@@ -7,16 +7,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Literal, Protocol, TypedDict
 
+from harness.images import Image
 from harness.rollout import Completion
 
 
+class TextPart(TypedDict):
+    """A part of a message that is read."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImagePart(TypedDict):
+    """A part of a message that is seen."""
+
+    type: Literal["image"]
+    image: Image
+
+
 class Message(TypedDict):
-    """One message of a chat: role `system`, `user` or `assistant`, and its text."""
+    """One message of a chat: role `system`, `user` or `assistant`, and its text or its parts."""
 
     role: str
-    content: str
+    content: str | list[TextPart | ImagePart]
+
+
+def texts_of(messages: Sequence[Message]) -> list[str]:
+    """Return the texts of a chat in order."""
+    texts: list[str] = []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, str):
+            texts.append(content)
+        else:
+            texts += [part["text"] for part in content if part["type"] == "text"]
+    return texts
+
+
+def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
+    """Return the images of a chat in order."""
+    return tuple(
+        part["image"]
+        for message in messages
+        if not isinstance(message["content"], str)
+        for part in message["content"]
+        if part["type"] == "image"
+    )
 
 
 @dataclass(frozen=True, slots=True)

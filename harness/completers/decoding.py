@@ -11,7 +11,9 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.nn.functional import pad
 
+from harness.images import Image
 from harness.policy import Policy
+from harness.vision import Vision
 
 Row = TypeVar("Row")
 
@@ -38,9 +40,18 @@ class DecodeBatch(Generic[Row]):
         self._cache: Any = DynamicCache()
         self._mask = torch.zeros((0, 0), dtype=torch.long, device=policy.device)  # [B, T]
         self._last = torch.zeros(0, dtype=torch.long, device=policy.device)  # [B]
+        self._shift = torch.zeros(0, dtype=torch.long, device=policy.device)  # [B], of positions
 
-    def prefill(self, rows: Sequence[Row], prompts: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Fill an empty batch with prompts; return the logits after them. Shape [live rows, V]."""
+    def prefill(
+        self,
+        rows: Sequence[Row],
+        prompts: Sequence[Sequence[int]],
+        images: Sequence[Sequence[Image]] = (),
+    ) -> torch.Tensor:
+        """Fill an empty batch with prompts and the images in them; return the logits after them.
+
+        Shape [live rows, V].
+        """
         width = max(len(prompt) for prompt in prompts)
         filler = self.policy.pad_id
         tokens = torch.tensor([[filler] * (width - len(p)) + list(p) for p in prompts])
@@ -48,8 +59,20 @@ class DecodeBatch(Generic[Row]):
         self.rows, self._places = list(rows), list(range(len(rows)))
         self._mask = mask.to(self.policy.device)
         self._last = torch.full((len(rows),), filler, device=self.policy.device)
+        tokens = tokens.to(self.policy.device)
+        if self.policy.vision:
+            return self._prefill_with_images(self.policy.vision, tokens, images)
+        self._shift = torch.zeros_like(self._last)
         position = (self._mask.cumsum(-1) - 1).clamp(min=0)
-        return self._forward(tokens.to(self.policy.device), position)
+        return self._forward(position, input_ids=tokens)
+
+    def _prefill_with_images(
+        self, vision: Vision, tokens: torch.Tensor, images: Sequence[Sequence[Image]]
+    ) -> torch.Tensor:
+        with self.policy.autocast():
+            seen = vision.embed(tokens, images, self._mask)
+        self._shift = seen.shift
+        return self._forward(seen.position, inputs_embeds=seen.embedding)
 
     def append(self, tokens: Sequence[int]) -> None:
         """Set the token each live row goes on with."""
@@ -57,9 +80,11 @@ class DecodeBatch(Generic[Row]):
 
     def decode(self) -> torch.Tensor:
         """Run the tokens set last; return the logits after them. Shape [live rows, V]."""
-        position = self._mask.sum(-1, keepdim=True)
+        position = self._mask.sum(-1, keepdim=True) + self._shift[:, None]
+        if self.policy.vision:
+            position = position.expand(3, -1, -1)  # text is at one place in time, height and width
         self._mask = pad(self._mask, (0, 1), value=1)
-        return self._forward(self._last[:, None], position)[self._index()]
+        return self._forward(position, input_ids=self._last[:, None])[self._index()]
 
     def keep(self, stays: Sequence[bool]) -> None:
         """Let the live rows go that do not stay."""
@@ -83,15 +108,16 @@ class DecodeBatch(Generic[Row]):
         self.rows = [*self.rows, *other.rows]
         self._places = list(range(len(self.rows)))
         self._last = torch.cat([self._last, other._last])
+        self._shift = torch.cat([self._shift, other._shift])
         self._mask = torch.cat([pad(self._mask, (mine, 0)), pad(other._mask, (theirs, 0))])
         for own, added in zip(self._cache.layers, other._cache.layers, strict=True):
             own.keys = _stack(own.keys, added.keys, mine, theirs)
             own.values = _stack(own.values, added.values, mine, theirs)
 
-    def _forward(self, tokens: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+    def _forward(self, position: torch.Tensor, **tokens: torch.Tensor) -> torch.Tensor:
         with self.policy.autocast():
             output = self.policy.model(
-                input_ids=tokens,
+                **tokens,
                 attention_mask=self._mask,
                 position_ids=position,
                 past_key_values=self._cache,
@@ -110,6 +136,7 @@ class DecodeBatch(Generic[Row]):
             return
         index = self._index()
         self._mask, self._last = self._mask[index], self._last[index]
+        self._shift = self._shift[index]
         unused = int(self._mask.argmax(-1).min()) if self.rows else self._mask.shape[1]
         self._mask = self._mask[:, unused:]
         self._places = list(range(len(self.rows)))

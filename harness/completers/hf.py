@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.completers import Message, Sampling
+from harness.completers import Message, Sampling, images_of
 from harness.completers.decoding import DecodeBatch
 from harness.errors import ConfigError, ContextOverflow
+from harness.images import Image
 from harness.policy import Policy
 from harness.rollout import Completion
 
@@ -32,6 +33,7 @@ class Request:
     """One response being generated."""
 
     prompt_ids: tuple[int, ...]
+    images: tuple[Image, ...]
     sampling: Sampling
     uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]
     done: asyncio.Future[Completion]
@@ -62,6 +64,7 @@ class HFCompleter:
 
         Raises:
             ContextOverflow: Prompt and longest response do not fit into the model's context.
+            ConfigError: The prompt shows an image and the model reads only.
         """
         prompt_ids = self.policy.encode_chat(messages)
         if len(prompt_ids) + sampling.max_tokens > self.policy.max_length:
@@ -72,7 +75,8 @@ class HFCompleter:
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
         uniforms = np.minimum(uniforms, _BELOW_ONE)
-        self._waiting.append(Request(prompt_ids, sampling, uniforms, done))
+        request = Request(prompt_ids, images_of(messages), sampling, uniforms, done)
+        self._waiting.append(request)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._generate())
         return await done
@@ -115,7 +119,9 @@ class HFCompleter:
             self._take(batch, *self._sample(batch.rows, batch.decode()))
         if joining:
             newcomers: DecodeBatch[Request] = DecodeBatch(self.policy)
-            logits = newcomers.prefill(joining, [request.prompt_ids for request in joining])
+            prompts = [request.prompt_ids for request in joining]
+            images = [request.images for request in joining]
+            logits = newcomers.prefill(joining, prompts, images)
             self._take(newcomers, *self._sample(joining, logits))
             batch.join(newcomers)
 
@@ -155,4 +161,5 @@ class HFCompleter:
             response_ids=tuple(request.response_ids),
             logprobs=tuple(request.logprobs),
             finished=ended,
+            images=request.images,
         )

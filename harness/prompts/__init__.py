@@ -2,8 +2,12 @@
 
 A template sees `goal`, `first_observation`, `observation`, `history` (the last K turns, each with
 `number`, `observation`, the one acted in, `action`, and `outcome`, the observation it led to),
-`actions` (legal now), `turn` (turns taken so far) and `max_turns`. Its first line is a comment that
-names the parser: `{# parser: tagged #}`.
+`actions` (legal now), `turn` (turns taken so far) and `max_turns`. `{{ image }}` marks where the
+image of the observation goes; a style with this mark needs a model that sees and an environment
+that shows images. Its first line is a comment that names the parser: `{# parser: tagged #}`.
+
+The folder of an environment has its name in small letters, without namespace and version:
+`agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`.
 """
 
 from __future__ import annotations
@@ -13,16 +17,21 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import jinja2
+import jinja2.meta
 
 from harness import parsing
+from harness.completers import ImagePart, TextPart
 from harness.errors import ConfigError
+from harness.images import Image
+from harness.parsing import Parsed
 
 _FOLDER = Path(__file__).parent / "templates"
 _HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
 _FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
+_IMAGE_MARK: Final = "\x00image\x00"
 _ARRIVAL = re.compile(r"^You arrive at [^.]*\. ")
 
 
@@ -51,24 +60,44 @@ class PromptStyle:
         name: Environment and style, such as `alfworld/compact`.
         version: First 12 hex characters of the template's SHA-256; results carry it.
         parser: Name of the parser.
+        shows_image: The prompt has a place for the observation's image.
     """
 
     name: str
     version: str
     parser: str
+    shows_image: bool
     _template: jinja2.Template
 
-    def parse(self, text: str) -> str:
-        """Return the action in a model's text, "" if there is none."""
+    def parse(self, text: str) -> Parsed:
+        """Return the action in a model's text, and whether the text keeps the format asked for."""
         return parsing.get(self.parser).parse(text)
 
     def answer(self, action: str) -> str:
         """Return the answer that parses to `action`: what an expert would have written."""
         return parsing.get(self.parser).write(action)
 
-    def render(self, **fields: Any) -> str:
-        """Return the prompt for the given fields."""
-        return self._template.render(**fields)
+    def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
+        """Return the content of the prompt's message: a text, or parts if it shows the image.
+
+        Raises:
+            ConfigError: The style shows an image and there is none.
+        """
+        text = self._template.render(image=_IMAGE_MARK, **fields)
+        if not self.shows_image:
+            return text
+        if image is None:
+            raise ConfigError(
+                f"the prompt style {self.name} shows an image, but the environment observes text "
+                "alone: use another style"
+            )
+        parts: list[TextPart | ImagePart] = []
+        for i, piece in enumerate(text.split(_IMAGE_MARK)):
+            if i:
+                parts.append({"type": "image", "image": image})
+            if piece:
+                parts.append({"type": "text", "text": piece})
+        return parts
 
 
 def load(style: str, env_id: str) -> PromptStyle:
@@ -93,5 +122,6 @@ def _compile(path: Path, name: str) -> PromptStyle:
         raise ConfigError(f"{path} must begin with a line such as {{# parser: plain #}}")
     parsing.get(header.group(1))
     version = hashlib.sha256(source.encode()).hexdigest()[:12]
-    template = _JINJA.from_string(source[header.end() :])
-    return PromptStyle(name, version, header.group(1), template)
+    body = source[header.end() :]
+    shows_image = "image" in jinja2.meta.find_undeclared_variables(_JINJA.parse(body))
+    return PromptStyle(name, version, header.group(1), shows_image, _JINJA.from_string(body))

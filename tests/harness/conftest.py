@@ -1,7 +1,11 @@
 import pytest
+from hypothesis import settings
 
 from harness import tiny
 from harness.policy import Policy
+
+settings.register_profile("shared machine", deadline=None)  # a busy one is slow, not wrong
+settings.load_profile("shared machine")
 
 WORDS = "go to drawer 1 take mug 2 from shelf put a clean plate in cabinet left right open door key"
 

@@ -1,0 +1,169 @@
+"""How a Qwen2.5-VL sees: images as tokens of the prompt, their features and their positions.
+
+Images are prepared by transformers' PIL code, which gives the same numbers on every machine and
+does not need torchvision. B sequences, T tokens, H the model's width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import torch
+
+from harness.completers import ImagePart, Message, TextPart
+from harness.errors import ConfigError
+from harness.images import Image
+
+MODEL_TYPES: Final = ("qwen2_5_vl",)
+"""Types of vision-language models, as `config.json` names them."""
+
+_REMEMBERED_IMAGES = 256
+"""Images whose patches are kept: about 2 MB each at 288 x 288 pixels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """Sequences as the model takes them in.
+
+    Attributes:
+        embedding: Of texts and images. Shape [B, T, H].
+        position: In time, height and width. Shape [3, B, T], integers.
+        shift: What a later token's position is ahead of its number in the sequence; 0 or less,
+            since an image takes fewer positions than tokens. Shape [B], integers.
+    """
+
+    embedding: torch.Tensor
+    position: torch.Tensor
+    shift: torch.Tensor
+
+
+class Vision:
+    """The eyes of one model.
+
+    Args:
+        model: A Qwen2.5-VL on its device.
+        tokenizer: Its tokenizer.
+        image_processor: Its image processor, of the PIL kind.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, image_processor: Any) -> None:
+        """Prepare no image yet."""
+        self.model, self.image_processor = model, image_processor
+        self.image_token_id = int(model.config.image_token_id)
+        self._mark = str(tokenizer.convert_ids_to_tokens(self.image_token_id))
+        self._prepare = lru_cache(_REMEMBERED_IMAGES)(self._prepare_anew)
+
+    def num_tokens(self, image: Image) -> int:
+        """Return how many tokens of a prompt an image takes."""
+        height, width, _ = image.pixels.shape
+        patches = self.image_processor.get_number_of_image_patches(height, width)
+        return int(patches) // int(self.image_processor.merge_size) ** 2
+
+    def without_marks(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return messages as a chat template takes them, texts that name the image token made safe.
+
+        A text comes from an environment and must not be taken for an image.
+        """
+        return [{**message, "content": self._content(message["content"])} for message in messages]
+
+    def _content(self, content: str | list[TextPart | ImagePart]) -> Any:
+        if isinstance(content, str):
+            return self._safe(content)
+        return [
+            {"type": "image"}
+            if part["type"] == "image"
+            else {"type": "text", "text": self._safe(part["text"])}
+            for part in content
+        ]
+
+    def _safe(self, text: str) -> str:
+        return text.replace(self._mark, self._mark.replace("|", " "))
+
+    def expand(self, tokens: Sequence[int], images: Sequence[Image]) -> tuple[int, ...]:
+        """Return a prompt in which each image's one token is repeated as the image needs it.
+
+        Raises:
+            ConfigError: There are not as many image tokens as images.
+        """
+        marks = list(tokens).count(self.image_token_id)
+        if marks != len(images):
+            raise ConfigError(
+                f"a prompt shows {len(images)} images but its chat template wrote {marks} image "
+                "tokens: use the chat template of the model's own processor"
+            )
+        left = iter(images)
+        expanded: list[int] = []
+        for token in tokens:
+            times = self.num_tokens(next(left)) if token == self.image_token_id else 1
+            expanded += [token] * times
+        return tuple(expanded)
+
+    def embed(
+        self,
+        tokens: torch.Tensor,
+        images: Sequence[Sequence[Image]],
+        mask: torch.Tensor | None = None,
+    ) -> Embedded:
+        """Return what the model is to take in, with gradients for text and images alike.
+
+        The images are those of a sequence's first image tokens. A model may say an image token
+        itself: it is an ordinary token then.
+
+        Args:
+            tokens: Shape [B, T].
+            images: Of each sequence, in order; empty if no sequence has any.
+            mask: 0 at padding on the left; padding on the right needs none. Shape [B, T].
+        """
+        shown = [list(row) for row in images] or [[] for _ in tokens]
+        is_image = self._places(tokens, shown)
+        embedding = self.model.get_input_embeddings()(tokens)
+        flat = [image for row in shown for image in row]
+        grid = None
+        if flat:
+            feature, grid = self._features(flat)
+            embedding = embedding.masked_scatter(is_image[..., None], feature.to(embedding.dtype))
+        position, shift = self.model.base_model.get_rope_index(  # counts token by token: on the CPU
+            tokens.cpu(),
+            mm_token_type_ids=is_image.cpu().int(),
+            image_grid_thw=grid,
+            attention_mask=None if mask is None else mask.cpu(),
+        )
+        return Embedded(embedding, position.to(tokens.device), shift[:, 0].to(tokens.device))
+
+    def _places(self, tokens: torch.Tensor, images: Sequence[Sequence[Image]]) -> torch.Tensor:
+        """Return where images stand. Shape [B, T]."""
+        counts = [sum(self.num_tokens(image) for image in row) for row in images]
+        is_mark = tokens == self.image_token_id
+        return is_mark & (is_mark.cumsum(-1) <= torch.tensor(counts, device=tokens.device)[:, None])
+
+    def _features(self, images: Sequence[Image]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the tokens' features and the grids of images in order; equal ones are seen once.
+
+        Shapes [tokens of all images, H], [images, 3].
+        """
+        prepared = {image: self._prepare(image) for image in images}
+        output = self.model.base_model.get_image_features(
+            torch.cat([patches for patches, _ in prepared.values()]).to(self.model.device),
+            torch.stack([grid for _, grid in prepared.values()]).to(self.model.device),
+            return_dict=True,
+        )
+        feature = dict(zip(prepared, output.pooler_output, strict=True))
+        grids = torch.stack([prepared[image][1] for image in images])
+        return torch.cat([feature[image] for image in images]), grids
+
+    @torch.inference_mode(mode=False)  # remembered from generation, used with gradients
+    def _prepare_anew(self, image: Image) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return an image's patches, and its grid: time, height and width in patches."""
+        prepared = self.image_processor(images=[image.pixels], return_tensors="pt")
+        return prepared["pixel_values"], prepared["image_grid_thw"][0]
+
+
+def load_image_processor(path: str) -> Any:
+    """Return the image processor of a local folder or a hub name, of the PIL kind."""
+    from transformers import AutoImageProcessor
+
+    load: Any = AutoImageProcessor.from_pretrained
+    return load(path, backend="pil")
