@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from agentgyms.core import TextEnv
@@ -37,8 +38,17 @@ class Expert:
             BadOption: The environment has no expert of this kind.
         """
         told = (info or {}).get("oracle")
-        actions = json.loads(told) if told else self._env.expert_actions()
-        if self.kind not in actions:
-            known = ", ".join(sorted(actions))
-            raise BadOption(f"there is no expert {self.kind!r}: expected one of {known}")
-        return str(actions[self.kind])
+        return choose(json.loads(told) if told else self._env.expert_actions(), self.kind)
+
+
+def choose(told: Mapping[str, Any], kind: str) -> str:
+    """Return the action of one expert, from all that an oracle tells.
+
+    Raises:
+        BadOption: There is no expert of this kind.
+    """
+    actions = {name: action for name, action in told.items() if isinstance(action, str)}
+    if kind not in actions:
+        known = ", ".join(sorted(actions))
+        raise BadOption(f"there is no expert {kind!r}: expected one of {known}")
+    return actions[kind]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from agentgyms import experts
 from harness.agent import Agent, Decision, EpisodeView
 from harness.completers import Message, images_of, texts_of
 from harness.config import WarmstartConfig
@@ -64,19 +65,14 @@ class Demonstrator:
             legal = rng.random() < 0.5 and actions
             action = rng.choice(actions if legal else [*self._seen, ""])
         else:
-            action = self._expert_action(view)
-            answer = self._agent.style.answer(action)
-            self.demonstrations.append(Demonstration(self._agent.messages(view), answer))
+            told = json.loads(view.info["oracle"])
+            action = experts.choose(told, self._kind)
+            if not told.get("deadlocked"):  # there, no move is better than another one
+                answer = self._agent.style.answer(action)
+                self.demonstrations.append(Demonstration(self._agent.messages(view), answer))
         if len(self._seen) < _MAX_REMEMBERED:
             self._seen.update(dict.fromkeys(actions))
         return Decision(action, Completion(action))
-
-    def _expert_action(self, view: EpisodeView) -> str:
-        actions = json.loads(view.info["oracle"])
-        if self._kind not in actions:
-            known = ", ".join(actions)
-            raise ConfigError(f"there is no expert {self._kind!r}: expected one of {known}")
-        return str(actions[self._kind])
 
     def corpus(self) -> Iterator[str]:
         """Yield the texts a tokenizer should know: prompts, answers, observations, actions."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from agentgyms import keys
+from agentgyms.arguments import defaults
 from agentgyms.core import Feedback, Outcome, TextEnv
 from agentgyms.errors import BadOption
 from agentgyms.images import Image
@@ -56,7 +57,7 @@ class SokobanEnv(TextEnv):
     Generated rooms can be solved within `max_turns`; none is a turned or mirrored copy of another,
     and no floor plan (walls and targets) is in two splits. Families are the lengths of the shortest
     solutions in fives: `01-05`, `06-10`, `11-15`. There are 10,000 rooms to train in with up to
-    1,000 ways to place the boxes, 1,000 with up to 50,000, else 100; fewer where there are no more.
+    200 ways to place the boxes, 1,000 with up to 50,000, else 100; fewer where there are no more.
 
     With `compat_seed` the task ids are `seed-<n>`, and `reset(seed=n)` plays seed n; a seed from
     which the peer makes no room plays the next that has one. Of the above nothing holds then: the
@@ -105,10 +106,12 @@ class SokobanEnv(TextEnv):
             levels = self._arguments["levels"] = check_path(levels)
         asked = {
             "size": size, "boxes": boxes, "walls": walls, "difficulty": difficulty,
-            "rooms": rooms, "compat_seed": compat_seed, "peer": "verl_agent" if peer is None else peer,
-            "search_depth": search_depth, "levels": levels,
+            "rooms": rooms, "compat_seed": compat_seed, "search_depth": search_depth,
+            "peer": peer, "levels": levels,
         }  # fmt: skip
-        self._source = open_source(self._arguments, asked, self.max_turns)
+        usual = defaults(SokobanEnv)
+        given = {name: value for name, value in asked.items() if value != usual[name]}
+        self._source = open_source(given, asked, self.max_turns)
         self.data_version = self._source.version(self.split)
         self._rewards = check_rewards(rewards)
         if not isinstance(lenient, bool):

@@ -130,7 +130,9 @@ def make_rooms(
     size = max(_LEAST_BATCH, min(_BATCH, fitting))
     found: dict[bytes, Made] = {}
     barren = 0
-    with tqdm(total=count, desc=f"rooms {recipe.name}", delay=1, disable=not progress) as bar:
+    with tqdm(
+        total=count, desc=f"rooms {recipe.name}", delay=1, disable=not progress or None
+    ) as bar:
         for batch in itertools.count():
             before = len(found)
             for name, made in _batch(recipe, split, batch, size):

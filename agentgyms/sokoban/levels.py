@@ -30,7 +30,8 @@ _TILES: Final = {
     "@": PLAYER,
     "+": PLAYER_ON_TARGET,
 }
-MAX_SIDE: Final = 64
+MAX_SIDE: Final = 60
+"""Most cells of a side: a larger room would not fit into an observation in every format."""
 _ROW: Final = re.compile(r"[#\-_.$*@+ ]*#[#\-_.$*@+ ]*")
 
 

@@ -20,7 +20,7 @@ _LEAST_SIDE: Final = 4
 _MOST_CELLS: Final = 64
 _EASIEST: Final = 3
 _USUAL_LONGEST: Final = 15
-_ROOMS: Final = ((1_000, 10_000), (50_000, 1_000))
+_ROOMS: Final = ((200, 10_000), (50_000, 1_000))
 """Rooms to train in, where there are at most so many ways to place the boxes."""
 _FEW_ROOMS: Final = 100
 _MAX_FLOAT: Final = sys.float_info.max
@@ -33,7 +33,7 @@ def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turn
     """Return the source of rooms that an environment's arguments name.
 
     Args:
-        given: The arguments that were passed.
+        given: The arguments that were passed and differ from their defaults.
         arguments: Those that concern rooms, with their defaults.
         max_turns: Turns of an episode, in which a generated room can be solved.
 
@@ -58,7 +58,7 @@ def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turn
 
 
 def _refuse(given: Mapping[str, Any], names: frozenset[str], what: str) -> None:
-    wrong = sorted(names & {name for name, value in given.items() if value is not None})
+    wrong = sorted(names & set(given))
     if wrong:
         raise BadOption(f"{', '.join(wrong)} cannot be combined with {what}")
 
@@ -135,6 +135,7 @@ def _rooms(rooms: Any, recipe: Recipe) -> int:
 
 
 def _peers(shape: tuple[int, int], boxes: int, peer: Any, depth: Any) -> Peers:
+    peer = "verl_agent" if peer is None else peer
     if not isinstance(peer, str) or peer not in PEERS:
         raise BadOption(f"peer {peer!r} is unknown: expected one of {', '.join(PEERS)}")
     if max(shape) > MAX_SIDE:
@@ -168,7 +169,8 @@ def _levels(path: str) -> Levels:
             f"levels={path!r} is no file or folder: give a folder of level files, such as "
             "boxoban-levels/unfiltered of https://github.com/google-deepmind/boxoban-levels"
         )
-    return Levels(found.resolve())
+    files = [found, *found.rglob("*.txt")]
+    return Levels(found.resolve(), max(file.stat().st_mtime_ns for file in files))
 
 
 def check_rewards(rewards: Any) -> Rewards:

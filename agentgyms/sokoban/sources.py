@@ -165,12 +165,14 @@ class Levels:
 
     Attributes:
         path: The folder, or a single file.
+        changed: When the newest file was changed, in nanoseconds; other files make another source.
     """
 
     path: Path
+    changed: int
 
     def version(self, split: str) -> str:
-        """Return a digest of the files' names and sizes."""
+        """Return a digest of the files' names and sizes; contents are not read for it."""
         lines = [f"{file.name} {file.stat().st_size}\n" for file in self._files(split)]
         return f"levels-{sha256(''.join(lines).encode()).hexdigest()[:16]}"
 
@@ -180,7 +182,7 @@ class Levels:
         tasks = [
             Task(f"{place}/{file.stem}/{number:04d}", family)
             for file in self._files(split)
-            for number in range(len(_drawings(file)))
+            for number in range(len(_drawings(file, self.changed)))
         ]
         return tasks[:SAMPLES] if split == "sample" else tasks
 
@@ -188,7 +190,7 @@ class Levels:
         """Return the room of a level."""
         _, stem, number = task_id.split("/")
         file = next(file for file in self._files(split) if file.stem == stem)
-        return _drawings(file)[int(number)].room()
+        return _drawings(file, self.changed)[int(number)].room()
 
     def _place(self, split: str) -> str:
         """Return the split itself; `sample` is the beginning of train, or of test without train."""
@@ -211,5 +213,5 @@ class Levels:
 
 
 @lru_cache(maxsize=64)
-def _drawings(file: Path) -> list[Drawing]:
+def _drawings(file: Path, changed: int) -> list[Drawing]:  # noqa: ARG001 (a part of the key)
     return read_drawings(file)

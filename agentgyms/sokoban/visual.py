@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 
 from agentgyms.errors import BadOption
-from agentgyms.images import Image
+from agentgyms.images import MAX_PIXELS, Image
 from agentgyms.outcome import MAX_OBSERVATION, Observation
 from agentgyms.sokoban import image
 from agentgyms.sokoban.engine import Room
@@ -43,6 +43,11 @@ class VisualSokobanEnv(SokobanEnv):
         self._grid = grid
         self._rows, self._columns = self._shape(arguments)
         sides = (self._rows * cell_pixels, self._columns * cell_pixels, 3)
+        if sides[0] * sides[1] > MAX_PIXELS:
+            raise BadOption(
+                f"cell_pixels={cell_pixels} makes pictures of {sides[0]} x {sides[1]} pixels: take "
+                f"less, as a picture has at most {MAX_PIXELS} pixels"
+            )
         self.observation_space = Dict(
             text=UnicodeText(MAX_OBSERVATION), image=Box(0, 255, sides, np.uint8)
         )

@@ -1,4 +1,4 @@
-"""The demo of `make train`, whole: minutes on two cores."""
+"""The recipes for a CPU, whole: minutes on two cores."""
 
 import pytest
 
@@ -7,13 +7,20 @@ from harness import metrics, starting
 
 
 @pytest.mark.slow
-def test_the_demo_learns(request, tmp_path):
+@pytest.mark.parametrize(
+    ("recipe", "splits", "gain"),
+    [
+        ("alfworld-tiny", ("valid_seen", "valid_unseen"), 0.25),
+        ("sokoban-tiny", ("valid", "test"), 0.1),
+    ],
+)
+def test_it_learns_what_holds_on_tasks_it_never_played(request, tmp_path, recipe, splits, gain):
     if "slow" not in (request.config.getoption("markexpr") or ""):
         pytest.skip("trains for minutes: pytest -m slow")
     settings = [f"run.output='{tmp_path}'", "run.name='demo'", "run.seed=1"]
-    starting.start(configs.load("alfworld-tiny", settings)).run()
+    starting.start(configs.load(recipe, settings)).run()
     records = metrics.read(tmp_path / "demo")
-    for split in ("valid_seen", "valid_unseen"):
+    for split in splits:
         success = [r[name] for r in records if (name := f"eval/{split}/success") in r]
-        assert success[-1] - success[0] >= 0.25, f"{split}: {success}"
+        assert success[-1] - success[0] >= gain, f"{split}: {success}"
     assert (tmp_path / "demo/curve.png").stat().st_size > 10_000
