@@ -191,23 +191,46 @@ def room_of_tiles(tiles: Sequence[Iterable[int]], fixed: Sequence[Sequence[int]]
     Raises:
         ValueError: There is not exactly one player.
     """
-    rows = [[int(tile) for tile in row] for row in tiles]
-    height, width = len(rows), len(rows[0])
-    floor = targets = boxes = 0
-    players = []
-    for row in range(height):
-        for column, tile in enumerate(rows[row]):
-            cell = (row + 1) * (width + 1) + column
-            under = fixed[row][column] if len(fixed) else tile
-            floor |= (tile != WALL) << cell
-            targets |= (
-                tile in (TARGET, BOX_ON_TARGET, PLAYER_ON_TARGET) or under == TARGET
-            ) << cell
-            boxes |= (tile in (BOX, BOX_ON_TARGET)) << cell
-            players += [cell] * (tile in (PLAYER, PLAYER_ON_TARGET))
-    if len(players) != 1:
-        raise ValueError(f"a room has one player, this one has {len(players)}")
-    return Room(height, width, floor, targets, boxes, players[0])
+    codes = [[int(tile) for tile in row] for row in tiles]
+    for row, under in zip(codes, fixed, strict=False):
+        row[:] = [
+            _ON_TARGET.get(t, t) if u == TARGET else t for t, u in zip(row, under, strict=True)
+        ]
+    flat = bytes(tile for row in codes for tile in row)
+    players = flat.count(PLAYER) + flat.count(PLAYER_ON_TARGET)
+    if players != 1:
+        raise ValueError(f"a room has one player, this one has {players}")
+    return room_of_bytes(len(codes), len(codes[0]), flat)
+
+
+_ON_TARGET: Final = {FLOOR: TARGET, BOX: BOX_ON_TARGET, PLAYER: PLAYER_ON_TARGET}
+
+
+def _digits(*tiles: int) -> bytes:
+    """Return a table for `bytes.translate` that makes 1 of the given tiles and 0 of all others."""
+    return bytes(b"01"[tile in tiles] for tile in range(256))
+
+
+_MASKS: Final = (
+    _digits(FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET),
+    _digits(TARGET, BOX_ON_TARGET, PLAYER_ON_TARGET),
+    _digits(BOX_ON_TARGET, BOX),
+    _digits(PLAYER, PLAYER_ON_TARGET),
+)
+
+
+def room_of_bytes(height: int, width: int, tiles: bytes) -> Room:
+    """Return the room of tiles that are known to have one player.
+
+    Args:
+        height: Rows.
+        width: Columns.
+        tiles: Row by row, a byte each, `PLAYER_ON_TARGET` among them.
+    """
+    rows = [tiles[i : i + width] for i in range(0, height * width, width)]
+    last_first = b"\0".join([bytes(width), *rows])[::-1]
+    floor, targets, boxes, player = (int(last_first.translate(table), 2) for table in _MASKS)
+    return Room(height, width, floor, targets, boxes, player.bit_length() - 1)
 
 
 def tiles_of(state: State) -> list[list[int]]:

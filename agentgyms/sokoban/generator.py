@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from agentgyms.errors import BadOption
 from agentgyms.sokoban import retrograde, reverse_play
-from agentgyms.sokoban.engine import BOX, FLOOR, PLAYER, TARGET, WALL, Room, room_of_tiles
+from agentgyms.sokoban.engine import BOX, FLOOR, PLAYER, TARGET, WALL, Room, room_of_bytes
 from agentgyms.sokoban.retrograde import Starts, boards_for
 from agentgyms.sokoban.symmetry import canonical
 
@@ -105,7 +105,7 @@ class Made(NamedTuple):
     def room(self) -> Room:
         """Return the room to play in."""
         width = len(self.tiles) // self.height
-        return room_of_tiles([self.tiles[i : i + width] for i in range(0, len(self.tiles), width)])
+        return room_of_bytes(self.height, width, self.tiles)
 
 
 def make_rooms(
