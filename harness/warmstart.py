@@ -67,7 +67,7 @@ class Demonstrator:
         else:
             told = json.loads(view.info["oracle"])
             action = experts.choose(told, self._kind)
-            if not told.get("deadlocked"):  # there, no move is better than another one
+            if told.get("optimal_remaining", 0) >= 0:  # else no move is known to be better
                 answer = self._agent.style.answer(action)
                 self.demonstrations.append(Demonstration(self._agent.messages(view), answer))
         if len(self._seen) < _MAX_REMEMBERED:

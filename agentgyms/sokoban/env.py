@@ -17,7 +17,7 @@ from agentgyms.outcome import Observation
 from agentgyms.sokoban import image, solver, text
 from agentgyms.sokoban.engine import WORDS, Effect, Room, State
 from agentgyms.sokoban.options import check_path, check_rewards, open_source
-from agentgyms.sokoban.sources import SPLITS, Peers, list_tasks, load_room
+from agentgyms.sokoban.sources import SPLITS, SeedSet, list_tasks, load_room
 from agentgyms.tasks import Task, TaskSet
 
 _NUMBERS: Final = {word: number for number, word in enumerate(WORDS, 1)}
@@ -54,21 +54,24 @@ class SokobanEnv(TextEnv):
     Reward: every turn -0.1, +1 if a box came onto a target, -1 if one left it, +10 when all are
     covered, which terminates the episode. Text that is no action costs a turn and -0.1.
 
-    Generated rooms can be solved within `max_turns`; none is a turned or mirrored copy of another,
-    and no floor plan (walls and targets) is in two splits. Families are the lengths of the shortest
-    solutions in fives: `01-05`, `06-10`, `11-15`. There are 10,000 rooms to train in with up to
-    200 ways to place the boxes, 1,000 with up to 50,000, else 100; fewer where there are no more.
+    Generated rooms can be solved within `max_turns`; none is a copy of another one, turned,
+    mirrored or shifted, and no floor plan (walls and targets) is in two splits. Families are the
+    lengths of the shortest solutions in fives: `01-05`, `06-10`, `11-15`. There are 10,000 rooms to
+    train in with up to 200 ways to place the boxes, 1,000 with up to 50,000, else 100; fewer where
+    there are no more.
 
-    With `compat_seed` the task ids are `seed-<n>`, and `reset(seed=n)` plays seed n; a seed from
-    which the peer makes no room plays the next that has one. Of the above nothing holds then: the
-    peers' seeds repeat rooms across splits, and some rooms cannot be solved in time.
+    With `compat_seed` the task ids are `seed-<n>`, and `reset(seed=n)` plays seed n. As in
+    verl-agent, n is below 65535 in train and from 65536 to 2**32 - 1 in valid and test, which list
+    a thousand of them; another n draws from the list. A seed from which the peer makes no room
+    plays the next that has one. Of the above nothing holds then: the peers' seeds repeat rooms
+    across splits, and some rooms cannot be solved in time.
 
     `info["admissible_actions"]` are the actions that would change something; running into a wall
     has feedback `no_effect`. `info["progress"]` is the share of the shortest solution that is
     behind the player, 0 where the room can no longer be solved; in rooms with more than 60,000
     states it is the share of boxes on targets. `info["metrics"]`: `moved`, `pushed`,
-    `boxes_on_target`. The oracle tells `best`, `optimal_remaining` (-1 if there is no solution) and
-    `deadlocked`.
+    `boxes_on_target`. The oracle tells `best`, `optimal_remaining` (-1 if there is no solution, -2
+    if the search for one was given up, in large rooms) and `deadlocked`.
     """
 
     default_max_turns = 15
@@ -128,8 +131,8 @@ class SokobanEnv(TextEnv):
 
     def draw_task(self, seed: int, rng: np.random.Generator) -> str:
         """Return a random room, or the seed's own with `compat_seed`."""
-        if isinstance(self._source, Peers) and self._source.task_id(seed) in self.tasks:
-            return self._source.task_id(seed)
+        if isinstance(self.tasks, SeedSet) and seed in self.tasks.seeds:
+            return self.tasks.task_id(seed)
         return super().draw_task(seed, rng)
 
     def goal(self, task: Task) -> str:
@@ -187,7 +190,7 @@ class SokobanEnv(TextEnv):
         self._on_target = self._state.boxes_on_target
 
     def expert_actions(self) -> dict[str, str]:
-        """Return the first move of a shortest solution; where there is none, any move."""
+        """Return the first move of a shortest solution; where none is known, any move."""
         state = self._state
         move = solver.best_action(state) or next(iter(state.effective()), WORDS[0])
         return {"best": move}

@@ -25,17 +25,18 @@ from agentgyms.sokoban.engine import BOX, FLOOR, PLAYER, TARGET, WALL, Room, roo
 from agentgyms.sokoban.retrograde import Starts, boards_for
 from agentgyms.sokoban.symmetry import canonical
 
-VERSION: Final = 1
+VERSION: Final = 2
 SPLITS: Final = ("train", "valid", "test")
 
 _SHARES: Final = {"train": 10, "valid": 1, "test": 1}
 """How the floor plans are dealt out to the splits, in twelfths."""
 _DEALT: Final = [split for split, share in _SHARES.items() for _ in range(share)]
+_EPS: Final = 1e-9
 _TURN: Final = 0.35
 _BATCH: Final = 2048
-_LEAST_BATCH: Final = 16
-_MAX_MASKS: Final = 50_000
-_CELLS_PER_BATCH: Final = 1 << 22
+_LEAST_BATCH: Final = 4
+_TABLE: Final = 1 << 22
+"""Numbers of a batch's tables; where one room takes more, rooms are played backwards."""
 _RARE: Final = 0.01
 _BARREN_BATCHES: Final = 30
 """So many batches of which less than a hundredth is new end the search."""
@@ -73,11 +74,28 @@ class Recipe:
         return math.comb(rows * columns, self.boxes)
 
     @property
+    def table_size(self) -> int:
+        """Numbers that the distances of one room's states take, up to the greatest length."""
+        return self.num_masks * (self.moves[1] + 1)
+
+    @property
     def floor_sizes(self) -> tuple[int, int]:
-        """Least and greatest number of floor cells; boxes and player need some in any case."""
+        """Least and greatest number of floor cells; the least leaves space for boxes and player.
+
+        The greatest is less than the least where no room is like that.
+        """
         cells = self.inner[0] * self.inner[1]
-        low, high = (int(cells * (1 - share)) for share in reversed(self.walls))
-        return max(low, self.boxes + 2), max(high, self.boxes + 2)
+        most_walls, least_walls = (
+            math.floor(cells * self.walls[1] + _EPS),
+            math.ceil(cells * self.walls[0] - _EPS),
+        )
+        return max(cells - most_walls, self.boxes + 2), cells - least_walls
+
+    @property
+    def short_name(self) -> str:
+        """The size and a short digest of everything else, for task ids."""
+        digest = blake2b(self.name.encode(), digest_size=2).hexdigest()
+        return f"{self.height}x{self.width}-{self.boxes}-{digest}"
 
     @property
     def name(self) -> str:
@@ -113,8 +131,8 @@ def make_rooms(
 ) -> list[Made]:
     """Return the first `count` rooms of a split.
 
-    Rooms of two splits have different floor plans: walls and targets differ, turned and mirrored
-    copies included. No two rooms of a split are copies of each other.
+    Rooms of two splits have different floor plans (walls and targets), and no two rooms of a split
+    are copies of each other, be they turned, mirrored or shifted.
 
     Args:
         recipe: What they are like.
@@ -126,8 +144,7 @@ def make_rooms(
     Raises:
         BadOption: There are not so many, as far as they are found.
     """
-    fitting = _CELLS_PER_BATCH // (recipe.num_masks * (recipe.moves[1] + 1))
-    size = max(_LEAST_BATCH, min(_BATCH, fitting))
+    size = max(_LEAST_BATCH, min(_BATCH, _TABLE // recipe.table_size))
     found: dict[bytes, Made] = {}
     barren = 0
     with tqdm(
@@ -177,7 +194,7 @@ def _batch(recipe: Recipe, split: str, number: int, size: int) -> Iterator[tuple
 def _starts(
     recipe: Recipe, floor: NDArray[np.bool_], targets: NDArray[np.bool_], chance: Numbers
 ) -> Starts:
-    if recipe.num_masks <= _MAX_MASKS:
+    if recipe.table_size <= _TABLE:
         boards = boards_for(*recipe.inner, recipe.boxes)
         draws = chance.numbers(len(floor), 2)
         return retrograde.start_states(boards, floor, targets, recipe.moves, draws)

@@ -47,6 +47,8 @@ TINY_COLOURS: Final = np.array(
 """gym-sokoban's colours of the tiles in its picture of one pixel per cell. Shape [7, 3]."""
 
 _CACHED_ROOMS: Final = 128
+_CACHED_PIXELS: Final = 512 * 512
+"""Larger pictures are made anew each time, so that the cached ones take 100 MB at most."""
 
 
 def check_cell(pixels: Any) -> int:
@@ -72,7 +74,9 @@ def draw(state: State, cell_pixels: int = tiles.SIDE) -> Picture:
         Shape [H * cell_pixels, W * cell_pixels, 3], RGB.
     """
     room, player = state.room, state.player
-    empty, places, atlas = _empty_room(room, cell_pixels)
+    large = room.height * room.width * cell_pixels**2 > _CACHED_PIXELS
+    make = _empty_room.__wrapped__ if large else _empty_room
+    empty, places, atlas = make(room, cell_pixels)
     picture = empty.copy()
     for cell in cells_of(state.boxes):
         picture[places[cell]] = atlas[BOX_ON_TARGET if room.targets >> cell & 1 else BOX]

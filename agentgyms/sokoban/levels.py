@@ -32,7 +32,7 @@ _TILES: Final = {
 }
 MAX_SIDE: Final = 60
 """Most cells of a side: a larger room would not fit into an observation in every format."""
-_ROW: Final = re.compile(r"[#\-_.$*@+ ]*#[#\-_.$*@+ ]*")
+_ROW: Final = re.compile(r"[#\-_.$*@+ ]+")
 
 
 class Drawing(NamedTuple):

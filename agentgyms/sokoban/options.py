@@ -17,6 +17,8 @@ from agentgyms.sokoban.peer_rooms import PEERS
 from agentgyms.sokoban.sources import Generated, Levels, Peers, Source
 
 _LEAST_SIDE: Final = 4
+_LONGEST: Final = 500
+_MOST_ROOMS: Final = 100_000
 _MOST_CELLS: Final = 64
 _EASIEST: Final = 3
 _USUAL_LONGEST: Final = 15
@@ -70,10 +72,10 @@ def check_size(size: Any) -> tuple[int, int]:
         BadOption: The size is no whole number or pair of them, or too small.
     """
     sides = [size, size] if isinstance(size, int) and not isinstance(size, bool) else size
-    if not _is_pair(sides, int) or min(sides) < _LEAST_SIDE:
+    if not _is_pair(sides, int) or min(sides) < _LEAST_SIDE or max(sides) == _LEAST_SIDE:
         raise BadOption(
-            f"size must be a whole number of at least {_LEAST_SIDE} cells, walls included, or a "
-            f"pair of rows and columns, got {size!r}"
+            f"size must be a whole number of at least {_LEAST_SIDE + 1} cells, walls included, or "
+            f"rows and columns, of which one may be {_LEAST_SIDE}, got {size!r}"
         )
     return sides[0], sides[1]
 
@@ -103,7 +105,8 @@ def _generated(
             f"within the walls, this has {cells}. Take level files (levels=)"
         )
     walls = arguments["walls"]
-    walls = [walls, walls] if isinstance(walls, float | int) else walls
+    if _is_number(walls) and 0 <= walls <= 1:  # to a whole number of cells
+        walls = [round(walls * cells) / cells] * 2
     if not _is_pair(walls, float) or not 0 <= walls[0] <= walls[1] <= 0.9:
         raise BadOption(
             f"walls must be a share of the inner cells in [0, 0.9] or a pair of them, least and "
@@ -111,6 +114,11 @@ def _generated(
         )
     moves = _difficulty(arguments["difficulty"], max_turns)
     recipe = Recipe(*shape, boxes, (float(walls[0]), float(walls[1])), moves)
+    if recipe.floor_sizes[0] > recipe.floor_sizes[1]:
+        raise BadOption(
+            f"walls={arguments['walls']!r} leaves no number of the {cells} inner cells that is a "
+            f"room with boxes={boxes} and a player: widen it, or take more cells"
+        )
     rooms = arguments["rooms"]
     return Generated(recipe, _rooms(rooms, recipe), fewer=rooms is None)
 
@@ -118,10 +126,11 @@ def _generated(
 def _difficulty(difficulty: Any, max_turns: int) -> tuple[int, int]:
     if difficulty is None:
         return min(_EASIEST, max_turns), min(_USUAL_LONGEST, max_turns)
-    if not _is_pair(difficulty, int) or not 1 <= difficulty[0] <= difficulty[1] <= max_turns:
+    most = min(max_turns, _LONGEST)
+    if not _is_pair(difficulty, int) or not 1 <= difficulty[0] <= difficulty[1] <= most:
         raise BadOption(
             "difficulty must be the least and the greatest number of moves of a shortest solution, "
-            f"at most max_turns={max_turns}, got {difficulty!r}"
+            f"at most {_LONGEST} and max_turns={max_turns}, got {difficulty!r}"
         )
     return difficulty[0], difficulty[1]
 
@@ -129,8 +138,10 @@ def _difficulty(difficulty: Any, max_turns: int) -> tuple[int, int]:
 def _rooms(rooms: Any, recipe: Recipe) -> int:
     if rooms is None:
         return next((n for most, n in _ROOMS if recipe.num_masks <= most), _FEW_ROOMS)
-    if not isinstance(rooms, int) or isinstance(rooms, bool) or rooms < 1:
-        raise BadOption(f"rooms must be a positive whole number or None, got {rooms!r}")
+    if not isinstance(rooms, int) or isinstance(rooms, bool) or not 1 <= rooms <= _MOST_ROOMS:
+        raise BadOption(
+            f"rooms must be a whole number from 1 to {_MOST_ROOMS} or None, got {rooms!r:.40}"
+        )
     return rooms
 
 
@@ -169,7 +180,7 @@ def _levels(path: str) -> Levels:
             f"levels={path!r} is no file or folder: give a folder of level files, such as "
             "boxoban-levels/unfiltered of https://github.com/google-deepmind/boxoban-levels"
         )
-    files = [found, *found.rglob("*.txt")]
+    files = [found, *(file for file in found.rglob("*.txt") if file.is_file())]
     return Levels(found.resolve(), max(file.stat().st_mtime_ns for file in files))
 
 

@@ -17,9 +17,14 @@ from agentgyms.sokoban.engine import WORDS, Room, State, cells_of
 DEAD: Final = -1
 """Distance of a state from which the room cannot be solved."""
 
+UNKNOWN: Final = -2
+"""Distance of a state in a large room whose search was given up."""
+
 _TABLE_STATES: Final = 60_000
 _CACHED_TABLES: Final = 512
 _CACHED_SEARCHES: Final = 4096
+_MOST_MASKS: Final = 60_000
+"""Ways to place the boxes after which a search is given up: about two seconds."""
 
 Layer = dict[int, int]
 """States at one distance: for each mask of boxes the mask of the player's cells."""
@@ -32,21 +37,21 @@ def has_table(room: Room) -> bool:
 
 
 def distance(state: State) -> int:
-    """Return the number of moves of a shortest solution, 0 if solved, or `DEAD`."""
+    """Return the number of moves of a shortest solution, 0 if solved; `DEAD` or `UNKNOWN`."""
     room = state.room
     if has_table(room):
         row = _table(room).get(state.boxes)
         return DEAD if row is None else row[state.player]
     plan = _search(room, state.boxes, state.player)
-    return DEAD if plan is None else len(plan)
+    return plan if isinstance(plan, int) else len(plan)
 
 
 def best_action(state: State) -> str:
-    """Return the first word of a shortest solution; "" if there is none or none is needed."""
+    """Return the first word of a shortest solution; "" if none is known or needed."""
     room = state.room
     if not has_table(room):
         plan = _search(room, state.boxes, state.player)
-        return plan[0] if plan else ""
+        return "" if isinstance(plan, int) or not plan else plan[0]
     left = distance(state)
     for number, word in enumerate(WORDS, 1) if left > 0 else ():
         after = State(room, state.boxes, state.player)
@@ -93,8 +98,8 @@ def _table(room: Room) -> dict[int, array[int]]:
 
 
 @lru_cache(maxsize=_CACHED_SEARCHES)
-def _search(room: Room, boxes: int, player: int) -> tuple[str, ...] | None:
-    """Return a shortest solution as words, or None if there is none.
+def _search(room: Room, boxes: int, player: int) -> tuple[str, ...] | int:
+    """Return a shortest solution as words, else `DEAD` or `UNKNOWN`.
 
     Breadth first from the state, all cells of the player with equal boxes at once; boxes are never
     pushed to where no target can be reached from.
@@ -103,7 +108,7 @@ def _search(room: Room, boxes: int, player: int) -> tuple[str, ...] | None:
         return ()
     alive = _alive(room)
     if boxes & ~alive:
-        return None
+        return DEAD
     seen: Layer = {boxes: 1 << player}
     layers: list[Layer] = [dict(seen)]
     while layers[-1]:
@@ -117,7 +122,9 @@ def _search(room: Room, boxes: int, player: int) -> tuple[str, ...] | None:
         if room.targets in layer:
             return _way_back(room, layers, layer[room.targets])
         layers.append(layer)
-    return None
+        if len(seen) > _MOST_MASKS:
+            return UNKNOWN
+    return DEAD
 
 
 def _moves(room: Room, alive: int, boxes: int, players: int) -> Iterator[tuple[int, int]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Final, Protocol
 
+from agentgyms.download import digest_file
 from agentgyms.errors import BadOption, DataMissing
 from agentgyms.sokoban import generator, peer_rooms
 from agentgyms.sokoban.engine import Room
@@ -21,13 +24,10 @@ from agentgyms.tasks import Task, TaskSet
 SPLITS: Final = (*generator.SPLITS, "sample")
 SAMPLES: Final = 12
 
-_PEER_SEEDS: Final = {
-    "train": range(2**16 - 1),
-    "valid": range(2**16, 2**16 + 1000),
-    "test": range(2**16 + 1000, 2**16 + 2000),
-    "sample": range(SAMPLES),
-}
-"""verl-agent trains on seeds below 2**16 - 1 and validates on greater ones."""
+_TRAIN_SEEDS: Final = range(2**16 - 1)
+_OTHER_SEEDS: Final = range(2**16, 2**32)
+"""verl-agent trains on the first and validates on the others."""
+_LISTED: Final = 1000
 _SEEDS_TRIED: Final = 1000
 _CACHED_ROOMS: Final = 4096
 
@@ -39,7 +39,7 @@ class Source(Hashable, Protocol):
         """Return a name for the rooms of a split; snapshots and recordings carry it."""
         ...
 
-    def tasks(self, split: str) -> list[Task]:
+    def tasks(self, split: str) -> TaskSet:
         """Return the tasks of a split."""
         ...
 
@@ -57,7 +57,7 @@ def load_room(source: Source, split: str, task_id: str) -> Room:
 @lru_cache(maxsize=16)
 def list_tasks(source: Source, split: str) -> TaskSet:
     """Return the tasks of a split; environments share them too."""
-    return TaskSet(split, source.tasks(split))
+    return source.tasks(split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +78,36 @@ class Generated:
         """Return the generator's version."""
         return f"generated-{generator.VERSION}"
 
-    def tasks(self, split: str) -> list[Task]:
+    def tasks(self, split: str) -> TaskSet:
         """Return the tasks; their families are the lengths of the shortest solutions, in fives."""
-        return [
-            Task(self._task_id(split, number), family_of(made.moves))
-            for number, made in enumerate(self._made(split))
-        ]
+        prefix = f"{'train' if split == 'sample' else split}/{self.recipe.short_name}"
+        return TaskSet(
+            split,
+            [
+                Task(f"{prefix}-{number:05d}", family_of(made.moves))
+                for number, made in enumerate(self._made(split))
+            ],
+        )
 
     def room(self, split: str, task_id: str) -> Room:
         """Return the room of this number."""
         return self._made(split)[int(task_id.rpartition("-")[2])].room()
 
-    def _task_id(self, split: str, number: int) -> str:
-        size = f"{self.recipe.height}x{self.recipe.width}-{self.recipe.boxes}"
-        return f"{'train' if split == 'sample' else split}/{size}-{number:05d}"
-
     def _made(self, split: str) -> list[Made]:
         """Return the rooms of a split; `sample` are the first of train."""
         if split == "sample":
-            return _made(self.recipe, "train", min(SAMPLES, self.rooms), self.fewer)
+            return make_rooms(self.recipe, "train", min(SAMPLES, self.rooms), self.fewer)
         count = self.rooms if split == "train" else max(1, self.rooms // 10)
-        return _made(self.recipe, split, count, self.fewer)
+        return make_rooms(self.recipe, split, count, self.fewer)
+
+
+def make_rooms(recipe: Recipe, split: str, count: int, fewer: bool) -> list[Made]:
+    """Return generated rooms, made once per process however many threads ask for them."""
+    with _MAKING[recipe, split, count]:
+        return _made(recipe, split, count, fewer)
+
+
+_MAKING: Final = defaultdict[tuple[Recipe, str, int], Lock](Lock)
 
 
 @lru_cache(maxsize=16)
@@ -130,14 +139,10 @@ class Peers:
         """Return a fixed name: the rooms are what the peers make."""
         return "peer-rooms-1"
 
-    def tasks(self, split: str) -> list[Task]:
+    def tasks(self, split: str) -> TaskSet:
         """Return verl-agent's seeds of the split, nothing generated yet."""
         family = f"{self.boxes}-box" if self.boxes == 1 else f"{self.boxes}-boxes"
-        return [Task(self.task_id(seed), family) for seed in _PEER_SEEDS[split]]
-
-    def task_id(self, seed: int) -> str:
-        """Return the id of a seed's room."""
-        return f"seed-{seed}"
+        return SeedSet(split, family)
 
     def room(self, split: str, task_id: str) -> Room:
         """Return the seed's room, or where the peer makes none, the next seed's that has one.
@@ -148,13 +153,45 @@ class Peers:
         first = int(task_id.rpartition("-")[2])
         for seed in range(first, first + _SEEDS_TRIED):
             with contextlib.suppress(NoRoom):
-                return peer_rooms.generate(self.shape, self.boxes, seed, self.peer)
+                return peer_rooms.generate(self.shape, self.boxes, seed % 2**32, self.peer)
         height, width = self.shape
         raise BadOption(
             f"the peer makes no room of {height} x {width} cells with boxes={self.boxes} from "
             f"{_SEEDS_TRIED} seeds, {first} and after: take a greater size, fewer boxes or a "
             "greater search_depth"
         )
+
+
+class SeedSet(TaskSet):
+    """The seeds of a split: those listed, and in valid and test any other one from 2**16 on."""
+
+    def __init__(self, split: str, family: str) -> None:
+        """List the seeds of train, or the first thousand of valid or test."""
+        self._family = family
+        self.seeds = _TRAIN_SEEDS if split in ("train", "sample") else _OTHER_SEEDS
+        listed = self.seeds[_LISTED:] if split == "test" else self.seeds
+        count = {"train": len(listed), "sample": SAMPLES}.get(split, _LISTED)
+        super().__init__(split, [Task(self.task_id(seed), family) for seed in listed[:count]])
+
+    def task_id(self, seed: int) -> str:
+        """Return the id of a seed's room."""
+        return f"seed-{seed}"
+
+    def __contains__(self, task_id: object) -> bool:
+        """Return whether the split plays this id."""
+        if super().__contains__(task_id) or not isinstance(task_id, str):
+            return super().__contains__(task_id)
+        seed = task_id.removeprefix("seed-")
+        known = seed.isascii() and seed.isdigit() and int(seed[:11]) in self.seeds
+        return known and task_id == self.task_id(int(seed))
+
+    def find(self, task_id: str) -> Task:
+        """Return the task of this id, listed or not.
+
+        Raises:
+            UnknownTask: It is of no seed of the split.
+        """
+        return Task(task_id, self._family) if task_id in self else super().find(task_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +209,11 @@ class Levels:
     changed: int
 
     def version(self, split: str) -> str:
-        """Return a digest of the files' names and sizes; contents are not read for it."""
-        lines = [f"{file.name} {file.stat().st_size}\n" for file in self._files(split)]
+        """Return a digest of the files' names and contents."""
+        lines = [f"{file.name} {_digest(file, self.changed)}\n" for file in self._files(split)]
         return f"levels-{sha256(''.join(lines).encode()).hexdigest()[:16]}"
 
-    def tasks(self, split: str) -> list[Task]:
+    def tasks(self, split: str) -> TaskSet:
         """Return the levels of a split; their family is the folder's or file's name."""
         family, place = self.path.stem, self._place(split)
         tasks = [
@@ -184,7 +221,7 @@ class Levels:
             for file in self._files(split)
             for number in range(len(_drawings(file, self.changed)))
         ]
-        return tasks[:SAMPLES] if split == "sample" else tasks
+        return TaskSet(split, tasks[:SAMPLES] if split == "sample" else tasks)
 
     def room(self, split: str, task_id: str) -> Room:
         """Return the room of a level."""
@@ -203,7 +240,7 @@ class Levels:
         folder = self.path / place
         if place == "test" and not folder.is_dir():
             folder = self.path
-        files = [folder] if folder.is_file() else sorted(folder.glob("*.txt"))
+        files = [file for file in [folder, *sorted(folder.glob("*.txt"))] if file.is_file()]
         if not files:
             raise DataMissing(
                 f"there are no level files for split {split!r} in {self.path}: expected .txt files "
@@ -212,6 +249,11 @@ class Levels:
         return files
 
 
+@lru_cache(maxsize=4096)
+def _digest(file: Path, _changed: int) -> str:
+    return digest_file(file)
+
+
 @lru_cache(maxsize=64)
-def _drawings(file: Path, changed: int) -> list[Drawing]:  # noqa: ARG001 (a part of the key)
+def _drawings(file: Path, _changed: int) -> list[Drawing]:
     return read_drawings(file)

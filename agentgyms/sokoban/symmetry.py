@@ -1,4 +1,4 @@
-"""Rooms up to turning and mirroring: what makes two of them the same room."""
+"""Rooms up to turning, mirroring and shifting: what makes two of them the same room."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgyms.sokoban.engine import WALL
+
 Tiles = NDArray[np.uint8]
 
 
 def canonical(tiles: Tiles) -> NDArray[np.bytes_]:
-    """Return for each room a name that it shares with its turned and mirrored copies alone.
+    """Return for each room a name that it shares with its copies alone.
 
-    A square room has eight symmetries, another one four.
+    Copies are turned or mirrored (a square room has eight symmetries, another one four), and
+    shifted where walls leave space.
 
     Args:
         tiles: Rooms as tile numbers. Shape [R, H, W].
@@ -21,7 +24,7 @@ def canonical(tiles: Tiles) -> NDArray[np.bytes_]:
     Returns:
         H * W + 2 bytes for each room, the smallest of its copies' names. Shape [R].
     """
-    copies = [_names(copy) for copy in _copies(tiles)]
+    copies = [_names(_cornered(copy)) for copy in _copies(tiles)]
     smallest: NDArray[np.bytes_] = np.sort(np.stack(copies), axis=0)[0]
     return smallest
 
@@ -30,6 +33,17 @@ def _copies(tiles: Tiles) -> list[Tiles]:
     turned = [tiles, np.rot90(tiles, axes=(1, 2))]
     turned += [copy[:, ::-1, ::-1] for copy in turned]
     return turned + [copy[:, :, ::-1] for copy in turned]
+
+
+def _cornered(tiles: Tiles) -> Tiles:
+    """Return the rooms shifted up and left, such that a row and a column of floor come first."""
+    _, height, width = tiles.shape
+    floor = tiles != WALL
+    down, right = floor.any(axis=2).argmax(axis=1), floor.any(axis=1).argmax(axis=1)
+    rows = (np.arange(height) + down[:, None]) % height
+    columns = (np.arange(width) + right[:, None]) % width
+    shifted = np.take_along_axis(tiles, rows[:, :, None], axis=1)
+    return np.take_along_axis(shifted, columns[:, None, :], axis=2)
 
 
 def _names(tiles: Tiles) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Dict
 from agentgyms.errors import BadOption
 from agentgyms.images import MAX_PIXELS, Image
 from agentgyms.outcome import MAX_OBSERVATION, Observation
-from agentgyms.sokoban import image
+from agentgyms.sokoban import image, text
 from agentgyms.sokoban.engine import Room
 from agentgyms.sokoban.env import SokobanEnv
 from agentgyms.sokoban.options import check_size
@@ -66,6 +66,11 @@ class VisualSokobanEnv(SokobanEnv):
                 f"{self._rows} x {self._columns} as the first level: use levels of one size"
             )
         super()._enter(room)
+
+    def render(self) -> str | Image | None:
+        """Return the grid of characters in mode `ansi`, and the agent's picture in `rgb_array`."""
+        shown = super().render()
+        return text.grid(self._state) if isinstance(shown, str) else shown
 
     def draw(self) -> Image:
         """Return the picture that the agent sees."""

@@ -109,6 +109,13 @@ def symmetric_copies(rows):
     return copies
 
 
+def cornered(rows):
+    """Return the rows without those and the columns of walls alone round the floor."""
+    used = [i for i, row in enumerate(rows) if any(row)]
+    columns = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
+    return tuple(tuple(row[columns[0] : columns[-1] + 1]) for row in rows[used[0] : used[-1] + 1])
+
+
 def level_text(tiles):
     """Return rows of tiles as a level file draws them."""
     return "\n".join("".join(LEVEL_CHARACTERS[tile] for tile in row) for row in tiles) + "\n"

@@ -163,7 +163,7 @@ def test_equal_states_have_equal_keys_and_others_not(level):
 
 
 def test_the_key_does_not_depend_on_where_the_room_comes_from(level):
-    env = started("valid/6x6-1-00000", split="valid")
+    env = started("valid/6x6-1-2f19-00000", split="valid")
     drawing = level_text(tiles_of(env._state))
     assert level(drawing).step("")[4]["state_key"] == env.step("")[4]["state_key"]
 
@@ -233,11 +233,11 @@ def test_malformed_actions_alone_reach_the_limit():
 
 
 def test_task_ids_are_stable():
-    assert make().tasks[:2] == ("train/6x6-1-00000", "train/6x6-1-00001")
+    assert make().tasks[:2] == ("train/6x6-1-2f19-00000", "train/6x6-1-2f19-00001")
     env = make(size=(5, 8), boxes=2, rooms=30, split="test")
-    assert list(env.tasks) == [f"test/5x8-2-{n:05d}" for n in range(3)]
-    with pytest.raises(UnknownTask, match="did you mean test/5x8-2-0000"):
-        env.reset(options={"task_id": "test/5x8-2-00007"})
+    assert list(env.tasks) == [f"test/5x8-2-6c9c-{n:05d}" for n in range(3)]
+    with pytest.raises(UnknownTask, match="did you mean test/5x8-2-6c9c-0000"):
+        env.reset(options={"task_id": "test/5x8-2-6c9c-00007"})
 
 
 def test_seeds_draw_many_tasks():

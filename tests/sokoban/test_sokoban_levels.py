@@ -193,10 +193,11 @@ def test_an_empty_folder(tmp_path):
 
 
 def test_rooms_without_walls_around_them(tmp_path):
-    (tmp_path / "open.txt").write_text("#    \n @$ .\n     \n")
+    (tmp_path / "open.txt").write_text("#----\n-@$-.\n-----\n")
     env = make(tmp_path)
-    with pytest.raises(DataCorrupt, match="is no row of a level"):
-        env.reset(seed=0)
+    assert env.reset(seed=0)[0] == "#____\n_PX_O\n_____"
+    env.step("right")
+    assert env.step("right")[2]
 
 
 def test_the_version_changes_with_the_files(tmp_path):
@@ -278,3 +279,21 @@ def test_an_argument_of_rooms_at_its_default_goes_with_levels(tmp_path):
     assert len(env.tasks) == 1
     with pytest.raises(BadOption, match="boxes cannot be combined with levels"):
         make(tmp_path / "a.txt", boxes=2)
+
+
+def test_files_of_equal_size_are_told_apart(tmp_path):
+    for name, level in (("a", EASY), ("b", EASY.replace("@$.", ".$@"))):
+        (tmp_path / name / "test").mkdir(parents=True)
+        (tmp_path / name / "test/000.txt").write_text(level)
+    first, second = make(tmp_path / "a"), make(tmp_path / "b")
+    first.reset(seed=0)
+    assert first.data_version != second.data_version
+    with pytest.raises(BadSnapshot):
+        second.restore(first.snapshot())
+
+
+def test_links_to_nowhere_are_no_levels(tmp_path):
+    (tmp_path / "a.txt").write_text(EASY)
+    (tmp_path / "b.txt").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "c.txt").mkdir()
+    assert list(make(tmp_path).tasks) == ["test/a/0000"]

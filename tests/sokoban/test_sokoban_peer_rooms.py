@@ -184,7 +184,7 @@ def test_a_given_task_is_stronger_than_the_seed():
     assert env.reset(seed=3, options={"task_id": "seed-9"})[1]["task_id"] == "seed-9"
 
 
-@pytest.mark.parametrize("arguments", [{"size": 4, "boxes": 2}, {"size": 6, "boxes": 14}])
+@pytest.mark.parametrize("arguments", [{"size": (4, 5), "boxes": 4}, {"size": 6, "boxes": 14}])
 def test_a_peer_that_never_makes_such_a_room(arguments):
     with pytest.raises(BadOption, match=f"no room of .* with boxes={arguments['boxes']}"):
         make(**arguments).reset(seed=0)
@@ -194,3 +194,23 @@ def test_a_group_plays_the_seeds_room():
     with agentgyms.make_group(ENV_ID, 3, compat_seed=True) as group:
         _, infos = group.reset(seed=12)
         assert [info["task_id"] for info in infos] == ["seed-12"] * 3
+
+
+def test_valid_and_test_play_every_greater_seed():
+    env = make(split="valid")
+    assert (len(env.tasks), env.tasks[0]) == (1000, "seed-65536")
+    for seed in (65536, 70_000, 3_000_000_000, 2**32 - 1):
+        _, info = env.reset(seed=seed)
+        assert info["task_id"] == f"seed-{seed}"
+        assert env.reset(options={"task_id": f"seed-{seed}"})[1]["state_key"] == info["state_key"]
+        assert f"seed-{seed}" in env.tasks
+    assert room_of(env) == generate((6, 6), 1, 2**32 - 1, PEERS["verl_agent"])
+    twin = env.fork()
+    assert twin.snapshot() == env.snapshot()
+    assert env.reset(seed=5)[1]["task_id"] in list(env.tasks), "of train: drawn from the list"
+    for wrong in ("seed-5", f"seed-{2**32}", "seed-070000", "seed-", "seed-٧٠٠٠٠", "70000", "x"):
+        assert wrong not in env.tasks
+        with pytest.raises(UnknownTask):
+            env.reset(options={"task_id": wrong})
+    assert make(split="test").tasks[0] == "seed-66536"
+    assert make(split="train").reset(seed=70_000)[1]["task_id"] in make(split="train").tasks

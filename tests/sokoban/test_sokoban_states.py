@@ -39,12 +39,15 @@ def test_a_group_shares_one_room_and_plays_apart():
 
 
 def test_rooms_are_shared_between_environments():
-    first, second = started("train/6x6-1-00003"), started("train/6x6-1-00003", text_format="gem")
+    first, second = (
+        started("train/6x6-1-2f19-00003"),
+        started("train/6x6-1-2f19-00003", text_format="gem"),
+    )
     assert first._state.room is second._state.room
 
 
 def test_restored_and_forked_episodes_go_on_equally():
-    env = started("train/6x6-1-00042", oracle=True)
+    env = started("train/6x6-1-2f19-00042", oracle=True)
     env.step("junk")
     for word in ("up", "left", "down"):
         env.step(word)
@@ -78,7 +81,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=str)
 def test_a_damaged_engine_state_is_refused(damage):
-    env = started("train/6x6-1-00007")
+    env = started("train/6x6-1-2f19-00007")
     room, state = env._state.room, env._state
     names = {
         "{boxes}": f"{state.boxes:x}",
