@@ -104,7 +104,9 @@ class Names:
 
     def _town(self) -> str:
         if self._towns and not self._chance.below(5):
-            return f"{self._chance.pick(_PREFIXES)} {self._chance.pick(self._towns)}"
+            # One namesake for a town: with more, a search for the bare name could miss it.
+            bare = self._towns.pop(self._chance.below(len(self._towns)))
+            return f"{self._chance.pick(_PREFIXES)} {bare}"
         self._towns.append(self.word("place"))
         return self._towns[-1]
 

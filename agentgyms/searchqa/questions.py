@@ -16,6 +16,8 @@ COUNTS: Final = {"train": 3000, "valid": 300, "test": 300, "sample": 12}
 """Generated questions of each split, a third of them in each family."""
 
 HOPS: Final = (1, 2, 3)
+_DRAWN: Final = (("valid",), ("test",), ("train", "sample"))
+"""Splits that are drawn together may share facts, but for the last ones of their chains."""
 GENERATED_VERSION: Final = f"closed-world-{VERSION}"
 
 
@@ -72,24 +74,32 @@ def generated_set(split: str) -> QuestionSet:
 def generated_questions() -> dict[str, tuple[Question, ...]]:
     """Return the questions of every split, the same ones on every machine.
 
-    No two of them, in whatever splits, end in the same fact: what is asked at the end of a chain in
-    `valid` or `test` is asked at the end of none in `train`.
+    No two of them end in the same fact. No fact of a chain in `valid` is in any chain of another
+    split, and so with `test`: what the expert says in one split answers no hop of another one.
     """
     chains = _Chains(closed_world())
     splits: dict[str, list[Question]] = {split: [] for split in COUNTS}
-    for hops in HOPS:
-        chance = Chance("closed-world", VERSION, f"{hops}-hop")
-        # The first draws have more facts left than the last ones; each split gets some of both.
-        places = [s for s, count in COUNTS.items() for _ in range(count // len(HOPS))]
-        numbers = dict.fromkeys(COUNTS, 0)
-        for split in chance.sample(places, len(places)):
-            question_id = f"{hops}-hop/{split}-{numbers[split]:05d}"
-            splits[split].append(_question(question_id, chains.draw(hops, chance), chance))
-            numbers[split] += 1
+    for group in _DRAWN:
+        chains.begin()
+        for hops in HOPS:
+            chance = Chance("closed-world", VERSION, group, f"{hops}-hop")
+            # The first draws have more facts left than the last ones; a split gets some of both.
+            places = [split for split in group for _ in range(COUNTS[split] // len(HOPS))]
+            for split in chance.sample(places, len(places)):
+                number = sum(q.family == f"{hops}-hop" for q in splits[split])
+                question_id = f"{hops}-hop/{split}-{number:05d}"
+                splits[split].append(_question(question_id, chains.draw(hops, chance), chance))
     return {split: tuple(questions) for split, questions in splits.items()}
 
 
 _Chain = list[tuple[Entity, Fact]]
+_FactKey = frozenset[str]
+
+
+def _key(entity: Entity, fact: Fact) -> _FactKey:
+    """Return what a fact is; one that holds in both directions is the same from both ends."""
+    mutual = kinds()[entity.kind].relations[fact.relation].mutual
+    return frozenset((entity.entity_id, fact.entity_id if mutual else "", fact.relation))
 
 
 class _Chains:
@@ -99,7 +109,13 @@ class _Chains:
         self._world = world
         self._entities = tuple(world.entities.values())
         self._contents = {d.doc_id: d.contents for d in world.documents}
-        self._last_facts: set[tuple[str, str]] = set()
+        self._last_facts: set[_FactKey] = set()
+        self._used: set[_FactKey] = set()
+        self._forbidden: frozenset[_FactKey] = frozenset()
+
+    def begin(self) -> None:
+        """Begin with splits that share no fact with those drawn so far."""
+        self._forbidden = frozenset(self._used)
 
     def draw(self, hops: int, chance: Chance) -> _Chain:
         """Return a chain whose answer neither its first name nor an earlier paragraph tells."""
@@ -107,11 +123,13 @@ class _Chains:
             chain = self._walk(chance.pick(self._entities), hops, chance)
             if chain is None:
                 continue
-            entity, fact = chain[-1]
-            last = (entity.entity_id, fact.relation)
+            facts = [_key(entity, fact) for entity, fact in chain]
+            answer = chain[-1][1].text
             told = [chain[0][0].name, *(self._contents[e.entity_id] for e, _ in chain[:-1])]
-            if last not in self._last_facts and not any(fact.text in text for text in told):
-                self._last_facts.add(last)
+            new = facts[-1] not in self._last_facts and not self._forbidden.intersection(facts)
+            if new and not any(answer in text for text in told):
+                self._last_facts.add(facts[-1])
+                self._used.update(facts)
                 return chain
 
     def _walk(self, start: Entity, hops: int, chance: Chance) -> _Chain | None:

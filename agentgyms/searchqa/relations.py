@@ -19,6 +19,7 @@ class Relation:
     Attributes:
         name: Its name within the kind.
         value: The kind of its values; "" for a date, a number or a name without a paragraph.
+        mutual: Whether it holds in both directions.
         facts: Sentences of the thing's paragraph.
         questions: Questions for the value.
         phrases: Ways to speak of the value without naming it, for longer questions.
@@ -26,6 +27,7 @@ class Relation:
 
     name: str
     value: str
+    mutual: bool
     facts: tuple[str, ...]
     questions: tuple[str, ...]
     phrases: tuple[str, ...]
@@ -69,6 +71,7 @@ def _kind(name: str, fields: Mapping[str, Any]) -> Kind:
         Relation(
             row["name"],
             row["value"],
+            row.get("mutual", False),
             tuple(row["facts"]),
             tuple(row["questions"]),
             tuple(row.get("phrases", ())),

@@ -10,14 +10,15 @@ from typing import Final
 from agentgyms.chance import Chance
 from agentgyms.searchqa.corpus import Document
 from agentgyms.searchqa.names import Names
-from agentgyms.searchqa.relations import Kind, kinds
+from agentgyms.searchqa.relations import Kind, Relation, kinds
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
+_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}
 _BIRTHS: Final = (1580, 1950)
 _TRIES: Final = 30
 
@@ -60,6 +61,8 @@ class Entity:
     @property
     def golden(self) -> tuple[str, ...]:
         """The ways to write the name that count as right."""
+        if self.kind == "river":
+            return self.name, f"{self.name} River", f"River {self.name}"
         bare = self.name.removeprefix("Mount ").removeprefix("Lake ")
         return (self.name,) if bare == self.name else (self.name, bare)
 
@@ -124,19 +127,22 @@ class _Builder:
             if relation.name in entity.facts:
                 continue
             if relation.value:
-                other = self._other(entity, relation.name, relation.value)
+                other = self._other(entity, relation)
                 if other is not None:
                     self._link(entity, relation.name, other)
+                if other is not None and relation.mutual:
+                    self._link(other, relation.name, entity)
             else:
                 golden = self._literal(entity, relation.name)
                 entity.facts[relation.name] = Fact(relation.name, golden[0], golden)
 
-    def _other(self, entity: Entity, relation: str, kind: str) -> Entity | None:
+    def _other(self, entity: Entity, relation: Relation) -> Entity | None:
         """Return a thing that `entity` may be linked with; None if chance finds none."""
         linked = {fact.entity_id for fact in entity.facts.values()} | {entity.entity_id}
         for _ in range(_TRIES):
-            other = self._chance.pick(self._of_kind[kind])
-            if other.entity_id not in linked and _fits(entity, relation, other):
+            other = self._chance.pick(self._of_kind[relation.value])
+            taken = relation.mutual and relation.name in other.facts
+            if other.entity_id not in linked and not taken and _fits(entity, relation.name, other):
                 return other
         return None
 
@@ -148,7 +154,15 @@ class _Builder:
         between = self._chance.between
         if relation in ("birthday", "opening"):
             day, month = between(1, 28), self._chance.pick(_MONTHS)
-            return f"{day} {month} {entity.year}", f"{month} {day}, {entity.year}"
+            nth = f"{day}{_ENDINGS.get(day, 'th')}"
+            return tuple(
+                form
+                for written in (str(day), nth)
+                for form in (
+                    f"{written} {month} {entity.year}",
+                    f"{month} {written}, {entity.year}",
+                )
+            ) + (f"{nth} of {month} {entity.year}",)
         if relation in ("foundation", "year"):
             return (str(entity.year),)
         if relation == "charter":
@@ -160,7 +174,14 @@ class _Builder:
             "height": (between(1104, 4890), "metres", "m"),
             "depth": (between(21, 640), "metres", "m"),
         }[relation]
-        return f"{amount} {unit}", str(amount), f"{amount} {symbol}", f"{amount}{symbol}"
+        american = unit.replace("metres", "meters")
+        return (
+            f"{amount} {unit}",
+            f"{amount} {american}",
+            str(amount),
+            f"{amount} {symbol}",
+            f"{amount}{symbol}",
+        )
 
 
 def _fits(entity: Entity, relation: str, other: Entity) -> bool:
