@@ -61,6 +61,12 @@ class Room:
         """Number of boxes."""
         return self.boxes.bit_count()
 
+    @cached_property
+    def ground(self) -> list[int]:
+        """The tile of each cell by its bit, without boxes and player."""
+        bits = range((self.height + 1) * (self.width + 1))
+        return [(self.floor >> bit & 1) + (self.targets >> bit & 1) for bit in bits]
+
     def cell(self, row: int, column: int) -> int:
         """Return the bit of a cell."""
         return (row + 1) * (self.width + 1) + column
@@ -235,19 +241,10 @@ def room_of_bytes(height: int, width: int, tiles: bytes) -> Room:
 
 def tiles_of(state: State) -> list[list[int]]:
     """Return the tiles of a state, `PLAYER_ON_TARGET` among them. Shape [H, W]."""
-    room = state.room
-    return [
-        [_tile(state, room.cell(row, column)) for column in range(room.width)]
-        for row in range(room.height)
-    ]
-
-
-def _tile(state: State, cell: int) -> int:
-    target = state.room.targets >> cell & 1
-    if cell == state.player:
-        return PLAYER_ON_TARGET if target else PLAYER
-    if state.boxes >> cell & 1:
-        return BOX_ON_TARGET if target else BOX
-    if target:
-        return TARGET
-    return FLOOR if state.room.floor >> cell & 1 else WALL
+    room, player = state.room, state.player
+    stride = room.width + 1
+    tiles = room.ground.copy()
+    for cell in cells_of(state.boxes):
+        tiles[cell] = BOX_ON_TARGET if room.targets >> cell & 1 else BOX
+    tiles[player] = PLAYER_ON_TARGET if room.targets >> player & 1 else PLAYER
+    return [tiles[row : row + room.width] for row in range(stride, len(tiles), stride)]

@@ -104,10 +104,8 @@ Place = tuple[slice, slice]
 def _empty_room(room: Room, cell_pixels: int) -> tuple[Picture, list[Place], list[Picture]]:
     """Return the picture of floor and walls, each cell's place in it by its bit, and the tiles."""
     side, atlas = cell_pixels, _atlas(cell_pixels)
-    floor, targets = room.floor, room.targets
-    cells = [[room.cell(row, column) for column in range(room.width)] for row in range(room.height)]
-    numbers = np.array([[(floor >> c & 1) + (targets >> c & 1) for c in row] for row in cells])
-    grid = atlas[numbers]  # [H, W, side, side, 3]
+    ground = np.array(room.ground).reshape(room.height + 1, room.width + 1)[1:, :-1]
+    grid = atlas[ground]  # [H, W, side, side, 3]
     picture = np.ascontiguousarray(grid.swapaxes(1, 2))
     corners = [room.position(cell) for cell in range((room.height + 1) * (room.width + 1))]
     places = [

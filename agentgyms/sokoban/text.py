@@ -15,7 +15,7 @@ LEGEND: Final = "# wall, _ floor, O target, X box, √ box on target, P you, S y
 
 def grid(state: State) -> str:
     """Return one character per cell and one line per row, as RAGEN writes it."""
-    return "\n".join("".join(CHARACTERS[tile] for tile in row) for row in tiles_of(state))
+    return "\n".join(["".join([CHARACTERS[tile] for tile in row]) for row in tiles_of(state)])
 
 
 def grid_with_legend(state: State) -> str:
