@@ -6,10 +6,12 @@ import inspect
 import json
 import os
 import random
+import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 import gymnasium as gym
@@ -19,11 +21,14 @@ import agentgyms
 from agentgyms import doctor as doctors
 from agentgyms import recording
 from agentgyms.arguments import in_force
-from agentgyms.core import TextEnv
+from agentgyms.core import Observation, TextEnv
 from agentgyms.data_cli import data
 from agentgyms.errors import AgentGymsError, BadOption
 from agentgyms.observations import text_of
 from agentgyms.registration import ENVIRONMENTS, env_class
+
+_PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
+"""What an admissible action leaves open, such as `<query>` of `search[<query>]`."""
 
 
 @click.group()
@@ -52,8 +57,12 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 _set = click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Argument of make.")
 
 
-def _make(env_id: str, pairs: tuple[str, ...]) -> gym.Env[Any, str]:
-    env = gym.make(env_id, **_settings(pairs))
+def _make(env_id: str, pairs: tuple[str, ...], **usual: Any) -> gym.Env[Any, str]:
+    """Return the environment; the settings in `pairs` go before the `usual` ones."""
+    with warnings.catch_warnings():
+        # Gymnasium's, about environments that are refused below or refuse the mode themselves
+        warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
+        env = gym.make(env_id, **{**usual, **_settings(pairs)})
     if not isinstance(env.unwrapped, TextEnv):
         env.close()
         raise BadOption(
@@ -112,26 +121,32 @@ def play(
     env_id: str, pairs: tuple[str, ...], seed: int | None, task_id: str | None, path: Path | None
 ) -> None:
     """Play ENV_ID yourself: type an action, or the number of one; an empty line shows the list."""
-    env = _make(env_id, pairs)
+    env = _make(env_id, pairs, render_mode="ansi")
     if path is not None:
         env = recording.RecordEpisodes(env, path, actor="person")
     options = {"task_id": task_id} if task_id else None
-    observation, told = env.reset(seed=seed, options=options)
-    over = False
-    click.echo(text_of(observation))
-    while not over:
-        action = _ask(told["admissible_actions"])
-        if action is None:
-            break
-        observation, _, terminated, truncated, told = env.step(action)
-        over = terminated or truncated
-        click.echo(text_of(observation))
-        if told["feedback"] != "ok":
-            click.secho(f"[{told['feedback']}] {told['feedback_text']}", fg="yellow")
+    with env:
+        observation, told = env.reset(seed=seed, options=options)
+        over = False
+        click.echo(_shown(env, observation))
+        while not over:
+            action = _ask(told["admissible_actions"])
+            if action is None:
+                break
+            observation, _, terminated, truncated, told = env.step(action)
+            over = terminated or truncated
+            click.echo(_shown(env, observation))
+            if told["feedback"] != "ok":
+                click.secho(f"[{told['feedback']}] {told['feedback_text']}", fg="yellow")
     if over:
         verdict = "solved" if told["success"] else "not solved"
         click.echo(f"{verdict} after {told['turn']} turns, score {told['score']:g}")
-    env.close()
+
+
+def _shown(env: gym.Env[Any, str], observation: Observation) -> str:
+    """Return what a person reads: the state in characters, for an agent may see a picture of it."""
+    rendered: Any = env.render()
+    return rendered if isinstance(rendered, str) else text_of(observation)
 
 
 def _ask(actions: list[str]) -> str | None:
@@ -142,11 +157,22 @@ def _ask(actions: list[str]) -> str | None:
         except click.Abort:
             return None
         if text.isdecimal() and 0 < int(text) <= len(actions):
-            return actions[int(text) - 1]
-        if text.strip():
+            action = actions[int(text) - 1]
+            if not _PLACEHOLDER.search(action):
+                return action
+            click.secho(_how_to_write(action), fg="yellow")
+        elif text.strip():
             return str(text)
-        for number, action in enumerate(actions, 1):
-            click.echo(f"{number:4}  {action}")
+        else:
+            for number, action in enumerate(actions, 1):
+                note = "  (a form: write it out)" if _PLACEHOLDER.search(action) else ""
+                click.echo(f"{number:4}  {action}{note}")
+
+
+def _how_to_write(form: str) -> str:
+    """Return what to type for an action that leaves something open."""
+    left_open = " and ".join(dict.fromkeys(_PLACEHOLDER.findall(form)))
+    return f"{form} is a form, no action: type it with words of your own in place of {left_open}"
 
 
 @main.command()
@@ -160,23 +186,32 @@ def record(
     env_id: str, path: Path, pairs: tuple[str, ...], policy: str, episodes: int, seed: int
 ) -> None:
     """Let an expert or chance play ENV_ID, and append the episodes to PATH."""
-    env = recording.RecordEpisodes(_make(env_id, pairs), path, actor=policy)
     solved = 0
-    for episode in tqdm(range(seed, seed + episodes), unit="episode"):
-        chance = random.Random(episode)
-        _, told = env.reset(seed=episode)
-        act: Callable[[], str] = agentgyms.expert(env) if policy == "expert" else lambda: "look"
-        over = False
-        while not over:
-            if policy == "random" and told["admissible_actions"]:
-                action = chance.choice(told["admissible_actions"])
-            else:
-                action = act()
-            _, _, terminated, truncated, told = env.step(action)
-            over = terminated or truncated
-        solved += told["success"]
-    env.close()
+    with _make(env_id, pairs) as env:
+        act: Callable[[], str] = lambda: "look"  # noqa: E731
+        if policy == "expert":
+            act = agentgyms.expert(env)
+            env.reset(seed=seed)
+            act()  # only in an episode does it say that it is missing: here, before there is a file
+        with recording.RecordEpisodes(env, path, actor=policy) as recorder:
+            for episode in tqdm(range(seed, seed + episodes), unit="episode"):
+                chance = random.Random(episode) if policy == "random" else None
+                solved += _play_through(recorder, episode, act, chance)
     click.echo(f"{episodes} episodes, {solved} solved, in {path}")
+
+
+def _play_through(
+    env: gym.Env[Any, str], seed: int, act: Callable[[], str], chance: random.Random | None
+) -> bool:
+    """Return whether an episode was solved; `chance` draws actions where the state lists them."""
+    _, told = env.reset(seed=seed)
+    over = False
+    while not over:
+        actions = told["admissible_actions"] if chance else []
+        action = chance.choice(actions) if chance and actions else act()
+        _, _, terminated, truncated, told = env.step(action)
+        over = terminated or truncated
+    return bool(told["success"])
 
 
 @main.command()

@@ -38,7 +38,8 @@ def make_header(
     env_id: str, env: TextEnv, seed: int, options: Mapping[str, Any], **extra: Any
 ) -> dict[str, Any]:
     """Return an episode's header; `extra` (who acted, with which sampling) goes to provenance."""
-    kwargs = {k: v for k, v in env.arguments.items() if k not in OF_CONNECTIONS}
+    left_out = (*OF_CONNECTIONS, "render_mode")  # how it is shown decides nothing
+    kwargs = {k: v for k, v in env.arguments.items() if k not in left_out}
     return {
         "format": FORMAT,
         "env_id": env_id,
@@ -54,7 +55,8 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
     """Writes every episode of an environment to a file, turn by turn.
 
     An episode is recorded from its reset on, without gaps: after a `restore` to another state
-    nothing is played or written until the next reset.
+    nothing is played or written until the next reset. It is in the file once its first turn was
+    taken: where no agent came to act, nothing was played.
 
     Args:
         env: An agentgyms environment made by `gymnasium.make`.
@@ -66,13 +68,14 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         """Open the file."""
         super().__init__(env)
         self._provenance = provenance
-        self._written: tuple[int, str] | None = None  # turn and state_key of the last line
+        self._place: tuple[int, str] | None = None  # turn and state_key of the last line
+        self._beginning = ""  # header and first state of an episode without a turn
         self._file: IO[str] = Path(path).open("a", encoding="utf-8")  # noqa: SIM115
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Reset, and write the header and the first state."""
+        """Reset, and keep the header and the first state for the first turn to be written with."""
         observation, info = self.env.reset(seed=seed, options=options)
         world = self.unwrapped
         if not isinstance(world, TextEnv) or world.spec is None:
@@ -80,7 +83,8 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         used_seed, used_options = world.episode_source
         header = make_header(world.spec.id, world, used_seed, used_options, **self._provenance)
         first = turn_line(RecordedTurn(0, "", observation, 0.0, False, False, info))
-        self._write(f"{wire.dumps(header)}\n{first}", info)
+        self._beginning = f"{wire.dumps(header)}\n{first}\n"
+        self._place = info["turn"], info["state_key"]
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -93,7 +97,9 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         observation, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
         turn = RecordedTurn(info["turn"], action, observation, reward, terminated, truncated, info)
-        self._write(turn_line(turn), info)
+        self._file.write(f"{self._beginning}{turn_line(turn)}\n")
+        self._file.flush()
+        self._beginning, self._place = "", (info["turn"], info["state_key"])
         return observation, reward, terminated, truncated, info
 
     def _check_place(self) -> None:
@@ -101,18 +107,13 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
         if episode is None:
             return  # which the environment itself will say
         info = episode.last.info
-        if self._written != (info["turn"], info["state_key"]):
-            end = "before an episode" if self._written is None else f"at turn {self._written[0]}"
+        if self._place != (info["turn"], info["state_key"]):
+            end = "before an episode" if self._place is None else f"at turn {self._place[0]}"
             raise CallerError(
                 f"the recording ends {end}, and the environment is in another state, at turn "
                 f"{info['turn']}: it was restored, or stepped past the recorder; call reset() to "
                 "record another episode"
             )
-
-    def _write(self, lines: str, info: Mapping[str, Any]) -> None:
-        self._file.write(lines + "\n")
-        self._file.flush()
-        self._written = info["turn"], info["state_key"]
 
     def close(self) -> None:
         """Close the file and the environment."""

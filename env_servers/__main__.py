@@ -11,12 +11,14 @@ from typing import Any
 
 import click
 
-from agentgyms import protocol
+from agentgyms import extras, protocol
 from agentgyms.errors import CallerError
-from env_servers.app import MAX_SESSIONS, TTL_S, create_app
-from env_servers.errors import Refusal
-from env_servers.service import EXTENSION, Service
-from env_servers.serving import MOST_THREADS, Server, is_loopback
+
+with extras.needed("server"):
+    from env_servers.app import MAX_SESSIONS, TTL_S, create_app
+    from env_servers.errors import Refusal
+    from env_servers.service import EXTENSION, Service
+    from env_servers.serving import MOST_THREADS, Server, is_loopback
 
 log = logging.getLogger("env_servers")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from agentgyms import extras
 from agentgyms.errors import AgentGymsError
-from harness import config as configs
 from harness.errors import CheckpointError
 
 
@@ -39,6 +39,7 @@ def train(
         raise click.UsageError("give a recipe, or --resume FOLDER")
     if resume is not None and (overrides or print_config):
         raise click.UsageError("a resumed run keeps its settings: leave --set and --print-config")
+    from harness import config as configs
     from harness import settings, starting
 
     if resume is not None:
@@ -58,6 +59,8 @@ def train(
 @main.command()
 def recipes() -> None:
     """List the built-in recipes."""
+    from harness import config as configs
+
     for path in sorted(configs.RECIPES.glob("*.toml")):
         first = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
         click.echo(f"{path.stem:32} {first}")
@@ -79,9 +82,10 @@ def report(run: Path) -> None:
 
 
 def run() -> None:
-    """Entry point: errors of this package end in one line, not in a traceback."""
+    """Entry point: errors of this package and a missing extra end in one line, no traceback."""
     try:
-        main(standalone_mode=True)
+        with extras.needed("harness"):
+            main(standalone_mode=True)
     except AgentGymsError as e:
         click.echo(f"error: {e}", err=True)
         sys.exit(2)

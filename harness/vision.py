@@ -57,9 +57,20 @@ class Vision:
         self._prepare = lru_cache(_REMEMBERED_IMAGES)(self._prepare_anew)
 
     def num_tokens(self, image: Image) -> int:
-        """Return how many tokens of a prompt an image takes."""
+        """Return how many tokens of a prompt an image takes.
+
+        Raises:
+            ConfigError: The image processor does not take images of this shape.
+        """
         height, width, _ = image.pixels.shape
-        patches = self.image_processor.get_number_of_image_patches(height, width)
+        try:
+            patches = self.image_processor.get_number_of_image_patches(height, width)
+        except ValueError as e:
+            raise ConfigError(
+                f"the environment's image has {height} x {width} pixels, which the model's image "
+                f"processor refuses ({e}): use an environment or arguments with images that are "
+                "less narrow"
+            ) from e
         return int(patches) // int(self.image_processor.merge_size) ** 2
 
     def without_marks(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -86,7 +97,7 @@ class Vision:
         """Return a prompt in which each image's one token is repeated as the image needs it.
 
         Raises:
-            ConfigError: There are not as many image tokens as images.
+            ConfigError: There are not as many image tokens as images, or an image is too narrow.
         """
         marks = list(tokens).count(self.image_token_id)
         if marks != len(images):
@@ -157,7 +168,11 @@ class Vision:
     @torch.inference_mode(mode=False)  # remembered from generation, used with gradients
     def _prepare_anew(self, image: Image) -> tuple[torch.Tensor, torch.Tensor]:
         """Return an image's patches, and its grid: time, height and width in patches."""
-        prepared = self.image_processor(images=[image.pixels], return_tensors="pt")
+        prepared = self.image_processor(
+            images=[image.pixels],
+            input_data_format="channels_last",  # else a guess, wrong for images 1 or 3 pixels high
+            return_tensors="pt",
+        )
         return prepared["pixel_values"], prepared["image_grid_thw"][0]
 
 

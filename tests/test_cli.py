@@ -1,14 +1,20 @@
 """The command line, as people use it."""
 
 import json
+import os
+import subprocess
+import sys
 
+import gymnasium as gym
 import pytest
 from click.testing import CliRunner
 
 import agentgyms.cli
-from agentgyms import data
+from agentgyms import data, recording
 from agentgyms.alfworld.layouts import SIZES
 from agentgyms.cli import main
+from agentgyms.corridor import CorridorEnv
+from agentgyms.errors import BadOption
 from env_servers import Server, create_app
 
 CORRIDOR = "agentgyms/Corridor-v0"
@@ -128,3 +134,140 @@ def test_info_tells_all_arguments():
 def test_a_number_in_other_digits_is_an_action():
     typed = "²\n"
     assert "[malformed] unknown command" in invoke("play", CORRIDOR, "--seed", "1", input=typed)
+
+
+VISUAL = ("agentgyms/VisualSokoban-v0", "--set", "split=sample")
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_play_shows_pictures_in_characters(monkeypatch, remote):
+    env = gym.make(VISUAL[0], split="sample", grid=True, text_format="grid")
+    grids = []
+    for begin in (lambda: env.reset(seed=3), lambda: env.step("up")):
+        caption, _, grid = begin()[0]["text"].partition("\n")
+        assert set("#P") <= set(grid)
+        grids.append(grid)
+    env.close()
+    if remote:
+        with Server(create_app(VISUAL[0], token="")) as server:
+            monkeypatch.setenv("AGENTGYMS_VISUALSOKOBAN_URL", server.url)
+            output = invoke("play", *VISUAL, "--seed", "3", input="up\n")
+    else:
+        output = invoke("play", *VISUAL, "--seed", "3", input="up\n")
+    for grid in grids:
+        assert grid in output
+    assert caption not in output
+
+
+@pytest.mark.parametrize("mode", ["null", "rgb_array"])
+def test_play_keeps_a_render_mode_that_was_asked_for(mode):
+    output = invoke("play", *VISUAL, "--set", f"render_mode={mode}", "--seed", "3", input="")
+    assert "The picture shows the room from above." in output
+    assert "#" not in output
+
+
+def test_how_play_shows_an_episode_is_not_recorded(tmp_path):
+    invoke("play", CORRIDOR, "--record", str(tmp_path / "mine"), "--seed", "1", input="right\n")
+    (episode,) = recording.read(tmp_path / "mine")
+    assert episode.header["kwargs"] == {}
+
+
+def test_the_number_of_a_form_says_how_to_write_it(tmp_path):
+    file = tmp_path / "mine.jsonl"
+    output = invoke(
+        "play", "agentgyms/SearchQA-v0", "--set", "split=sample", "--record", str(file),
+        input="\n1\n2\nsearch[who]\nanswer[<text>]\n",
+    )  # fmt: skip
+    assert "   1  answer[<text>]  (a form: write it out)" in output
+    assert "answer[<text>] is a form, no action: type it with words of your own" in output
+    assert "in place of <query>" in output
+    (episode,) = recording.read(file)
+    assert episode.actions == ["search[who]", "answer[<text>]"], "what is typed out is an action"
+
+
+@pytest.mark.parametrize("action", ["click[< Prev]", "say 1 < 2 > 0", "x <- y", "left"])
+def test_angles_alone_make_no_form(monkeypatch, action):
+    monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
+    assert agentgyms.cli._ask([action]) == action
+
+
+class HandExpertEnv(CorridorEnv):
+    """A corridor whose best expert knows the tasks of one family only."""
+
+    def expert_actions(self):
+        return {"best" if self._task.family == "free" else "hand": "right"}
+
+
+gym.register("tests/HandExpert-v0", HandExpertEnv, disable_env_checker=True)
+
+
+@pytest.mark.parametrize(("first", "complete"), [("locked", 0), ("free", 1)])
+def test_a_missing_expert_leaves_no_episode_behind(tmp_path, first, complete):
+    file = tmp_path / "episodes.jsonl"
+    env = gym.make("tests/HandExpert-v0")
+    families = [env.reset(seed=seed)[1]["family"] for seed in range(40)]
+    seed = next(s for s in range(39) if families[s] == first != families[s + 1])
+    arguments = ["record", "tests/HandExpert-v0", str(file), "--seed", str(seed)]
+    result = CliRunner().invoke(main, [*arguments, "--episodes", "2"])
+    assert isinstance(result.exception, BadOption)
+    assert "there is no expert 'best'" in str(result.exception)
+    assert file.exists() == bool(complete), "a file was made for nothing"
+    assert not complete or len(recording.read(file)) == complete
+
+
+def test_no_file_is_made_where_a_server_tells_no_solution(tmp_path):
+    file = tmp_path / "episodes.jsonl"
+    with Server(create_app(CORRIDOR, token="")) as server:
+        arguments = ["record", CORRIDOR, str(file), "--set", f"url={server.url}"]
+        result = CliRunner().invoke(main, arguments)
+    assert "oracle=True" in str(result.exception)
+    assert not file.exists()
+
+
+def program(arguments, folder, missing):
+    """Return what a command says on a machine that lacks the package `missing`."""
+    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules[{missing!r}] = None\n")
+    path = os.pathsep.join([str(folder), *sys.path])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+SERVE = [
+    "-c",
+    "import sys; from agentgyms.cli import run; sys.argv[0] = 'agentgyms'; run()",
+    "serve",
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing", "extra"),
+    [
+        ([*SERVE, CORRIDOR], "flask", "server"),
+        (["-m", "env_servers", CORRIDOR], "waitress", "server"),
+        (["-m", "env_servers", "--help"], "prometheus_client", "server"),
+        (["-m", "env_servers.retriever"], "flask", "server"),
+        (["-m", "harness", "recipes"], "torch", "harness"),
+        (["-m", "harness", "train", "corridor-tiny"], "transformers", "harness"),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_line(tmp_path, arguments, missing, extra):
+    done = program(arguments, tmp_path, missing)
+    expected = f"error: {missing} is not installed, run: pip install 'agentgyms[{extra}]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
+def test_a_library_import_says_what_is_missing_and_what_is_ours_is_not_hidden(tmp_path):
+    code = "import env_servers; from env_servers import create_app"
+    said = program(["-c", code], tmp_path, "flask").stderr
+    assert "DependencyNotInstalled: flask is not installed, run: pip install" in said
+    for arguments in (["-c", code], ["-m", "env_servers", "--help"]):
+        done = program(arguments, tmp_path, "agentgyms.protocol")
+        assert "ModuleNotFoundError: import of agentgyms.protocol halted" in done.stderr
+        assert done.returncode == 1
+    with pytest.raises(ImportError, match="nothing"):
+        from env_servers import nothing  # noqa: F401

@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 
 from agentgyms import recording, testing
-from agentgyms.errors import CallerError, DataCorrupt, DataMissing, ReplayMismatch
+from agentgyms.errors import CallerError, DataCorrupt, DataMissing, ReplayMismatch, UnknownTask
 
 CORRIDOR = "agentgyms/Corridor-v0"
 
@@ -163,6 +163,37 @@ def test_nothing_is_written_before_the_first_reset(tmp_path):
     with pytest.raises(CallerError, match="ends before an episode"):
         env.step("right")
     env.close()
+
+
+def test_an_episode_without_a_turn_is_not_written(tmp_path):
+    file = tmp_path / "episodes.jsonl"
+    env = recording.RecordEpisodes(gym.make(CORRIDOR), file)
+    env.reset(seed=1)
+    assert file.read_text() == ""
+    env.reset(seed=2)
+    with pytest.raises(UnknownTask):  # which leaves the episode as it is
+        env.reset(options={"task_id": "none"})
+    with pytest.raises(TypeError, match="an action is a string"):
+        env.step(3)
+    assert file.read_text() == ""
+    env.step("right")
+    assert len(file.read_text().splitlines()) == 3, "each turn is in the file at once"
+    env.reset(seed=3)
+    env.close()
+    (episode,) = recording.read(file)
+    assert (episode.header["seed"], recording.replay(episode)) == (2, 2)
+
+
+def test_the_render_mode_is_not_recorded(tmp_path):
+    file = tmp_path / "episodes.jsonl"
+    made = gym.make(CORRIDOR, render_mode="ansi", split="sample")
+    env = recording.RecordEpisodes(made, file)
+    env.reset(seed=1)
+    env.step("right")
+    env.close()
+    (episode,) = recording.read(file)
+    assert episode.header["kwargs"] == {"split": "sample"}
+    assert recording.replay(episode, render_mode="ansi") == 2
 
 
 def test_a_missing_file_is_said(tmp_path):

@@ -70,7 +70,7 @@ class VisualSokobanEnv(SokobanEnv):
     def render(self) -> str | Image | None:
         """Return the grid of characters in mode `ansi`, and the agent's picture in `rgb_array`."""
         shown = super().render()
-        return text.grid(self._state) if isinstance(shown, str) else shown
+        return text.grid_with_legend(self._state) if isinstance(shown, str) else shown
 
     def draw(self) -> Image:
         """Return the picture that the agent sees."""

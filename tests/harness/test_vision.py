@@ -6,7 +6,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen2_5_VLProcessor
+from PIL import Image
+from transformers import Qwen2_5_VLProcessor, image_utils
 
 from harness import images, tiny, tiny_vl
 from harness.completers import Sampling, images_of, texts_of
@@ -91,6 +92,39 @@ def test_prompts_and_patches_are_those_of_the_processor(seeing, messages):
         prepared = [seeing.vision._prepare(one) for one in shown]
         assert torch.equal(torch.cat([p for p, _ in prepared]), expected["pixel_values"])
         assert torch.equal(torch.stack([g for _, g in prepared]), expected["image_grid_thw"])
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 2), (2, 1), (3, 1), (1, 3), (3, 3), (4, 4), (3, 7), (3, 600), (96, 80)]
+)
+def test_images_of_any_height_are_read_as_rows_of_pixels(seeing, shape):
+    """As PIL reads them: an array of 1 or 3 rows could be taken for one of 1 or 3 channels."""
+    one = image(*shape, 5)
+    patches, grid = seeing.vision._prepare(one)
+    expected = seeing.vision.image_processor(
+        images=[Image.fromarray(one.pixels)], return_tensors="pt"
+    )
+    assert torch.equal(patches, expected["pixel_values"])
+    assert torch.equal(grid, expected["image_grid_thw"][0])
+    tokens = torch.tensor([seeing.encode_chat(ask("push", one))])
+    with torch.no_grad():
+        assert seeing.vision.embed(tokens, [[one]]).embedding.shape[:2] == tokens.shape
+
+
+def test_no_image_is_ambiguous(seeing, monkeypatch):
+    said = []
+    monkeypatch.setattr(image_utils.logger, "warning", lambda text, *_: said.append(text))
+    for height in (1, 3, 4, 96):
+        seeing.vision._prepare(image(height, 8, 11))
+    assert said == []
+
+
+@pytest.mark.parametrize("shape", [(16, 3360), (201, 1)])
+def test_an_image_that_is_too_narrow_is_refused(seeing, shape):
+    height, width = shape
+    said = rf"image has {height} x {width} pixels, .*ratio must be smaller than 200.*less narrow"
+    with pytest.raises(ConfigError, match=said):
+        seeing.encode_chat(ask("push", image(height, width, 6)))
 
 
 def test_logprobs_of_a_batch_equal_single_forward_passes(seeing):

@@ -202,3 +202,12 @@ def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
     second = run(seeing(tmp_path, "without", *overrides))
     assert first.policy.model.base_model.visual.blocks[0].gradient_checkpointing
     assert lines(first) == lines(second)
+
+
+def test_the_recipe_of_visual_sokoban_takes_its_steps(tmp_path):
+    settings = [f"run.output='{tmp_path}'", "run.name='sokoban'", "run.threads=1"]
+    trainer = run(configs.load("visual-sokoban-tiny", settings))
+    steps = [record for record in lines(trainer) if "update/loss" in record]
+    assert [record["step"] for record in steps] == [1, 2]
+    assert all(record["update/grad_norm"] > 0 for record in steps)
+    assert steps[0]["rollout/prompt_tokens"] > 36, "a token for each cell of the picture"

@@ -231,7 +231,7 @@ def test_text_render():
     assert env.render() == observation
     env = make(VISUAL, render_mode="ansi")
     env.reset(seed=1)
-    assert env.render() == make(SOKOBAN, text_format="grid").reset(seed=1)[0]
+    assert env.render() == make(SOKOBAN, text_format="legend").reset(seed=1)[0]
     with pytest.raises(BadOption, match="expected None or ansi, rgb_array"):
         make(SOKOBAN, render_mode="tiny_rgb_array").reset(seed=0)
 
