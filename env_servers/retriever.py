@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import resource
 import signal
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from agentgyms import extras
 from agentgyms.errors import CallerError, DataError
+from agentgyms.searchqa.corpus import Document, load_corpus
 from agentgyms.searchqa.http_retriever import TOKEN_VARIABLE
 from agentgyms.searchqa.sources import closed_world_retriever, corpus_retriever
-from env_servers.retriever_app import create_retriever_app
-from env_servers.serving import Server, is_loopback
+from agentgyms.searchqa.world import closed_world
+
+with extras.needed("server"):
+    from env_servers.retriever_app import MAX_CLIENTS, create_retriever_app
+    from env_servers.serving import Server, is_loopback
 
 _GRACE_S = 8.0
+_FILES_PER_CLIENT = 4  # as many connections as a server allows a client, should some be stale
+_OTHER_FILES = 256
+
+log = logging.getLogger("env_servers.retriever")
 
 
 @click.command(context_settings={"show_default": True})
@@ -37,8 +49,30 @@ _GRACE_S = 8.0
     "variable, which the client reads too.",
 )
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
-def main(corpus: Path | None, host: str, port: int, token: str, insecure: bool) -> None:
+@click.option(
+    "--max-clients",
+    type=click.IntRange(1),
+    default=MAX_CLIENTS,
+    help="How many clients may keep a connection at a time.",
+)
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the corpus to this file as JSON lines, and serve nothing.",
+)
+def main(
+    corpus: Path | None,
+    host: str,
+    port: int,
+    token: str,
+    insecure: bool,
+    max_clients: int,
+    export: Path | None,
+) -> None:
     """Answer searches with BM25 at /retrieve, in the forms of Search-R1 and of SkyRL."""
+    if export is not None:
+        _export(corpus, export)
+        return
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     if not token.strip() and not insecure and not is_loopback(host):
@@ -48,9 +82,10 @@ def main(corpus: Path | None, host: str, port: int, token: str, insecure: bool) 
         )
     try:
         retriever = closed_world_retriever() if corpus is None else corpus_retriever(corpus)
-        app = create_retriever_app(retriever, token=token)
+        app = create_retriever_app(retriever, token=token, max_clients=max_clients)
     except (CallerError, DataError) as e:
         raise click.UsageError(str(e)) from None
+    _allow_files(_FILES_PER_CLIENT * max_clients + _OTHER_FILES)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -62,6 +97,39 @@ def main(corpus: Path | None, host: str, port: int, token: str, insecure: bool) 
         click.echo(f"{len(retriever)} documents at {server.url}/retrieve")
         stop.wait()
         server.drain(_GRACE_S)
+
+
+def _export(corpus: Path | None, file: Path) -> None:
+    try:
+        documents = closed_world().documents if corpus is None else load_corpus(corpus)
+        count = _write(documents, file)
+    except DataError as e:
+        raise click.UsageError(str(e)) from None
+    except OSError as e:
+        raise click.ClickException(f"cannot write {file}: {e.strerror or e}") from None
+    click.echo(f"{count} documents in {file}")
+
+
+def _write(documents: Iterable[Document], file: Path) -> int:
+    rows = [json.dumps({"id": d.doc_id, "contents": d.contents}) + "\n" for d in documents]
+    file.write_text("".join(rows), encoding="utf-8")
+    return len(rows)
+
+
+def _allow_files(wanted: int) -> None:
+    """Let this process open as many files, of which every connection is one; warn if it may not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        log.warning(
+            "this process may open %d files, of which every connected client takes one: "
+            "raise the limit (ulimit -n %d) or lower --max-clients",
+            allowed,
+            wanted,
+        )
 
 
 if __name__ == "__main__":

@@ -12,14 +12,28 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from agentgyms import protocol, wire
 from agentgyms.errors import BadRequest
-from agentgyms.searchqa.retriever import Hit, Retriever
+from agentgyms.searchqa.http_retriever import TOKEN_VARIABLE
+from agentgyms.searchqa.retriever import MOST_DOCUMENTS, Hit, Retriever
 from env_servers.app import counted
 from env_servers.errors import Refusal, to_response
 from env_servers.service import EXTENSION
 
 DEFAULT_TOP_K: Final = 3
-MOST_DOCUMENTS: Final = 100
 MOST_QUERIES: Final = 1024
+MAX_CLIENTS: Final = 2048
+
+_ROUTE: Final = (
+    'POST /retrieve takes {"queries": [...]} or {"query": "..."}, and "topk", "return_scores".'
+)
+_HINTS: Final = {
+    "bad_json": _ROUTE,
+    "bad_request": _ROUTE,
+    "not_found": f"{_ROUTE} GET /healthz says that the server answers.",
+    "method_not_allowed": _ROUTE,
+    "too_large": "Ask fewer queries at a time.",
+    "unauthorized": f"Set {TOKEN_VARIABLE} to the token of this server.",
+}
+"""What to do about an error, where it is not what the servers of environments say."""
 
 
 class SearchService:
@@ -54,7 +68,7 @@ def create_retriever_app(
     *,
     token: str = "",
     max_body_bytes: int = protocol.MAX_BODY_BYTES,
-    max_clients: int = 256,
+    max_clients: int = MAX_CLIENTS,
 ) -> Flask:
     """Return the application that searches with `retriever`.
 
@@ -67,7 +81,7 @@ def create_retriever_app(
         retriever: Searches; many threads share it.
         token: Bearer token of `/retrieve`, "" for none.
         max_body_bytes: Longest request body.
-        max_clients: How many clients are expected to be connected at a time.
+        max_clients: How many clients may keep a connection at a time.
 
     Raises:
         BadOption: No client can send the token.
@@ -77,7 +91,7 @@ def create_retriever_app(
     held = SearchService(max_body_bytes, max_clients)
     app.extensions[EXTENSION] = held
     app.wsgi_app = counted(app.wsgi_app, held.count)  # type: ignore[assignment]
-    app.register_error_handler(Exception, to_response)
+    app.register_error_handler(Exception, _error)
     app.add_url_rule("/healthz", "healthz", lambda: _reply({"status": "ok"}))
     view = _search_view(retriever, held, protocol.check_token(token).encode())
     app.add_url_rule("/retrieve", "retrieve", view, methods=["POST"])
@@ -140,6 +154,16 @@ def _read(body: dict[str, Any]) -> tuple[list[str], int, bool]:
 def _row(hit: Hit, scored: bool) -> dict[str, Any]:
     document = {"id": hit.document.doc_id, "contents": hit.document.contents}
     return {"document": document, "score": wire.encode_number(hit.score)} if scored else document
+
+
+def _error(error: Exception) -> Response:
+    """Return the response for an exception, with a hint that is right for this server."""
+    response = to_response(error)
+    body = wire.loads(response.get_data(), "error")
+    told = body["error"]
+    told["hint"] = _HINTS.get(told["code"], told["hint"])
+    response.set_data(wire.dumps(body))
+    return response
 
 
 def _reply(value: dict[str, Any]) -> Response:

@@ -178,7 +178,7 @@ def test_the_number_of_a_form_says_how_to_write_it(tmp_path):
         "play", "agentgyms/SearchQA-v0", "--set", "split=sample", "--record", str(file),
         input="\n1\n2\nsearch[who]\nanswer[<text>]\n",
     )  # fmt: skip
-    assert "   1  answer[<text>]  (a form: write it out)" in output
+    assert "   1  search[<query>]  (a form: write it out)" in output
     assert "answer[<text>] is a form, no action: type it with words of your own" in output
     assert "in place of <query>" in output
     (episode,) = recording.read(file)

@@ -17,12 +17,12 @@ from agentgyms.errors import BadOption
 from agentgyms.outcome import MAX_ACTION
 from agentgyms.searchqa import scoring
 from agentgyms.searchqa.questions import QuestionSet
-from agentgyms.searchqa.retriever import Hit, Retriever
+from agentgyms.searchqa.retriever import MOST_DOCUMENTS, PATIENCE_S, Hit, Retriever
 from agentgyms.searchqa.sources import open_questions, open_retriever
 from agentgyms.tasks import Task, TaskSet
 
 _ACTION: Final = re.compile(r"(search|answer)\s*\[(.*)\]", re.DOTALL | re.IGNORECASE)
-_MOST_DOCUMENTS: Final = 100
+_ANOTHER: Final = re.compile(r"\].*\b(search|answer)\s*\[", re.DOTALL | re.IGNORECASE)
 
 
 class SearchQAEnv(TextEnv):
@@ -40,14 +40,20 @@ class SearchQAEnv(TextEnv):
     | `corpus` | `None` | flashrag: JSON lines to search in with BM25, `{"id", "contents"}` |
     | `retriever` | `None` | address of a retriever, `http://host:port/retrieve`, instead of BM25 |
     | `request_form` | `"queries"` | what it reads: `"queries"` (Search-R1) or `"query"` (SkyRL) |
+    | `retriever_patience_s` | 60.0 | how long a lost retriever is waited for, in seconds |
     | `top_k` | 3 | documents that a search returns, at most 100 |
     | `max_turns` | 4 | turns until the episode is truncated |
     | `oracle` | `False` | put the experts' next actions into `info["oracle"]` |
 
     An answer ends the episode; its reward is 1 if it equals a golden answer, both in lower case and
     without punctuation, articles and surplus blanks, else 0. Everything else has reward 0. Text of
-    another form, and a blank query or answer, does nothing but take a turn. A search on the last
-    turn is carried out, though the episode is truncated (verl-agent leaves it out).
+    another form, several actions in one text, and a blank query or answer do nothing but take a
+    turn. A search on the last turn is carried out, though the episode is truncated (verl-agent
+    leaves it out).
+
+    `info["state_key"]` is that of what is known: the question, the documents found so far in any
+    order, and the answer. How often and with what words was searched is no part of it (the
+    snapshot has it), so that episodes which found the same are in one state.
 
     `info["metrics"]` has `em`, `f1` and `sub_em` of the answer, the number of `searches`, and
     whether a golden answer stood in what was found (`answer_retrieved`). `info["progress"]` is the
@@ -73,7 +79,9 @@ class SearchQAEnv(TextEnv):
 
     default_max_turns = 4
     splits = ("train", "valid", "test", "sample")
-    private_arguments = frozenset({"data_path", "corpus", "retriever", "request_form"})
+    private_arguments = frozenset(
+        {"data_path", "corpus", "retriever", "request_form", "retriever_patience_s"}
+    )
 
     def __init__(
         self,
@@ -84,6 +92,7 @@ class SearchQAEnv(TextEnv):
         corpus: str | os.PathLike[str] | None = None,
         retriever: str | None = None,
         request_form: str = "queries",
+        retriever_patience_s: float = PATIENCE_S,
         top_k: int = 3,
         **common: Any,
     ) -> None:
@@ -95,18 +104,18 @@ class SearchQAEnv(TextEnv):
             DataCorrupt: The question file is damaged.
         """
         super().__init__(**common)
-        if type(top_k) is not int or not 1 <= top_k <= _MOST_DOCUMENTS:
-            raise BadOption(f"top_k must be an integer from 1 to {_MOST_DOCUMENTS}, got {top_k!r}")
+        if type(top_k) is not int or not 1 <= top_k <= MOST_DOCUMENTS:
+            raise BadOption(f"top_k must be an integer from 1 to {MOST_DOCUMENTS}, got {top_k!r}")
         self._top_k = top_k
         if data_path is not None:
-            data_path = self._arguments["data_path"] = os.fspath(data_path)
+            data_path = self._arguments["data_path"] = _path("data_path", data_path)
         if corpus is not None:
-            corpus = self._arguments["corpus"] = os.fspath(corpus)
+            corpus = self._arguments["corpus"] = _path("corpus", corpus)
         self._opened = open_questions(source, self.split, data_path, datasets)
         if datasets is not None:
             self._arguments["datasets"] = sorted(set(datasets))
         self._open_retriever, self.blocking = open_retriever(
-            source, corpus, retriever, request_form
+            source, corpus, retriever, request_form, retriever_patience_s
         )
         self.data_version = self._opened.version
 
@@ -142,7 +151,7 @@ class SearchQAEnv(TextEnv):
         """
         read = _ACTION.fullmatch(action.strip()) if len(action) <= MAX_ACTION else None
         text = " ".join(read[2].split()) if read else ""
-        if read is None or not text:
+        if read is None or not text or _ANOTHER.search(text):
             return self._refuse(_refusal(action, read))
         action_key = f"{read[1].lower()}[{scoring.canonical(text)}]"
         if read[1].lower() == "search":
@@ -223,8 +232,7 @@ class SearchQAEnv(TextEnv):
             ),
             reward=float(right),
             terminated=said is not None,
-            # What is listed last does not end the episode.
-            admissible=("answer[<text>]", "search[<query>]"),
+            admissible=("search[<query>]", "answer[<text>]"),
             admissible_complete=False,
             action_key=action_key,
             feedback=feedback,
@@ -253,8 +261,16 @@ def _line(number: int, hit: Hit) -> str:
     return f'Doc {number} (Title: "{hit.document.title}") {hit.document.text}'.rstrip()
 
 
+def _path(name: str, value: Any) -> str:
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise BadOption(f"{name} must be a path, got {value!r:.60}")
+    return os.fspath(value)
+
+
 def _refusal(action: str, read: re.Match[str] | None) -> str:
     """Return why an action was not carried out."""
+    if read is not None and _ANOTHER.search(read[2]):
+        return "there are several actions: expected one, search[query] or answer[text]"
     if read is not None:
         return f"the {'query' if read[1].lower() == 'search' else 'answer'} is blank"
     if len(action) > MAX_ACTION:

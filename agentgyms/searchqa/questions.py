@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -33,7 +34,6 @@ class Question:
         support: Ids of the documents that are needed, in the order in which one leads to the next;
             empty where nobody knows.
         titles: Their titles.
-        relations: What is asked of each of them, for generated questions.
     """
 
     question_id: str
@@ -42,7 +42,6 @@ class Question:
     golden: tuple[str, ...]
     support: tuple[str, ...] = ()
     titles: tuple[str, ...] = ()
-    relations: tuple[str, ...] = ()
 
 
 class QuestionSet:
@@ -79,6 +78,7 @@ def generated_questions() -> dict[str, tuple[Question, ...]]:
     """
     chains = _Chains(closed_world())
     splits: dict[str, list[Question]] = {split: [] for split in COUNTS}
+    numbers: Counter[tuple[int, str]] = Counter()
     for group in _DRAWN:
         chains.begin()
         for hops in HOPS:
@@ -86,20 +86,14 @@ def generated_questions() -> dict[str, tuple[Question, ...]]:
             # The first draws have more facts left than the last ones; a split gets some of both.
             places = [split for split in group for _ in range(COUNTS[split] // len(HOPS))]
             for split in chance.sample(places, len(places)):
-                number = sum(q.family == f"{hops}-hop" for q in splits[split])
-                question_id = f"{hops}-hop/{split}-{number:05d}"
+                question_id = f"{hops}-hop/{split}-{numbers[hops, split]:05d}"
                 splits[split].append(_question(question_id, chains.draw(hops, chance), chance))
+                numbers[hops, split] += 1
     return {split: tuple(questions) for split, questions in splits.items()}
 
 
 _Chain = list[tuple[Entity, Fact]]
 _FactKey = frozenset[str]
-
-
-def _key(entity: Entity, fact: Fact) -> _FactKey:
-    """Return what a fact is; one that holds in both directions is the same from both ends."""
-    mutual = kinds()[entity.kind].relations[fact.relation].mutual
-    return frozenset((entity.entity_id, fact.entity_id if mutual else "", fact.relation))
 
 
 class _Chains:
@@ -163,5 +157,10 @@ def _question(question_id: str, chain: _Chain, chance: Chance) -> Question:
         golden=last.golden,
         support=tuple(entity.entity_id for entity, _ in chain),
         titles=tuple(entity.name for entity, _ in chain),
-        relations=tuple(fact.relation for _, fact in chain),
     )
+
+
+def _key(entity: Entity, fact: Fact) -> _FactKey:
+    """Return what tells a fact from others; a mutual one is the same from both ends."""
+    mutual = kinds()[entity.kind].relations[fact.relation].mutual
+    return frozenset((entity.entity_id, fact.entity_id if mutual else "", fact.relation))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import re
+import sys
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol
 
-import bm25s  # type: ignore[import-untyped]
 import numpy as np
 
 from agentgyms.errors import DataCorrupt
 from agentgyms.searchqa.corpus import Document
 
-logging.getLogger("bm25s").setLevel(logging.NOTSET)  # which it sets to DEBUG when imported
+MOST_DOCUMENTS: Final = 100
+"""Longest list of documents that a search may ask for."""
+
+PATIENCE_S: Final = 60.0
+"""How long a lost search server is waited for, unless an environment says another time."""
 
 _WORD: Final = re.compile(r"\w+")
 _CACHED_QUERIES: Final = 8192
@@ -45,7 +51,8 @@ class BM25Retriever:
     never found. A query that was asked before is answered from a cache. Threads may share it.
 
     Args:
-        documents: What it searches; 60,000 paragraphs take about 13 s to index.
+        documents: What it searches; 60,000 of 100 words take about 5 s to index and
+            9 kB each.
 
     Raises:
         DataCorrupt: No document has a word.
@@ -53,7 +60,7 @@ class BM25Retriever:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = tuple(documents)
-        self._index: Any = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+        self._index: Any = _bm25s().BM25(method="lucene", k1=0.9, b=0.4)
         words = [_words(document.contents) for document in self._documents]
         if not any(words):
             raise DataCorrupt(f"there is no word to search for in {len(words)} documents")
@@ -83,6 +90,30 @@ class BM25Retriever:
             found = found[scores[found] >= threshold]
         best = found[np.argsort(-scores[found], kind="stable")][:top_k]
         return tuple(Hit(self._documents[i], float(scores[i])) for i in best.tolist())
+
+
+_IMPORTING: Final = threading.Lock()
+
+
+def _bm25s() -> Any:
+    """Return the module bm25s, imported without jax.
+
+    It would import jax where that is installed: seconds, memory of an accelerator, threads that do
+    not survive a fork, and an error if jax does not fit the numpy there is; none of its functions
+    that need jax is used here.
+    """
+    with _IMPORTING:
+        if "bm25s" not in sys.modules:
+            jax = sys.modules.get("jax")
+            sys.modules["jax"] = None  # type: ignore[assignment]  # which hides it from `import`
+            try:
+                importlib.import_module("bm25s")
+            finally:
+                del sys.modules["jax"]
+                if jax is not None:
+                    sys.modules["jax"] = jax
+            logging.getLogger("bm25s").setLevel(logging.NOTSET)  # which it sets to DEBUG
+        return sys.modules["bm25s"]
 
 
 def _words(text: str) -> list[str]:

@@ -33,7 +33,7 @@ def exact_match(answer: str, golden: Iterable[str]) -> bool:
     and an empty one: texts that normalise to nothing are compared as they are, blanks and case
     aside, and an empty golden answer equals none.
     """
-    return _comparable(answer) in {_comparable(gold) for gold in golden} - {""}
+    return canonical(answer) in {canonical(gold) for gold in golden} - {""}
 
 
 def substring_match(answer: str, golden: Iterable[str]) -> bool:
@@ -62,11 +62,10 @@ def mentions(text: str, golden: Iterable[str]) -> bool:
 
 
 def canonical(text: str) -> str:
-    """Return the form in which two queries or two answers are the same."""
-    return _comparable(text)
+    """Return the form in which two queries or two answers are the same.
 
-
-def _comparable(text: str) -> str:
+    It is the normalised one; where that is empty, the text in lower case without surplus blanks.
+    """
     return normalize(text) or " ".join(text.lower().split())
 
 

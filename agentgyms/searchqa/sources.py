@@ -12,7 +12,7 @@ from agentgyms.errors import BadOption
 from agentgyms.searchqa import flashrag
 from agentgyms.searchqa.corpus import FileState, load_corpus, state_of
 from agentgyms.searchqa.questions import GENERATED_VERSION, QuestionSet, generated_set
-from agentgyms.searchqa.retriever import BM25Retriever, Retriever
+from agentgyms.searchqa.retriever import PATIENCE_S, BM25Retriever, Retriever
 from agentgyms.searchqa.world import closed_world
 
 SOURCES: Final = ("generated", "flashrag")
@@ -61,9 +61,15 @@ def open_questions(source: str, split: str, data_path: FilePath | None, datasets
 
 
 def open_retriever(
-    source: str, corpus: FilePath | None, retriever: str | None, request_form: str
+    source: str,
+    corpus: FilePath | None,
+    retriever: str | None,
+    request_form: str,
+    patience_s: float,
 ) -> tuple[Callable[[], Retriever], bool]:
     """Return what makes the retriever when it is needed, and whether it waits for a server.
+
+    Environments with equal arguments share it.
 
     Raises:
         BadOption: The arguments have values they cannot have, or do not go together.
@@ -74,13 +80,16 @@ def open_retriever(
             "corpus is for source='flashrag' without a retriever: the generated questions have "
             "a corpus of their own, and a retriever has one too"
         )
-    if retriever is not None or request_form != "queries":
-        from agentgyms.searchqa.http_retriever import HttpRetriever
+    if retriever is not None:
+        from agentgyms.searchqa.http_retriever import shared_retriever
 
-        if retriever is None:
-            raise BadOption("request_form is for a retriever: pass retriever='http://...' as well")
-        remote = HttpRetriever(retriever, request_form=request_form)
+        remote = shared_retriever(retriever, request_form, patience_s)
         return lambda: remote, True
+    if request_form != "queries" or patience_s != PATIENCE_S:
+        raise BadOption(
+            "request_form and retriever_patience_s are for a retriever: leave them out, or pass "
+            "retriever='http://...' as well"
+        )
     if source == "generated":
         return closed_world_retriever, False
     if corpus is None:

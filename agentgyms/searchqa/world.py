@@ -8,17 +8,13 @@ from functools import cache
 from typing import Final
 
 from agentgyms.chance import Chance
+from agentgyms.searchqa import golden
 from agentgyms.searchqa.corpus import Document
 from agentgyms.searchqa.names import Names
 from agentgyms.searchqa.relations import Kind, Relation, kinds
 
 VERSION: Final = "2"
 
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_ENDINGS: Final = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}
 _BIRTHS: Final = (1580, 1950)
 _TRIES: Final = 30
 
@@ -61,10 +57,7 @@ class Entity:
     @property
     def golden(self) -> tuple[str, ...]:
         """The ways to write the name that count as right."""
-        if self.kind == "river":
-            return self.name, f"{self.name} River", f"River {self.name}"
-        bare = self.name.removeprefix("Mount ").removeprefix("Lake ")
-        return (self.name,) if bare == self.name else (self.name, bare)
+        return golden.names(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +126,8 @@ class _Builder:
                 if other is not None and relation.mutual:
                     self._link(other, relation.name, entity)
             else:
-                golden = self._literal(entity, relation.name)
-                entity.facts[relation.name] = Fact(relation.name, golden[0], golden)
+                forms = self._literal(entity, relation.name)
+                entity.facts[relation.name] = Fact(relation.name, forms[0], forms)
 
     def _other(self, entity: Entity, relation: Relation) -> Entity | None:
         """Return a thing that `entity` may be linked with; None if chance finds none."""
@@ -153,35 +146,15 @@ class _Builder:
     def _literal(self, entity: Entity, relation: str) -> tuple[str, ...]:
         between = self._chance.between
         if relation in ("birthday", "opening"):
-            day, month = between(1, 28), self._chance.pick(_MONTHS)
-            nth = f"{day}{_ENDINGS.get(day, 'th')}"
-            return tuple(
-                form
-                for written in (str(day), nth)
-                for form in (
-                    f"{written} {month} {entity.year}",
-                    f"{month} {written}, {entity.year}",
-                )
-            ) + (f"{nth} of {month} {entity.year}",)
+            return golden.dates(between(1, 28), between(1, 12), entity.year)
         if relation in ("foundation", "year"):
             return (str(entity.year),)
         if relation == "charter":
             return (str(between(870, 1560)),)
         if relation == "island":
-            return (self._names.word("place"),)
-        amount, unit, symbol = {
-            "length": (between(41, 980), "kilometres", "km"),
-            "height": (between(1104, 4890), "metres", "m"),
-            "depth": (between(21, 640), "metres", "m"),
-        }[relation]
-        american = unit.replace("metres", "meters")
-        return (
-            f"{amount} {unit}",
-            f"{amount} {american}",
-            str(amount),
-            f"{amount} {symbol}",
-            f"{amount}{symbol}",
-        )
+            return golden.names(relation, self._names.word("place"))
+        low, high = {"length": (41, 980), "height": (1104, 4890), "depth": (21, 640)}[relation]
+        return golden.measures(relation, between(low, high))
 
 
 def _fits(entity: Entity, relation: str, other: Entity) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentgyms.core import TextEnv
 from agentgyms.errors import BadOption, UnknownTask
 from agentgyms.group import GroupEnv
 from agentgyms.observations import shown
@@ -61,12 +62,23 @@ def check_group(make_group: Callable[[], GroupEnv]) -> None:
                 "members start with different observations"
             )
     actions: list[str | None] = [None] * len(group)
-    actions[0] = (infos[0]["admissible_actions"] or ["look"])[-1]
+    actions[0] = _harmless(group.envs[0], infos[0]["admissible_actions"])
     before = [env.snapshot() for env in group.envs]
     group.step(actions)
     for env, snapshot in list(zip(group.envs, before, strict=True))[1:]:
         assert env.snapshot() == snapshot, "stepping one member changed another"
     group.close()
+
+
+def _harmless(env: TextEnv, listed: list[str]) -> str:
+    """Return the first listed action that does not end the episode, the first one if all do."""
+    for action in listed:
+        branch = env.fork()
+        _, _, terminated, truncated, _ = branch.step(action)
+        branch.close()
+        if not (terminated or truncated):
+            return action
+    return listed[0] if listed else "look"
 
 
 def check_vector(env_id: str, *, num_envs: int = 4, **kwargs: Any) -> None:

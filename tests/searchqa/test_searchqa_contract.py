@@ -9,6 +9,7 @@ import agentgyms
 from agentgyms import testing
 from agentgyms.errors import BadSnapshot
 from agentgyms.searchqa.env import SearchQAEnv
+from agentgyms.testing import several
 
 ENV_ID = "agentgyms/SearchQA-v0"
 
@@ -39,6 +40,15 @@ def test_snapshots(make):
 
 def test_group():
     testing.check_group(lambda: agentgyms.make_group(ENV_ID, 8))
+
+
+def test_the_group_check_takes_an_action_that_does_not_end_the_episode():
+    env = SearchQAEnv(split="sample")
+    env.reset(seed=0)
+    before = env.snapshot()
+    assert several._harmless(env, ["answer[x]", "search[river]", "junk"]) == "search[river]"
+    assert several._harmless(env, ["answer[x]", "answer[y]"]) == "answer[x]"
+    assert env.snapshot() == before
 
 
 def test_sixteen_environments_at_once():

@@ -73,6 +73,10 @@ def test_retrieved_text_is_never_taken_for_an_answer(env):
         ("search", "neither"),
         ("search[", "neither"),
         ("search[x] then answer[y", "neither"),
+        ("search[x] then answer[y]", "several actions"),
+        ("search[a]\nanswer[b]", "several actions"),
+        ("answer[x] Search [y]", "several actions"),
+        ("search[a]search[b]", "several actions"),
         ("find[x]", "neither"),
         ("<search>x</search>", "neither"),
         ("please search[x]", "neither"),
@@ -98,6 +102,9 @@ def test_malformed_actions_do_nothing_but_take_a_turn(env, action, reason):
         ("search[The  Old\nBridge?]", "search[old bridge]"),
         (" SEARCH [old bridge] ", "search[old bridge]"),
         ("search[a [b] c]", "search[b c]"),
+        ("search[b] c]", "search[b c]"),
+        ("search[what does answer[x] mean]", "search[what does answerx mean]"),
+        ("search[b] research [c]", "search[b research c]"),
         ("search[the]", "search[the]"),
         ("answer[A Quiet-Town.]", "answer[quiettown]"),
     ],
@@ -131,7 +138,7 @@ def test_a_query_without_a_known_word_finds_nothing(env):
 
 def test_the_listed_actions_are_harmless_as_they_stand(env):
     info = env.reset(seed=3)[1]
-    assert sorted(info["admissible_actions"]) == ["answer[<text>]", "search[<query>]"]
+    assert info["admissible_actions"] == ["search[<query>]", "answer[<text>]"]
     assert not info["admissible_complete"]
     assert env.step("search[<query>]")[4]["feedback"] != "malformed"
     assert env.step("answer[<text>]")[1:3] == (0, True)
@@ -152,7 +159,7 @@ def test_a_search_on_the_last_turn_is_carried_out():
 @pytest.mark.parametrize("split", COUNTS)
 def test_the_expert_solves_every_question_in_four_turns_by_searching(split):
     env = SearchQAEnv(split=split)
-    act = agentgyms.expert(env)
+    act, saved = agentgyms.expert(env), 0
     for task_id in env.tasks:
         seen, info = env.reset(options={"task_id": task_id})
         texts, over = [seen], False
@@ -163,7 +170,10 @@ def test_the_expert_solves_every_question_in_four_turns_by_searching(split):
             seen, reward, terminated, truncated, info = env.step(action)
             texts.append(seen)
             over = terminated or truncated
-        assert (reward, info["progress"], info["turn"]) == (1, 1, int(info["family"][0]) + 1)
+        assert (reward, info["progress"]) == (1, 1)
+        saved += int(info["family"][0]) + 1 - info["turn"]
+    # A search for a town may find its twin as well, whose paragraph names it.
+    assert 0 <= saved < 0.1 * len(env.tasks)
 
 
 def test_the_expert_takes_over_from_any_state():
@@ -211,7 +221,15 @@ def test_top_k_is_how_many_documents_come():
         ({"corpus": "x"}, BadOption, "corpus is for source='flashrag'"),
         ({"retriever": "localhost:8000"}, BadOption, "is no address"),
         ({"retriever": 3}, BadOption, "is no address"),
-        ({"request_form": "query"}, BadOption, "request_form is for a retriever"),
+        ({"request_form": "query"}, BadOption, "are for a retriever"),
+        ({"retriever_patience_s": 9}, BadOption, "are for a retriever"),
+        ({"retriever": "http://h/r", "retriever_patience_s": -1}, BadOption, "from 0 on, got -1"),
+        ({"retriever": "http://h/r", "retriever_patience_s": True}, BadOption, "got True"),
+        ({"retriever": "http://h/r", "retriever_patience_s": "9"}, BadOption, "number of seconds"),
+        ({"retriever": "http://h/r", "retriever_patience_s": math.nan}, BadOption, "got nan"),
+        ({"source": "flashrag", "data_path": 5}, BadOption, "data_path must be a path, got 5"),
+        ({"source": "flashrag", "data_path": b"x"}, BadOption, "data_path must be a path"),
+        ({"source": "flashrag", "data_path": "x", "corpus": 5}, BadOption, "corpus must be a path"),
         ({"retriever": "http://h/retrieve", "request_form": "q"}, BadOption, "'queries' or"),
         ({"source": "flashrag"}, BadOption, "needs data_path"),
         ({"source": "flashrag", "data_path": "x", "datasets": "nq"}, BadOption, "must be a list"),
@@ -250,6 +268,7 @@ def test_a_servers_clients_cannot_choose_files_or_addresses():
     for name, value in {
         "retriever": "http://169.254.169.254/",
         "request_form": "query",
+        "retriever_patience_s": 1e9,
         "data_path": "/etc",
         "corpus": "/etc/passwd",
     }.items():
@@ -259,7 +278,7 @@ def test_a_servers_clients_cannot_choose_files_or_addresses():
 
 def test_what_is_known_of_the_environment():
     env = SearchQAEnv(split="sample")
-    assert env.data_version == "closed-world-1"
+    assert env.data_version == "closed-world-2"
     assert not env.blocking
     assert env.tasks.families() == {"1-hop": 4, "2-hop": 4, "3-hop": 4}
     assert not math.isnan(env.reset(seed=1)[1]["progress"])

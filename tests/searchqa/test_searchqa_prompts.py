@@ -44,7 +44,7 @@ def test_the_expert_speaks_through_every_style(name):
 def test_what_a_thinking_model_reads():
     _, second, third = episode(prompts.load("think", ENV_ID))
     assert second.startswith("Answer a question. You have a search engine, and 4 turns in all.\n")
-    assert "\nStep 1: <search>Stekilmar Ralutedtmar</search>\n<information>\nDoc 1 (" in second
+    assert "\nStep 1: <search>Vranoriska Vonithoom</search>\n<information>\nDoc 1 (" in second
     assert third.count("</information>") == third.count("<information>") == 2
     assert "This is turn 3 of 4." in third
     assert "your last one" not in third

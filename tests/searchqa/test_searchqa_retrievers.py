@@ -1,36 +1,35 @@
-"""Retrievers: BM25 in memory, and the real server on a socket, faults included."""
+"""Retrievers over HTTP: the real server on a socket, faults included, and who shares them."""
 
 import itertools
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import pytest
 import requests
-from click.testing import CliRunner
 from flask import Flask, Response, request
 
 import agentgyms
-from agentgyms.errors import BadOption, DataCorrupt, EnvUnavailable, ServerUnavailable
-from agentgyms.remote import InProcessTransport, Patience, RemoteEnv
-from agentgyms.searchqa.corpus import Document
+from agentgyms.errors import BadOption, EnvUnavailable, ServerUnavailable
+from agentgyms.remote import InProcessTransport, RemoteEnv
+from agentgyms.remote.transport import Reply
 from agentgyms.searchqa.env import SearchQAEnv
-from agentgyms.searchqa.http_retriever import TOKEN_VARIABLE, HttpRetriever
-from agentgyms.searchqa.retriever import BM25Retriever
+from agentgyms.searchqa.http_retriever import (
+    TOKEN_VARIABLE,
+    HttpRetriever,
+    _pause_s,
+    shared_retriever,
+)
 from agentgyms.searchqa.sources import closed_world_retriever
 from env_servers import create_app
-from env_servers.retriever import main
 from env_servers.retriever_app import SearchService, create_retriever_app
 from env_servers.service import EXTENSION
 from env_servers.serving import Server
 
 ENV_ID = "agentgyms/SearchQA-v0"
-HURRIED = Patience(connect_s=1, read_s=5, attempts=3, pause_s=0.01)
+HURRIED = {"patience_s": 0.6, "timeout_s": (1, 5)}
 
 
 @pytest.fixture(autouse=True)
@@ -47,49 +46,6 @@ def live():
 
 def ids(hits):
     return [hit.document.doc_id for hit in hits]
-
-
-# --- in memory ---
-
-
-def test_bm25_ranks_by_score_then_by_place_in_the_corpus():
-    texts = ["red fox", "blue fox", "red red dog", "blue fox", "green cat", "red fox"]
-    bm25 = BM25Retriever([Document(str(i), text) for i, text in enumerate(texts)])
-    assert ids(bm25.search("fox", 10)) == ["0", "1", "3", "5"]
-    assert ids(bm25.search("Fox!", 2)) == ["0", "1"]
-    assert ids(bm25.search("red FOX", 10))[:2] == ["0", "5"]
-    assert ids(bm25.search("cat unknown", 3)) == ["4"]
-    assert ids(bm25.search("unknown", 3)) == ids(bm25.search("?!", 3)) == []
-    scores = [hit.score for hit in bm25.search("red fox blue", 10)]
-    assert scores == sorted(scores, reverse=True)
-    assert min(scores) > 0
-    assert len(bm25) == 6
-
-
-def test_documents_without_a_word_are_never_found():
-    bm25 = BM25Retriever([Document("1", "?!"), Document("2", "ok")])
-    assert ids(bm25.search("ok ?!", 3)) == ["2"]
-    with pytest.raises(DataCorrupt, match="no word to search for in 1 documents"):
-        BM25Retriever([Document("1", "?!")])
-
-
-def test_bm25_scores_by_hand():
-    """Lucene's: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), tf / (tf + k1 (1 - b + b len / mean))."""
-    texts = ["apple banana", "apple apple cherry date", "egg fig"]
-    bm25 = BM25Retriever([Document(str(i), text) for i, text in enumerate(texts)])
-    idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
-    mean = 8 / 3
-    expected = [idf * tf / (tf + 0.9 * (0.6 + 0.4 * n / mean)) for tf, n in ((2, 4), (1, 2))]
-    hits = bm25.search("apple", 3)
-    assert ids(hits) == ["1", "0"]
-    assert [hit.score for hit in hits] == pytest.approx(expected, abs=1e-4)
-
-
-def test_bm25_answers_again_from_a_cache():
-    bm25 = closed_world_retriever()
-    first = bm25.search("The bridge of something", 3)
-    assert bm25.search("the  BRIDGE, of something", 3) is first
-    assert len(bm25.search("the bridge of something", 2)) == 2
 
 
 # --- over HTTP ---
@@ -176,7 +132,24 @@ def test_bad_bodies_get_an_error_of_ours(live, body, status, code):
 
 def test_routes_that_are_not_there(live):
     assert requests.get(live, timeout=5).json()["error"]["code"] == "method_not_allowed"
+    assert requests.get(live, timeout=5).headers["Allow"]
     assert post(live + "/x", {}).json()["error"]["code"] == "not_found"
+
+
+def test_hints_are_of_this_server():
+    with Server(create_retriever_app(closed_world_retriever(), token="s3cret")) as server:
+        url = f"{server.url}/retrieve"
+        errors = [
+            requests.get(url, timeout=5),
+            post(url + "/x", {}),
+            post(url, b"{", headers={"Authorization": "Bearer s3cret"}),
+            post(url, {}, headers={"Authorization": "Bearer s3cret"}),
+            post(url, {}),
+        ]
+    hints = [error.json()["error"]["hint"] for error in errors]
+    assert all("POST /retrieve takes" in hint for hint in hints[:-1])
+    assert TOKEN_VARIABLE in hints[-1]
+    assert not any("openapi" in hint or "AGENTGYMS_TOKEN" in hint for hint in hints)
 
 
 def test_a_token_is_asked_for_and_sent(monkeypatch):
@@ -186,9 +159,9 @@ def test_a_token_is_asked_for_and_sent(monkeypatch):
         assert requests.get(f"{server.url}/healthz", timeout=5).status_code == 200
         monkeypatch.setenv("AGENTGYMS_TOKEN", "s3cret")
         with pytest.raises(ServerUnavailable, match=f"status 401.*{TOKEN_VARIABLE}"):
-            HttpRetriever(url, patience=HURRIED).search("river", 1)
+            HttpRetriever(url, **HURRIED).search("river", 1)
         monkeypatch.setenv(TOKEN_VARIABLE, "s3cret")
-        assert len(HttpRetriever(url, patience=HURRIED).search("river", 1)) == 1
+        assert len(HttpRetriever(url, **HURRIED).search("river", 1)) == 1
 
 
 # --- servers that fail ---
@@ -199,11 +172,12 @@ class Faulty:
 
     def __init__(self, answer):
         app = Flask("faulty")
-        self.seen, numbers = [], itertools.count(1)
+        self.seen, self.ports, numbers = [], [], itertools.count(1)
 
         @app.post("/retrieve")
         def retrieve():
             self.seen.append(request.get_json())
+            self.ports.append(request.environ["REMOTE_PORT"])
             return answer(next(numbers))
 
         app.extensions[EXTENSION] = SearchService(2**20, 8)
@@ -239,9 +213,8 @@ def test_failures_that_pass_are_waited_out():
             time.sleep(0.8)
         return Response("busy", status=429) if number == 3 else FOUND
 
-    patience = Patience(connect_s=1, read_s=0.4, attempts=5, pause_s=0.01)
     with Faulty(answer) as faulty:
-        retriever = HttpRetriever(faulty.url, patience=patience)
+        retriever = HttpRetriever(faulty.url, patience_s=10, timeout_s=(1, 0.4))
         (hit,) = retriever.search("x", 3)
         assert (hit.document.doc_id, hit.score) == ("7", 2.5)
         assert len(faulty.seen) == 4
@@ -252,15 +225,92 @@ def test_failures_that_pass_are_waited_out():
 
 def test_failures_that_last_are_told():
     with Faulty(lambda number: Response("broken", status=500)) as faulty:
-        with pytest.raises(ServerUnavailable, match=r"status 500, 3 attempts.*env_servers.retr"):
-            HttpRetriever(faulty.url, patience=HURRIED).search("x", 3)
-        assert len(faulty.seen) == 3
+        with pytest.raises(
+            ServerUnavailable, match=r"status 500, \d attempts in 0.6 s.*env_servers"
+        ):
+            HttpRetriever(faulty.url, **HURRIED).search("x", 3)
+        assert 2 <= len(faulty.seen) <= 6
+        with pytest.raises(ServerUnavailable, match="1 attempt in 0 s"):
+            HttpRetriever(faulty.url, patience_s=0).search("x", 3)
     with pytest.raises(ServerUnavailable, match="refused"):
-        HttpRetriever(faulty.url, patience=HURRIED).search("x", 3)
+        HttpRetriever(faulty.url, **HURRIED).search("x", 3)
     with Faulty(lambda number: Response("no", status=422)) as faulty:
         with pytest.raises(ServerUnavailable, match=r"refused a search \(status 422\)"):
-            HttpRetriever(faulty.url, patience=HURRIED).search("x", 3)
+            HttpRetriever(faulty.url, **HURRIED).search("x", 3)
         assert len(faulty.seen) == 1, "a refusal is final"
+
+
+def test_the_server_says_when_to_come_back():
+    def answer(number):
+        return FOUND if number == 2 else Response(status=503, headers={"Retry-After": "1"})
+
+    with Faulty(answer) as faulty:
+        start = time.monotonic()
+        assert ids(HttpRetriever(faulty.url).search("x", 3)) == ["7"]
+        assert 1 <= time.monotonic() - start < 5
+        start = time.monotonic()
+        with pytest.raises(ServerUnavailable, match="status 503, 1 attempt in 0.9 s"):
+            HttpRetriever(faulty.url, patience_s=0.9).search("x", 3)
+        assert time.monotonic() - start < 0.9, "it would come back too late"
+
+
+def test_pauses_grow_to_ten_seconds_and_never_end_in_a_busy_loop():
+    assert 0.125 <= _pause_s(None, 1) <= 0.25
+    assert all(5 <= _pause_s(None, attempts) <= 10 for attempts in (7, 40, 10_000))
+    for asked, pause in (("0", 0.25), ("12", 12), ("9" * 400, math.inf)):
+        assert _pause_s(Reply(429, {"Retry-After": asked}, b""), 1) == pause
+    for odd in ("-1", "soon", "²", "nan", ""):
+        assert _pause_s(Reply(429, {"Retry-After": odd}, b""), 1) <= 0.25
+
+
+# --- one retriever for many environments ---
+
+
+def test_environments_of_a_process_share_one_retriever(monkeypatch):
+    with Faulty(lambda number: FOUND) as faulty:
+        envs = [SearchQAEnv(retriever=faulty.url) for _ in range(3)]
+        envs.append(envs[0].fork())
+        for env in envs:
+            env.reset(seed=1)
+            assert env.step("search[x]")[0] == 'Doc 1 (Title: "T") text'
+            env.close()
+        assert len(faulty.seen) == 1, "one asked, the others were answered from the cache"
+        assert len({id(env._retriever) for env in envs}) == 1
+        one = shared_retriever(faulty.url, "queries", 60.0)
+        assert one is envs[0]._retriever
+        assert one is not shared_retriever(faulty.url, "query", 60.0)
+        assert one is not shared_retriever(faulty.url, "queries", 61.0)
+        monkeypatch.setenv(TOKEN_VARIABLE, "t")
+        assert one is not shared_retriever(faulty.url, "queries", 60.0)
+        one.search("after the envs were closed", 3)
+
+
+def test_threads_share_a_retriever(live):
+    bm25, shared = closed_world_retriever(), HttpRetriever(live)
+    queries = [f"the {word} {n}" for n in range(15) for word in ("river", "poet", "lake", "bridge")]
+    with ThreadPoolExecutor(12) as threads:
+        found = list(threads.map(lambda query: shared.search(query, 3), queries))
+    assert found == [bm25.search(query, 3) for query in queries]
+    (idle,) = shared._idle.values()
+    assert 1 <= len(idle) <= 12
+    shared.close()
+    assert not idle
+
+
+def test_forked_processes_do_not_share_connections(monkeypatch):
+    with Faulty(lambda number: FOUND) as faulty:
+        retriever = HttpRetriever(faulty.url)
+        retriever.search("a", 1)
+        retriever.search("b", 1)
+        monkeypatch.setattr("os.getpid", lambda: -1)
+        retriever.search("c", 1)
+        first, second, third = faulty.ports
+        assert first == second != third
+        retriever.close()
+        monkeypatch.undo()
+        retriever.search("d", 1)
+        assert faulty.ports[-1] == first, "a child that closes leaves its parent's connections"
+        retriever.close()
 
 
 @pytest.mark.parametrize(
@@ -285,7 +335,7 @@ def test_replies_that_are_none_are_told(reply):
         Faulty(lambda number: Response(reply)) as faulty,
         pytest.raises(ServerUnavailable, match="does not answer as a retriever does"),
     ):
-        HttpRetriever(faulty.url, patience=HURRIED).search("x", 3)
+        HttpRetriever(faulty.url, **HURRIED).search("x", 3)
 
 
 def test_documents_without_scores_or_ids_and_more_than_asked_for():
@@ -303,71 +353,25 @@ def test_documents_without_scores_or_ids_and_more_than_asked_for():
         env.close()
 
 
-def test_a_lost_retriever_spares_the_episode_and_reaches_remote_clients(monkeypatch):
-    monkeypatch.setattr("agentgyms.searchqa.http_retriever._PATIENCE", HURRIED)
+def test_a_lost_retriever_spares_the_episode_and_reaches_remote_clients():
     fail = [True]
     broken = Response("broken", status=503)
     with Faulty(lambda number: broken if fail[0] else FOUND) as faulty:
-        app = create_app(ENV_ID, token="", retriever=faulty.url)
+        arguments = {"retriever": faulty.url, "retriever_patience_s": 0.1}
+        app = create_app(ENV_ID, token="", **arguments)
         transport = InProcessTransport({"http://server": app})
-        for env in (
-            SearchQAEnv(retriever=faulty.url),
-            RemoteEnv(ENV_ID, url="http://server", transport=transport),
+        for name, env in (
+            ("local", SearchQAEnv(**arguments)),
+            ("remote", RemoteEnv(ENV_ID, url="http://server", transport=transport)),
         ):
             fail[0] = True
             env.reset(seed=1)
-            with pytest.raises(EnvUnavailable, match="no retriever answers"):
-                env.step("search[x]")
+            with pytest.raises(EnvUnavailable, match=r"no retriever answers.*in 0.1 s"):
+                env.step(f"search[{name}]")
             fail[0] = False
             assert env.reset(seed=1)[1]["turn"] == 0
-            assert env.step("search[x]")[0] == 'Doc 1 (Title: "T") text'
+            assert env.step(f"search[{name}]")[0] == 'Doc 1 (Title: "T") text'
             env.close()
-
-
-# --- the program ---
-
-
-def start(*arguments, **variables):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("AGENTGYMS_")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "env_servers.retriever", "--port", "0", *arguments],
-        env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)} | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_the_program_serves_a_corpus_and_sigterm_ends_it(tmp_path, monkeypatch):
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"id": "a", "contents": "\\"Heron\\"\\na bird"}\n')
-    process = start("--corpus", str(corpus), **{TOKEN_VARIABLE: "tok"})
-    try:
-        said = process.stdout.readline()
-        assert said.startswith("1 documents at http://127.0.0.1:")
-        monkeypatch.setenv(TOKEN_VARIABLE, "tok")
-        (hit,) = HttpRetriever(said.split()[-1]).search("bird", 3)
-        assert hit.document == Document("a", '"Heron"\na bird')
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--host", "0.0.0.0"], "--insecure"),
-        (["--host", "0.0.0.0", "--token", " "], "--insecure"),
-        (["--corpus", "/no/such.jsonl"], "no file"),
-        (["--token", "a\nb"], "cannot be sent"),
-    ],
-)
-def test_the_program_refuses_to_start(arguments, says):
-    result = CliRunner().invoke(main, ["--port", "0", *arguments])
-    assert (result.exit_code, type(result.exception)) == (2, SystemExit)
-    assert says in result.output
 
 
 def test_a_wrong_address_is_told_at_once():
