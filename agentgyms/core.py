@@ -70,6 +70,8 @@ class TextEnv(gym.Env[Observation, str], ABC):
     """Version of the tasks and rules; recordings and results carry it."""
 
     _arguments: dict[str, Any]
+    _random_state: Any = None
+    """State of a generator that `np_random` is yet to make; most members of groups never ask."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Offer the render mode `rgb_array` where there is something to draw."""
@@ -152,6 +154,18 @@ class TextEnv(gym.Env[Observation, str], ABC):
         raise NotImplementedError(f"{type(self).__name__} draws nothing: use render_mode='ansi'")
 
     # --- Gymnasium's interface -----------------------------------------------------------------
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator that unseeded resets draw from."""
+        if self._random_state is not None:
+            self.np_random = randomness.from_state(self._random_state)
+        return super().np_random
+
+    @np_random.setter
+    def np_random(self, value: np.random.Generator) -> None:
+        self._random_state = None
+        self._np_random, self._np_random_seed = value, -1
 
     @property
     def tasks(self) -> TaskSet:
@@ -275,7 +289,9 @@ class TextEnv(gym.Env[Observation, str], ABC):
         """Return the episode that a reset is to begin; the running one is not over yet."""
         checked = check_options(options)
         super().reset(seed=seed)
-        if seed is None:
+        if seed is not None:
+            self._random_state = None
+        else:
             seed = int(self.np_random.integers(_SEED_RANGE))
         return snapshots.Episode(seed=int(seed), options=checked)
 

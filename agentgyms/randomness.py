@@ -42,9 +42,14 @@ def from_state(state: Any) -> np.random.Generator:
 
 def copied(generator: np.random.Generator) -> np.random.Generator:
     """Return an independent generator that will draw the same numbers."""
-    if type(generator.bit_generator) is not np.random.PCG64:
-        return copy.deepcopy(generator)
-    return from_state(generator.bit_generator.state)
+    state = state_of(generator)
+    return copy.deepcopy(generator) if state is None else from_state(state)
+
+
+def state_of(generator: np.random.Generator) -> Any:
+    """Return what `from_state` takes; None of a generator that is not PCG64."""
+    bits = generator.bit_generator
+    return bits.state if type(bits) is np.random.PCG64 else None
 
 
 class _Unseeded(ISpawnableSeedSequence):

@@ -53,6 +53,7 @@ class Original:
         """Save the engine of `env`."""
         self._env = env
         self._engine = env.save()
+        self._random = randomness.state_of(env.np_random)
         self._snapshot = b""
 
     def give(self, target: TextEnv) -> tuple[Observation, dict[str, Any]]:
@@ -71,10 +72,13 @@ class Original:
         target._task, target._goal = self._env._task, self._env._goal
         _load(target, _plain(self._engine))
         self._check(target.save())
-        target.np_random = randomness.copied(self._env.np_random)
-        last = episode.last
+        if self._random is None:
+            target.np_random = randomness.copied(self._env.np_random)
+        else:
+            target._random_state = self._random
+        last = episode.last  # nobody changes it: what callers get is copied
         target._episode = snapshots.Episode(
-            episode.seed, dict(episode.options), list(episode.actions), last.copy()
+            episode.seed, dict(episode.options), list(episode.actions), last
         )
         return observations.copied(last.observation), snapshots.copy_info(last.info)
 
