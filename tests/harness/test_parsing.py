@@ -20,12 +20,14 @@ def cases(name):
     return json.loads((Path(folder) / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.data
 def test_sokoban_tags_agree_with_recorded_projections():
     for case in cases("sokoban/projection_sokoban.json"):
         action, valid = parsing.get("sokoban_tags").parse(case["text"])
         assert (MOVES.index(action or "still"), int(valid)) == (case["action"], case["valid"]), case
 
 
+@pytest.mark.data
 def test_search_tags_agree_with_recorded_projections():
     for case in cases("searchqa/projection_search.json"):
         action, valid = parsing.get("search_tags").parse(case["text"])

@@ -21,12 +21,14 @@ def golden_of(case):
     return [case["gold"]] if isinstance(case["gold"], str) else case["gold"]
 
 
+@pytest.mark.data
 def test_normalisation_is_that_of_the_usual_script(cases):
     assert len(cases["normalize"]) >= 10
     for case in cases["normalize"]:
         assert scoring.normalize(case["s"]) == case["out"], case
 
 
+@pytest.mark.data
 def test_matches_are_those_of_the_usual_script_but_for_empty_golden_answers(cases):
     guarded = 0
     for case in cases["em"]:

@@ -27,6 +27,7 @@ def peer_of(case):
     return Peer(depth=case["search_depth"], walks=True)
 
 
+@pytest.mark.data
 def test_every_recorded_room(recorded):
     cases = recorded("rooms.json")
     assert len(cases) >= 50
@@ -44,6 +45,7 @@ def test_every_recorded_room(recorded):
         assert fixed == case["room_fixed"], where
 
 
+@pytest.mark.data
 def test_recorded_rooms_through_the_environment(recorded):
     for case in recorded("rooms.json"):
         if "error" in case:

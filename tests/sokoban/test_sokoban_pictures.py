@@ -41,6 +41,7 @@ def states():
 # --- recorded -------------------------------------------------------------------------------------
 
 
+@pytest.mark.data
 def test_recorded_texts_and_tiny_pictures(recorded):
     cases = recorded("render.json")
     assert cases

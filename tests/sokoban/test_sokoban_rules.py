@@ -59,6 +59,7 @@ def looks_beyond_the_edge(case):
     return not (0 <= r + 2 * dr < len(rows) and 0 <= c + 2 * dc < len(rows[0]))
 
 
+@pytest.mark.data
 def test_every_recorded_step(recorded):
     cases = [case for case in recorded("steps.json") if not looks_beyond_the_edge(case)]
     assert len(cases) >= 50
@@ -79,6 +80,7 @@ def test_every_recorded_step(recorded):
             assert case["all_boxes_on_target"] == solved, case["tag"]
 
 
+@pytest.mark.data
 def test_beyond_the_edge_is_a_wall_unlike_in_gym_sokoban(recorded):
     cases = [case for case in recorded("steps.json") if looks_beyond_the_edge(case)]
     differing = 0
@@ -117,6 +119,7 @@ def tiles_before(case):
     return write(*read(case["room_state"], case["room_fixed"]), *shape(case["room_state"]))
 
 
+@pytest.mark.data
 def test_recorded_steps_in_the_environment(recorded, tmp_path):
     cases = [case for case in recorded("steps.json") if playable(case)]
     assert len(cases) >= 30
