@@ -70,9 +70,10 @@ def decode_png(png: bytes) -> Image:
 
     Raises:
         BadRequest: The bytes are no PNG, a damaged one, one of another kind of picture than 8-bit
-            RGB without movement, or one of more than `MAX_PIXELS` pixels.
+            RGB without movement and interlacing, or one of more than `MAX_PIXELS` pixels.
     """
-    width, height = _check(png)
+    width, height, rows = _check(png)
+    _check_rows(rows, height * (1 + 3 * width))
     from PIL import Image as Pillow  # here, because `import agentgyms` is to stay quick
 
     try:
@@ -85,24 +86,41 @@ def decode_png(png: bytes) -> Image:
     return image
 
 
-def _check(png: bytes) -> tuple[int, int]:
-    """Return width and height of a PNG that is whole and of the kind that is read."""
+def _check(png: bytes) -> tuple[int, int, bytes]:
+    """Return width, height and packed rows of a PNG that is whole and of the kind that is read."""
     size: tuple[int, int] | None = None
     kind = b""
+    rows = []
     for kind, content in _chunks(png):
         if size is None:
             size = _size(kind, content)
+        elif kind == b"IDAT":
+            rows.append(content)
         elif kind in (b"IHDR", b"acTL"):
             raise BadRequest(f"the PNG has a part {kind!r} in its middle: expected a single image")
     if size is None or kind != b"IEND":
         raise BadRequest("the PNG is damaged: it has no end")
-    return size
+    return *size, b"".join(rows)
+
+
+def _check_rows(packed: bytes, expected: int) -> None:
+    """Refuse rows of another length than `expected`; Pillow reads missing ones as black."""
+    unpacker = zlib.decompressobj()
+    try:
+        length = len(unpacker.decompress(packed, expected + 1))
+    except zlib.error as e:
+        raise BadRequest(f"the PNG is damaged: {e}") from None
+    if length != expected:
+        more = " or more" if length > expected else ""
+        raise BadRequest(
+            f"the PNG is damaged: it unpacks to {length}{more} bytes, expected {expected}"
+        )
 
 
 def _size(kind: bytes, content: bytes) -> tuple[int, int]:
     if kind != b"IHDR" or len(content) != _HEADER.size:
         raise BadRequest("the PNG is damaged: it does not begin with its size")
-    width, height, depth, colour, *_ = _HEADER.unpack(content)
+    width, height, depth, colour, _, _, interlaced = _HEADER.unpack(content)
     if not 0 < width * height <= MAX_PIXELS:
         raise BadRequest(
             f"the PNG has {width} x {height} pixels: expected at least one, at most {MAX_PIXELS}"
@@ -112,6 +130,8 @@ def _size(kind: bytes, content: bytes) -> tuple[int, int]:
             f"the PNG has bit depth {depth} and colour type {colour}: expected 8-bit RGB, which is "
             "bit depth 8 and colour type 2"
         )
+    if interlaced:
+        raise BadRequest("the PNG is interlaced: save it without that")
     return width, height
 
 

@@ -8,7 +8,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -31,8 +31,8 @@ def chunk(kind, content):
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)
 
 
-def png(width, height, *, depth=8, colour=2, pixels=b"", parts=()):
-    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+def png(width, height, *, depth=8, colour=2, interlaced=0, pixels=b"", parts=()):
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced)
     body = [chunk(b"IHDR", header), *parts, chunk(b"IDAT", zlib.compress(pixels))]
     return b"\x89PNG\r\n\x1a\n" + b"".join(body) + chunk(b"IEND", b"")
 
@@ -103,6 +103,9 @@ PICTURE = Image.fromarray(drawn())
         (png(0, 5), "0 x 5 pixels"),
         (png(3, 3, parts=[chunk(b"IHDR", png(9, 9)[16:29])], pixels=bytes(30)), "IHDR"),
         (png(3, 3, pixels=bytes(12)), "damaged"),
+        (png(3, 3, pixels=bytes(10)), "unpacks to 10 bytes, expected 30"),  # a whole row, two miss
+        (png(3, 3, pixels=bytes(31)), "unpacks to 31 or more bytes, expected 30"),
+        (png(3, 3, interlaced=1, pixels=bytes(30)), "interlaced"),
         (png(3, 3, pixels=b"\x09" * 30), "damaged"),
         (png(3, 3).replace(b"IHDR", b"JHDR"), "checksum"),
         (images.encode_png(drawn())[:-12], "no end"),
@@ -127,13 +130,15 @@ def test_no_damaged_byte_goes_unnoticed(data):
 
 
 @given(st.binary(max_size=200))
+@example(bytes(10))
+@example(bytes(30))
 def test_nonsense_is_refused(content):
     for encoded in (content, b"\x89PNG\r\n\x1a\n" + content, png(3, 3, pixels=content)):
         try:
             images.decode_png(encoded)
         except BadRequest:
             continue
-        assert len(content) >= 30  # enough pixels for a PNG of 3 x 3
+        assert len(content) == 30  # the rows of a PNG of 3 x 3
 
 
 def test_observations_travel():
