@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import IO, Final, Self
 
 from agentgyms.errors import DataCorrupt, DataMissing
 
 Keep = Callable[[str], str | None]
+
+_COPIED_BYTES: Final = 1 << 20
 
 
 def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
@@ -30,18 +34,50 @@ def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
         DataCorrupt: It is neither folder nor archive, is cut off, is encrypted or packed in a way
             unknown here, holds a file twice, or `keep` gave a bad name.
     """
-    seen: set[str] = set()
+    with _damage_told(path):
+        for name, file in _files(path, keep):
+            yield name, file.read()
+
+
+def copy_files(path: Path, keep: Keep, target: Path) -> None:
+    """Write every file that `keep` wants to a folder, without holding any in memory.
+
+    Args:
+        path: As for `read_files`.
+        keep: As for `read_files`.
+        target: The folder.
+
+    Raises:
+        DataMissing: As for `read_files`.
+        DataCorrupt: As for `read_files`.
+    """
+    with _damage_told(path):
+        for name, file in _files(path, keep):
+            copy = target / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with copy.open("wb") as written:
+                shutil.copyfileobj(file, written, _COPIED_BYTES)
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
     try:
-        for name, content in _files(path, keep):
-            if name in seen:
-                raise DataCorrupt(f"{path} holds {name} twice: expected each file once")
-            seen.add(name)
-            yield name, content
+        yield
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, LZMAError, zlib.error) as e:
         raise DataCorrupt(f"{path} is damaged: {e}; get it again") from e
 
 
-def _files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+def _files(path: Path, keep: Keep) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the files one by one, each open until the next one is asked for."""
+    seen: set[str] = set()
+    for name, file in _open_files(path, keep):
+        if name in seen:
+            raise DataCorrupt(f"{path} holds {name} twice: expected each file once")
+        seen.add(name)
+        yield name, file
+
+
+def _open_files(path: Path, keep: Keep) -> Iterator[tuple[str, IO[bytes]]]:
     if path.is_dir():
         return _folder_files(path, keep)
     if not path.exists():
@@ -53,25 +89,27 @@ def _files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
     raise DataCorrupt(f"{path} is neither a folder nor a whole .zip or .tar archive")
 
 
-def _folder_files(root: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+def _folder_files(root: Path, keep: Keep) -> Iterator[tuple[str, IO[bytes]]]:
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
             kept = _kept(path.relative_to(root).as_posix(), keep)
             if kept is not None:
-                yield kept, path.read_bytes()
+                with path.open("rb") as file:
+                    yield kept, file
 
 
-def _zip_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+def _zip_files(path: Path, keep: Keep) -> Iterator[tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             kept = None if member.is_dir() else _kept(member.filename, keep)
             if kept is not None:
                 try:
-                    content = archive.read(member)
+                    file = archive.open(member)
                 except RuntimeError as e:  # encrypted, or an unknown way of compression
                     raise DataCorrupt(f"{member.filename} in {path} cannot be read: {e}") from None
-                yield kept, content
+                with file:
+                    yield kept, file
 
 
 class _Header(tarfile.TarInfo):
@@ -87,7 +125,7 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError(f"{e} before the end of the archive") from None
 
 
-def _tar_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
+def _tar_files(path: Path, keep: Keep) -> Iterator[tuple[str, IO[bytes]]]:
     # A stream is read once, front to back: seeking in a compressed archive would start anew.
     with tarfile.open(path, "r|*", tarinfo=_Header) as archive:
         for member in archive:
@@ -95,7 +133,7 @@ def _tar_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
             if kept is not None:
                 file = archive.extractfile(member)
                 assert file is not None
-                yield kept, file.read()
+                yield kept, file
 
 
 def _kept(name: str, keep: Keep) -> str | None:

@@ -7,11 +7,10 @@ needs and a manifest with the size and sha256 of each.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +21,20 @@ from tqdm import tqdm
 from agentgyms.archives import read_files
 from agentgyms.download import digest_file, download
 from agentgyms.errors import BadOption, DataCorrupt, DataMissing
-from agentgyms.manifests import MANIFEST, Item, Part, parts_of, read_manifest, summarize
+from agentgyms.manifests import (
+    MANIFEST,
+    Item,
+    Part,
+    parts_of,
+    read_manifest,
+    summarize,
+    write_manifest,
+)
+from agentgyms.unfinished import unfinished
 
 DATA_SETS: Final = {
     "alfworld": "agentgyms.alfworld.dataset:DATA_SET",
+    "webshop": "agentgyms.webshop.dataset:DATA_SET",
 }
 """Every data set by name, and where it is described."""
 
@@ -36,28 +45,37 @@ _SHOWN: Final = 5
 class DataSet:
     """What is known of a data set.
 
+    Its files are copied as `keep` and `describe` say, or made by `build`.
+
     Attributes:
         name: Its name here.
         title: What it is, in a few words.
         licence: The terms of its use.
-        url: Where it is downloaded; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it.
+        url: Where it is downloaded, "" if nowhere; the variable `AGENTGYMS_<NAME>_DATA_URL`
+            overrides it.
         keep: Maps a file's name in a folder or archive to its name here, or to None.
         describe: Returns the item that a file holds, from its name here and its content, or None;
             raises ValueError if the content is damaged.
-        parts: The splits, as the release has them.
+        parts: The splits, as the release has them; empty if there is no one release.
         size: Bytes of the download, if known.
         sha256: Its checksum, if known.
+        build: Writes the data set of a folder or archive to a folder, with progress bars or
+            without, and returns its manifest. What an interrupted call left is in that folder
+            when the next one begins.
+        by_hand: How to get the files where `url` is "".
     """
 
     name: str
     title: str
     licence: str
     url: str
-    keep: Callable[[str], str | None]
-    describe: Callable[[str, bytes], Item | None]
-    parts: Mapping[str, Part]
+    keep: Callable[[str], str | None] | None = None
+    describe: Callable[[str, bytes], Item | None] | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
     size: int | None = None
     sha256: str | None = None
+    build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
+    by_hand: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +135,18 @@ def find(name: str) -> Path:
     """
     folder = home() / data_set(name).name
     if not (folder / MANIFEST).exists():
+        known = data_set(name)
+        download_it = f"download it with `agentgyms data fetch {name}`, or " if known.url else ""
         raise DataMissing(
-            f"the data set {name} ({data_set(name).title}) is not in {folder}: download it with "
-            f"`agentgyms data fetch {name}`, or take it from a folder or archive with "
-            f"`agentgyms data import {name} PATH`"
+            f"the data set {name} ({known.title}) is not in {folder}: {download_it}take it from a "
+            f"folder or archive with `agentgyms data import {name} PATH`"
         )
     return folder
+
+
+def command(name: str) -> str:
+    """Return the command that brings a data set to this machine."""
+    return f"agentgyms data {'fetch' if data_set(name).url else 'import'} {name}"
 
 
 def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:
@@ -141,7 +165,13 @@ def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Pat
         DataCorrupt: What arrived is not the data set; nothing changed here.
     """
     known = data_set(name)
-    url = os.environ.get(f"AGENTGYMS_{name.upper()}_DATA_URL", known.url)
+    variable = f"AGENTGYMS_{name.upper()}_DATA_URL"
+    url = os.environ.get(variable, known.url)
+    if not url:
+        raise DataMissing(
+            f"{name} has no address to download: {known.by_hand}; then run `agentgyms data import "
+            f"{name} PATH`. If there is an archive of them somewhere, set {variable} to its address"
+        )
     official = url == known.url
     archive = download(
         url,
@@ -177,6 +207,8 @@ def import_data(
     known = data_set(name)
     target = home() / name
     home().mkdir(parents=True, exist_ok=True)
+    if known.build is not None:
+        return _build(known, Path(path), target, progress=progress)
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=home()) as scratch:
         fresh = Path(scratch, "new")
         manifest = _unpack(known, Path(path), fresh, progress=progress)
@@ -186,14 +218,35 @@ def import_data(
                 f"{path} is not the release of {name}: {'; '.join(different)}. Get the release, "
                 "or accept this one with --allow-other"
             )
-        if target.exists():
-            target.rename(Path(scratch, "old"))
-        fresh.rename(target)
+        _put(fresh, target, Path(scratch, "old"))
     return target
+
+
+def _put(fresh: Path, target: Path, old: Path) -> None:
+    """Put a new folder in place, the one before it aside."""
+    if target.exists():
+        target.rename(old)
+    fresh.rename(target)
+
+
+def _build(known: DataSet, source: Path, target: Path, *, progress: bool) -> Path:
+    """Build a data set beside its place; what an interruption leaves is there for the next call."""
+    assert known.build is not None
+    with unfinished(target.with_name(f".{known.name}-unfinished")) as work:
+        manifest = known.build(source, work / "new", progress)
+        write_manifest(work / "new", _about(known) | manifest)
+        _put(work / "new", target, work / "old")
+    return target
+
+
+def _about(known: DataSet) -> dict[str, Any]:
+    return {"name": known.name, "title": known.title, "licence": known.licence}
 
 
 def _unpack(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
     """Write the files and the manifest of a data set to a new folder."""
+    assert known.keep is not None
+    assert known.describe is not None
     files: dict[str, tuple[int, str]] = {}
     items: list[Item] = []
     kept = tqdm(
@@ -214,20 +267,19 @@ def _unpack(known: DataSet, source: Path, target: Path, *, progress: bool) -> di
         items += [item] if item is not None else []
     if not items:
         raise DataCorrupt(f"{source} holds nothing of {known.name} ({known.title})")
-    manifest = {
-        "name": known.name,
-        "title": known.title,
-        "licence": known.licence,
+    manifest = _about(known) | {
         "splits": summarize(items),
         "files": dict(sorted(files.items())),
     }
-    (target / MANIFEST).write_text(json.dumps(manifest, indent=0), encoding="utf-8")
+    write_manifest(target, manifest)
     return manifest
 
 
 def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
     """Return how the splits of a copy differ from those of the release, one sentence each."""
-    found = []
+    found: list[str] = []
+    if not known.parts:
+        return ()
     for split in sorted(set(known.parts) | set(parts)):
         here, there = parts.get(split, Part(0, "none")), known.parts.get(split, Part(0, "none"))
         if here != there:
@@ -274,6 +326,6 @@ def verify(name: str, *, progress: bool = True) -> Status:
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         raise DataCorrupt(
             f"the data set {name} in {folder} is damaged: {'; '.join(bad[:_SHOWN])}{more}. Import "
-            f"it again: agentgyms data fetch {name}"
+            f"it again: {command(name)}"
         )
     return _status(data_set(name))

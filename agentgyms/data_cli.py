@@ -41,7 +41,7 @@ def list_command(as_json: bool) -> None:
 def describe(status: Status) -> str:
     """Return in one line what there is of a data set."""
     if status.folder is None:
-        return f"not here: agentgyms data fetch {status.name}"
+        return f"not here: {data_sets.command(status.name)}"
     if status.damage:
         return status.damage
     parts = ", ".join(f"{split} {part.num_items}" for split, part in status.parts.items())

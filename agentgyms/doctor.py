@@ -63,7 +63,7 @@ def _data_sets() -> list[Finding]:
             f"data: {status.name}",
             status.folder is not None and not status.damage,
             status.damage or str(status.folder or "not here"),
-            f"{'' if status.damage else 'optional: '}agentgyms data fetch {status.name}",
+            f"{'' if status.damage else 'optional: '}{data.command(status.name)}",
         )
         for status in found
     ]

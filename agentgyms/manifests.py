@@ -55,6 +55,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a data set's folder."""
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=0), encoding="utf-8")
+
+
 def parts_of(manifest: Mapping[str, Any]) -> dict[str, Part]:
     """Return the splits that a manifest lists."""
     parts = {split: Part(*part) for split, part in manifest["splits"].items()}
