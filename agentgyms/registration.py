@@ -17,6 +17,8 @@ ENVIRONMENTS: Final = {
     "agentgyms/SearchQA-v0": "agentgyms.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.sokoban.env:SokobanEnv",
     "agentgyms/VisualSokoban-v0": "agentgyms.sokoban.visual:VisualSokobanEnv",
+    "agentgyms/WebShop-v0": "agentgyms.webshop.env:WebShopEnv",
+    "agentgyms/WebShopBrowser-v0": "agentgyms.webshop.browser:WebShopBrowserEnv",
 }
 """Every environment of the package and the class behind it."""
 

@@ -32,7 +32,7 @@ def alfworld_url():
         yield server.url
 
 
-@pytest.mark.parametrize("page", ["docs/sokoban.md", "docs/searchqa.md"])
+@pytest.mark.parametrize("page", ["docs/sokoban.md", "docs/searchqa.md", "docs/webshop.md"])
 def test_the_pages_of_environments_run_as_they_stand(page):
     namespace = {"__name__": "page"}
     for block in BLOCK.findall((ROOT / page).read_text()):

@@ -74,7 +74,9 @@ class _Comparable(gym.Env[Any, str]):
 
     @staticmethod
     def _compare(info: dict[str, Any]) -> dict[str, Any]:
-        return {k: -1.0 if isinstance(v, float) and v != v else v for k, v in info.items()}
+        plain = {k: -1.0 if isinstance(v, float) and v != v else v for k, v in info.items()}
+        plain["metrics"] = {k: -1.0 if v != v else v for k, v in info["metrics"].items()}
+        return plain
 
 
 def check_info(info: dict[str, Any], turn: int) -> None:

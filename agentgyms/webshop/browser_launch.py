@@ -1,0 +1,196 @@
+"""How Chromium and ChromeDriver are found, started and ended.
+
+Neither outlives this process, however it ends: a shell ends ChromeDriver when its input is closed,
+Chromium ends with the pipe between the two, and the shell removes the browser's files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gymnasium.error import DependencyNotInstalled
+
+from agentgyms.errors import BadOption, EnvUnavailable, WorkerLost
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Remote
+
+LIMIT_S: Final = 30.0
+"""Longest time that the browser may take to answer or to show a page, in seconds."""
+
+WINDOW: Final = (1280, 900)
+"""Width and height of a tab, in pixels."""
+
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_DRIVERS: Final = ("chromedriver",)
+_ADVICE: Final = (
+    "install Chromium and ChromeDriver of one version (Debian and Ubuntu: apt-get install chromium "
+    "chromium-driver), or pass browser_binary=... and driver_binary=..."
+)
+_GUARD: Final = """
+"$1" --port="$3" --log-path=/dev/null &
+exec > /dev/null
+cat
+kill -9 "$!"
+wait "$!"
+lock=$(readlink "$2/SingletonLock") && { kill -9 "${lock##*-}"; sleep 1; }
+rm -rf "$2" || { sleep 1; rm -rf "$2"; }
+"""
+_STARTED: Final = b"started successfully"
+_TRIES: Final = 3
+_SWITCHES: Final = (
+    "--remote-debugging-pipe",  # which ends Chromium together with ChromeDriver
+    "--no-proxy-server",
+    "--no-first-run",
+    "--process-per-site",  # tabs take turns anyhow, and share the memory of one renderer
+    # What costs time in every page and is of no use here.
+    "--disable-background-networking",
+    "--disable-breakpad",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-features=AutofillServerCommunication,MediaRouter,OptimizationHints,Translate",
+    "--disable-gpu",
+    "--disable-renderer-backgrounding",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--password-store=basic",
+)
+
+
+class Binaries(NamedTuple):
+    """The programs of a browser, and whether it shows a window."""
+
+    browser: str
+    driver: str
+    headless: bool
+
+
+def find_binaries(browser: str | None, driver: str | None, headless: bool) -> Binaries:
+    """Return the programs: those that are named, else those on the path.
+
+    Raises:
+        BadOption: A named one is no program, or `headless` is no boolean.
+        EnvUnavailable: None is named and none is found.
+        DependencyNotInstalled: Selenium is missing.
+    """
+    if not isinstance(headless, bool):
+        raise BadOption(f"headless must be True or False, got {headless!r:.60}")
+    binaries = Binaries(
+        _find("browser_binary", browser, _BROWSERS),
+        _find("driver_binary", driver, _DRIVERS),
+        headless,
+    )
+    try:
+        import selenium  # noqa: F401
+    except ModuleNotFoundError as e:
+        raise DependencyNotInstalled(
+            f"{e.name} is not installed, run: pip install 'agentgyms[browser]'"
+        ) from None
+    return binaries
+
+
+def _find(argument: str, named: Any, usual: tuple[str, ...]) -> str:
+    if named is not None:
+        found = shutil.which(named) if isinstance(named, str) else None
+        if found is None:
+            raise BadOption(f"{argument} must name a program, got {named!r:.200}: {_ADVICE}")
+        return found
+    found = next(filter(None, map(shutil.which, usual)), None)
+    if found is None:
+        raise EnvUnavailable(f"no {' or '.join(usual)} on this machine: {_ADVICE}")
+    return found
+
+
+class Guard(NamedTuple):
+    """A running ChromeDriver.
+
+    Attributes:
+        process: The shell that ends it.
+        url: Where it listens.
+        profile: The folder of its browser, which goes with it.
+    """
+
+    process: subprocess.Popen[bytes]
+    url: str
+    profile: str
+
+    def end(self) -> None:
+        """End ChromeDriver; Chromium ends with it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def start_driver(driver: str) -> Guard:
+    """Start ChromeDriver.
+
+    Raises:
+        WorkerLost: It does not start.
+    """
+    for _ in range(_TRIES):  # somebody else may take the port that was free
+        if guard := _try_driver(driver, _free_port()):
+            return guard
+    raise WorkerLost(f"{driver} does not start: {_ADVICE}")
+
+
+def _free_port() -> int:
+    """Return a port; ChromeDriver cannot choose one itself where there is no IPv6."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def _try_driver(driver: str, port: int) -> Guard | None:
+    profile = tempfile.mkdtemp(prefix="agentgyms-browser-")
+    process = subprocess.Popen(
+        ["sh", "-c", _GUARD, "guard", driver, profile, str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # else an interrupt of ours would end it before its environments
+    )
+    timer = threading.Timer(LIMIT_S, process.kill)
+    timer.daemon = True
+    timer.start()
+    assert process.stdout is not None
+    with process.stdout as said:  # no more than how it started, as its log goes nowhere
+        started = any(_STARTED in line for line in said)
+    timer.cancel()
+    guard = Guard(process, f"http://127.0.0.1:{port}", profile)
+    if started:
+        return guard
+    guard.end()
+    return None
+
+
+def start_browser(binaries: Binaries, guard: Guard) -> Remote:
+    """Start Chromium with one tab, and return its driver."""
+    from selenium.webdriver import Remote
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.remote_connection import ChromeRemoteConnection
+
+    options = Options()
+    options.binary_location = binaries.browser
+    options.page_load_strategy = "none"  # `read` waits for the page that is expected
+    switches = [
+        f"--user-data-dir={guard.profile}",
+        f"--window-size={WINDOW[0]},{WINDOW[1]}",
+        *_SWITCHES,
+    ]
+    if binaries.headless:
+        switches.append("--headless=new")
+    if os.geteuid() == 0:  # Chromium refuses its sandbox to root
+        switches.append("--no-sandbox")
+    for switch in switches:
+        options.add_argument(switch)
+    connection = ChromeRemoteConnection(guard.url, keep_alive=True, ignore_proxy=True)
+    driver = Remote(command_executor=connection, options=options)
+    driver.set_page_load_timeout(LIMIT_S)
+    return driver

@@ -1,0 +1,152 @@
+"""The files of a stored catalogue: mapped, and checked as far as that takes no time.
+
+| file | what it holds |
+|---|---|
+| `manifest.json` | format, version, number of products, categories, sizes and checksums |
+| `products.jsonl` | the products, one row each |
+| `product_offset.npy` | where each row begins, and the last one ends: int64 [N + 1] |
+| `asin.npy`, `asin_order.npy` | the asins as bytes, and their sorted order: int64 [N] |
+| the fields of `GoalColumns` | one `.npy` each |
+| `index/` | the search index |
+| `goals-synthetic/`, `goals-human/` | the goal lists of the default seed |
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgyms.errors import DataCorrupt
+from agentgyms.manifests import read_manifest
+from agentgyms.webshop.goal_columns import GoalColumns
+from agentgyms.webshop.product import Product
+from agentgyms.webshop.product_rows import decode
+
+FORMAT: Final = 1
+"""Version of the folder's layout; another one is refused."""
+
+PRODUCTS: Final = "products.jsonl"
+INDEX: Final = "index"
+
+_MAPPED_BYTES: Final = 1 << 16
+"""Smaller arrays are read: a map takes whole pages and a file handle."""
+
+_AGAIN: Final = "import it again with `agentgyms data import webshop PATH`"
+
+
+class MappedProducts:
+    """The products of a file with one row for each, decoded when asked for."""
+
+    def __init__(self, path: Path, offset: NDArray[np.int64]) -> None:
+        """Map the file; row i is bytes `offset[i]` to `offset[i + 1]`."""
+        self._offset = offset
+        with path.open("rb") as file:
+            self._rows = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if int(offset[-1]) != len(self._rows):
+            raise DataCorrupt(f"{path} does not end where its last row does: {_AGAIN}")
+
+    def __len__(self) -> int:
+        return len(self._offset) - 1
+
+    def __getitem__(self, position: int, /) -> Product:
+        return decode(self._rows[int(self._offset[position]) : int(self._offset[position + 1])])
+
+
+class Stored(NamedTuple):
+    """What `Catalogue.open` finds in a folder, but the index."""
+
+    products: MappedProducts
+    version: str
+    asin: NDArray[np.bytes_]
+    asin_order: NDArray[np.int64]
+    columns: GoalColumns
+    categories: list[str]
+
+
+def read_stored(folder: Path) -> Stored:
+    """Map the files of a catalogue.
+
+    Raises:
+        DataCorrupt: A file is missing or has another size than it had, the arrays do not fit
+            together, or the layout is that of another version of this package.
+    """
+    manifest = read_manifest(folder)
+    if manifest.get("format") != FORMAT:
+        raise DataCorrupt(
+            f"{folder} has a catalogue of format {manifest.get('format')!r}, this version reads "
+            f"{FORMAT}: {_AGAIN}"
+        )
+    version, categories = manifest.get("version"), manifest.get("categories")
+    if not isinstance(version, str) or not isinstance(categories, list):
+        raise DataCorrupt(f"the manifest of {folder} has no version or no categories: {_AGAIN}")
+    _check_sizes(folder, manifest["files"])
+    asin, asin_order, offset = (
+        _array(folder, name) for name in ("asin", "asin_order", "product_offset")
+    )
+    columns = GoalColumns(*(_array(folder, name) for name in GoalColumns._fields))
+    _check_shapes(folder, asin, asin_order, offset, columns)
+    products = MappedProducts(folder / PRODUCTS, offset)
+    return Stored(products, version, asin, asin_order, columns, categories)
+
+
+def _check_sizes(folder: Path, files: dict[str, list[Any]]) -> None:
+    for name, (size, _) in files.items():
+        file = folder / name
+        found = file.stat().st_size if file.is_file() else None
+        if found != size:
+            raise DataCorrupt(
+                f"{file} has {'no' if found is None else found} bytes, expected {size}: {_AGAIN}"
+            )
+
+
+def _array(folder: Path, name: str) -> NDArray[Any]:
+    """Return an array of a file, mapped if it is large."""
+    path = folder / f"{name}.npy"
+    try:
+        large = path.stat().st_size > _MAPPED_BYTES
+        array: NDArray[Any] = np.load(path, mmap_mode="r" if large else None)
+    except (OSError, ValueError, EOFError) as e:
+        raise DataCorrupt(f"{path} cannot be read ({e}): {_AGAIN}") from None
+    return array
+
+
+def _check_shapes(
+    folder: Path,
+    asin: NDArray[Any],
+    asin_order: NDArray[Any],
+    offset: NDArray[Any],
+    columns: GoalColumns,
+) -> None:
+    """Compare kinds and lengths with what the other arrays say."""
+    num_products, num_human = len(asin), len(columns.human_number)
+    int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
+    rows, ends = (num_products,), (num_products + 1,)
+    expected = {
+        "asin": (asin, asin.dtype if asin.dtype.kind == "S" else np.dtype("S10"), rows),
+        "asin_order": (asin_order, int64, rows),
+        "product_offset": (offset, int64, ends),
+        "pricing": (columns.pricing, np.dtype(np.float64), (num_products, 2)),
+        "category": (columns.category, int32, rows),
+        "num_combinations": (columns.num_combinations, int64, rows),
+        "attribute_offset": (columns.attribute_offset, int64, ends),
+        "attribute": (columns.attribute, int32, _last(columns.attribute_offset)),
+        "human_offset": (columns.human_offset, int64, ends),
+        "human_number": (columns.human_number, int32, _last(columns.human_offset)),
+        "human_attribute_offset": (columns.human_attribute_offset, int64, (num_human + 1,)),
+        "human_attribute": (columns.human_attribute, int32, _last(columns.human_attribute_offset)),
+    }
+    for name, (array, dtype, shape) in expected.items():
+        if array.dtype != dtype or array.shape != shape:
+            raise DataCorrupt(
+                f"{folder / name}.npy holds {array.dtype} {list(array.shape)}, expected {dtype} "
+                f"{list(shape)}: {_AGAIN}"
+            )
+
+
+def _last(offset: NDArray[Any]) -> tuple[int]:
+    """Return the shape of the array that `offset` delimits."""
+    return (int(offset[-1]) if offset.size else -1,)

@@ -1,0 +1,152 @@
+"""The expert: from any state of an episode, the next action that buys the goal's product."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from agentgyms.webshop.actions import collapsed
+from agentgyms.webshop.colors import normalize_color, normalize_pair
+from agentgyms.webshop.fuzzy import matches
+from agentgyms.webshop.page_views import BUY, NEXT, PREVIOUS, PRODUCTS_SHOWN
+from agentgyms.webshop.state import PageState
+from agentgyms.webshop.view import Choice
+
+if TYPE_CHECKING:
+    from agentgyms.webshop.product import Product
+    from agentgyms.webshop.rules import Rules
+    from agentgyms.webshop.session import ShopSession
+
+_BOUND: Final = re.compile(r", and price lower than \d+\.\d\d dollars$")
+_BRACKETS: Final = re.compile(r"[\[\]]")
+"""The original's mode does not read queries with brackets as written; no search needs them."""
+
+_LONGEST_QUERY: Final = 2000
+
+
+def best(session: ShopSession) -> str:
+    """Return the next action that buys the goal's product with its options.
+
+    It searches with words of the instruction, or else of the title, of which it knows that they
+    find the product; goes to its page in the fewest clicks; chooses the options that are missing;
+    and buys. An option that the product does not have or that cannot be clicked is left out, which
+    happens in the original's mode and catalogue: the purchase then scores less than 1. Where no
+    query finds the product, the action is a search all the same.
+
+    Args:
+        session: Where the shopper is. After the purchase, the first action of another one is
+            returned.
+    """
+    rules, state = session.rules, session.state
+    if state.asin != rules.goal.asin or state.page == "done":
+        return _approach(rules, state)
+    if state.page == "sub":
+        return _click(PREVIOUS.key)
+    return next(_missing(rules, state), _click(BUY.key))
+
+
+def queries(rules: Rules) -> Iterator[tuple[str, ...]]:
+    """Yield the queries that the expert tries, in groups of which the first that finds is used.
+
+    The first group has words of the instruction, alone and with the fine category; then come the
+    title, and all that the search reads of the product but its options. Each is what `search[...]`
+    takes, in lower case and without brackets.
+    """
+    goal = rules.goal
+    wishes = f"{' '.join(goal.attributes)} {goal.query} {' '.join(goal.option_values)}"
+    yield _plain(_BOUND.sub("", goal.instruction_text)), _plain(wishes)
+    yield (_plain(goal.name),)
+    product = rules.shop.product(goal.asin)
+    yield (_plain(" ".join([goal.name, product.description, *product.bullet_points[:1]])),)
+
+
+def _approach(rules: Rules, state: PageState) -> str:
+    """Return the next action on the way to the product's page."""
+    query, fresh = _best_query(rules)
+    here = _page_in(rules, state)
+    if here is None or state.page in ("index", "done"):
+        return f"search[{query}]"
+    back = {"search": 0, "item": 1, "sub": 2}[state.page]
+    if fresh is not None and fresh < back + abs(here - state.number):
+        return f"search[{query}]"
+    if back or here < state.number:
+        return _click(PREVIOUS.key)
+    return _click(rules.goal.asin.lower() if here == state.number else NEXT.key)
+
+
+def _best_query(rules: Rules) -> tuple[str, int | None]:
+    """Return the query that shows the product on the earliest page, and that page.
+
+    It is the title, with no page, if no query finds the product.
+    """
+    for group in queries(rules):
+        pages = {}
+        for query in filter(None, group):
+            page = _page_in(rules, PageState().with_results(tuple(query.split(" ")), 1))
+            if page is not None:
+                pages[query] = page
+        if pages:
+            return min(pages.items(), key=lambda item: item[1])
+    return _plain(rules.goal.name), None
+
+
+def _page_in(rules: Rules, state: PageState) -> int | None:
+    """Return on which page of the last search's results the goal's product is."""
+    found = rules.results(state)
+    if rules.goal.position not in found:
+        return None
+    return found.index(rules.goal.position) // PRODUCTS_SHOWN + 1
+
+
+def _missing(rules: Rules, state: PageState) -> Iterator[str]:
+    """Yield clicks on the values that are still to be chosen."""
+    view = rules.view(state)
+    clicks = {
+        (clicked.option, clicked.value): _click(key)
+        for key, clicked in rules.clickables(view).items()
+        if isinstance(clicked, Choice)
+    }
+    planned: dict[str, str] = {}
+    for choices in _wanted(rules):
+        for name, value in choices:
+            click = clicks.get((name, value))
+            if click is None or planned.get(name, value) != value:
+                continue
+            if rules.act(state, view, click)[0].chosen.get(name) == value:
+                planned[name] = value
+                break
+    for name, value in planned.items():
+        if state.chosen.get(name) != value:
+            yield clicks[name, value]
+
+
+def _wanted(rules: Rules) -> Iterator[list[tuple[str, str]]]:
+    """Yield, for each option of the goal, the choices that meet it: the exact ones first."""
+    options = rules.goal.goal_options
+    product = rules.shop.product(rules.goal.asin)
+    if isinstance(options, tuple):
+        for value in options:
+            yield _choices(product, "", value, normalize_color(value))
+    else:
+        for name, value in options.items():
+            yield _choices(product, name, value, normalize_pair(name, value))
+
+
+def _choices(product: Product, name: str, value: str, compared: str) -> list[tuple[str, str]]:
+    """Return the choices that the reward takes for an option; `compared` is what it looks at."""
+    found = [
+        (other, candidate)
+        for other, values in product.options.items()
+        for candidate in values
+        if candidate == value or matches(normalize_color(candidate), compared)
+    ]
+    return sorted(found, key=lambda choice: (choice[1] != value, choice[0] != name))
+
+
+def _plain(text: str) -> str:
+    return collapsed(_BRACKETS.sub(" ", text))[:_LONGEST_QUERY].strip()
+
+
+def _click(key: str) -> str:
+    return f"click[{key}]"

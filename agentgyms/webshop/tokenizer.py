@@ -1,0 +1,180 @@
+"""Texts as words: Unicode's word borders (UAX #29) as Lucene's StandardTokenizer draws them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import accumulate
+from typing import Final
+
+LONGEST_TOKEN: Final = 255
+"""Longest token in UTF-16 units; what is longer comes as several."""
+
+_JOINER: Final = "\u200d"
+_AS_TEXT, _AS_PICTURE, _KEY = "\ufe0e", "\ufe0f", "\u20e3"
+_NONE: Final = f"[^\0-{chr(sys.maxunicode)}]"
+_ASCII, _ALL = 0x7F, sys.maxunicode
+_REMEMBERED: Final = 1 << 14
+_WORTH_REMEMBERING: Final = 64
+
+# Tokens end at blanks, so that the characters beyond ASCII, which are few and take ten times as
+# long to tell apart, need not slow the rest of a text down.
+_FOREIGN: Final = re.compile(r"[^\0-\x7f][^\0- ]*+")
+
+
+def tokens(text: str) -> list[str]:
+    """Return the tokens of a text, as they stand in it.
+
+    A token is a word with its digits, underscores and inner punctuation (`3.5mm_jack`, `o'clock`),
+    one ideograph, one hiragana character, a run of katakana, a run of a script without spaces, or
+    one emoji. Everything else is dropped.
+    """
+    if text.isascii():
+        return _tokens(text, _ASCII)
+    found: list[str] = []
+    at = 0
+    for part in _FOREIGN.finditer(text):
+        start = max(at, text.rfind(" ", at, part.start()) + 1)
+        found += _tokens(text[at:start], _ASCII)
+        foreign = text[start : part.end()]
+        found += _foreign(foreign) if len(foreign) < _WORTH_REMEMBERING else _tokens(foreign, _ALL)
+        at = part.end()
+    return found + _tokens(text[at:], _ASCII)
+
+
+@lru_cache(_REMEMBERED)
+def _foreign(part: str) -> tuple[str, ...]:
+    return tuple(_tokens(part, _ALL))
+
+
+def _tokens(text: str, last: int) -> list[str]:
+    found: list[str] = _anything(last).findall(text)
+    # In the same number of characters there may be twice as many UTF-16 units.
+    if max(map(len, found), default=0) > LONGEST_TOKEN // 2:
+        return list(_one_by_one(text, last))
+    if "" in found:
+        if last > _ASCII:  # a mark after the underscores may begin a token of its own
+            return list(_one_by_one(text, last))
+        return [token for token in found if token]
+    return list(_one_by_one(text, last)) if _JOINER in text else found
+
+
+def _one_by_one(text: str, last: int) -> Iterator[str]:
+    """Yield the longest match at each place, within the longest token.
+
+    Expressions take the first way that matches instead, which is another one where a letter that is
+    an emoji too begins a sequence of emoji.
+    """
+    units = list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
+    at = 0
+    while at < len(text):
+        end = bisect_right(units, units[at] + LONGEST_TOKEN) - 1
+        matches = [part.match(text, at, end) for part in _word_or_emoji(last)]
+        stop = max((match.end() for match in matches if match), default=at)
+        if stop > at:
+            yield text[at:stop]
+        at = max(stop, at + 1)
+
+
+_CHARACTERS: Final[dict[str, str]] = tomllib.loads(
+    (files(__package__) / "word_break.toml").read_text(encoding="utf-8")
+)
+
+
+def _members(*names: str, last: int) -> str:
+    """Return the characters of some classes up to a code point, to stand between brackets."""
+    ranges = []
+    for part in " ".join(_CHARACTERS[name] for name in names).split():
+        low, _, high = part.partition("-")
+        first, final = int(low, 16), min(int(high or low, 16), last)
+        if first <= final:
+            ranges.append(f"\\U{first:08x}-\\U{final:08x}")
+    return "".join(ranges)
+
+
+def _characters(*names: str, last: int, but: str = "") -> str:
+    """Return an expression for one of these characters up to a code point."""
+    members = _members(*names, last=last)
+    one = f"[{members}]" if members else _NONE
+    return f"(?:(?![{but}]){one})" if but else one
+
+
+# The rules are numbered as in UAX #29. Quantifiers of single characters are possessive, so that no
+# text makes them slow. Those of groups are not: Python's were wrong before 3.11.5 (gh-106052).
+
+
+@cache
+def _anything(last: int) -> re.Pattern[str]:
+    """Return what finds all tokens of characters up to a code point; "" are lone underscores."""
+    word, connector = _word(last)
+    others = f"[^{_members(*_CHARACTERS, last=last)}#*]*+"
+    return re.compile(f"({_simple(last)}|{word}|{_emoji(last)}){others}|{connector}{others}")
+
+
+def _simple(last: int) -> str:
+    """Return the words without inner punctuation, which are nearly all; for speed alone."""
+    inner = ("digit", "hebrew", "connector", "between_letters", "between_digits")
+    end = f"(?!{_characters('letter', *inner, last=last)})"
+    return "|".join(
+        f"{_characters(first, last=last)}{_characters(first, 'extend', last=last)}*+{end}"
+        for first in ("letter", "digit")
+    )
+
+
+@cache
+def _word_or_emoji(last: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(_word(last)[0]), re.compile(_emoji(last))
+
+
+def _word(last: int) -> tuple[str, str]:
+    """Return the words, numbers and ideographs, and what connects them: underscores."""
+
+    def any_of(*names: str) -> str:
+        return _characters(*names, last=last)
+
+    letter, hebrew, digit = any_of("letter"), any_of("hebrew"), any_of("digit")
+    extend = f"{any_of('extend')}*+"  # WB4
+    either = f"{any_of('letter', 'hebrew')}{extend}"
+    inner = f"(?:{any_of('between_letters')}{extend}{either})*"  # WB6, WB7
+    run = "|".join(
+        (
+            f"{letter}{any_of('letter', 'extend')}*+{inner}",  # WB5
+            f"{digit}{any_of('digit', 'extend')}*+"  # WB8
+            f"(?:{any_of('between_digits')}{extend}{digit}{extend})*",  # WB11, WB12
+            f"{hebrew}{extend}(?:\"{extend}{hebrew}{extend}|'{extend}|{inner})",  # WB7a to WB7c
+        )
+    )
+    katakana = f"{any_of('katakana')}{any_of('katakana', 'extend')}*+"  # WB13
+    part = f"(?:(?:{run})+|{katakana})"  # WB9, WB10
+    connector = f"(?:{any_of('connector')}{any_of('connector', 'extend')}*+)"
+    alternatives = (
+        f"{connector}?{part}(?:{connector}{part})*{connector}?",  # WB13a, WB13b
+        f"(?:{any_of('unspaced')}{extend})+",
+        f"{any_of('ideograph', 'hiragana')}{extend}",
+    )
+    return "|".join(alternatives), connector
+
+
+def _emoji(last: int) -> str:
+    """Return the sequences of UTS #51: joined ones, flags, key caps, tagged ones."""
+    extend = f"{_characters('extend', last=last)}*+"
+    within = f"{_characters('extend', last=last, but=_AS_TEXT + _AS_PICTURE)}*"
+    to_key = f"{_characters('extend', last=last, but=_AS_TEXT + _AS_PICTURE + _KEY)}*"
+    pictograph = f"{_characters('pictograph', last=last)}{within}{_AS_PICTURE}?+"
+    skin_tone = f"{_characters('skin_tone', last=last)}{within}"
+    joined = f"(?:{_JOINER}*+(?<={_JOINER}){pictograph}|{_JOINER}{skin_tone})+"
+    tagged = "[\U000e0020-\U000e007e]++\U000e007f"
+    key = f"{_KEY}{within}"
+    flag = f"{_characters('flag', last=last)}{extend}"
+    return "|".join(
+        (
+            f"(?:{_JOINER}*+{pictograph}|{skin_tone})(?:{joined}|{tagged})?",
+            f"[0-9#*]{to_key}(?:{key}(?:{_AS_PICTURE}{key})?|{_AS_PICTURE}{key})",
+            f"{flag}{flag}",
+        )
+    )

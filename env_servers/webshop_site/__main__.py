@@ -1,0 +1,126 @@
+"""`python -m env_servers.webshop_site`: the shop as a web site for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from agentgyms import extras, protocol
+from agentgyms.errors import CallerError, DataError, EnvUnavailable
+from agentgyms.webshop.env import CUTS, WebShopEnv
+from agentgyms.webshop.goal_table import KINDS
+from agentgyms.webshop.goals import DEFAULT_SEED
+from agentgyms.webshop.sources import SOURCES, open_shop
+
+with extras.needed("server"):
+    from env_servers.service import EXTENSION
+    from env_servers.serving import Server, is_loopback
+    from env_servers.webshop_site.app import Offer, create_site
+    from env_servers.webshop_site.control import obey
+    from env_servers.webshop_site.visits import MAX_VISITS, TTL_S
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+_GRACE_S = 8.0
+_MOST_CONTROLLED = 100_000
+_THREADS = 16
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
+@click.option(
+    "--token",
+    envvar=protocol.TOKEN_VARIABLE,
+    default="",
+    show_default=False,
+    show_envvar=True,
+    help="Token that the site asks for; other users see the command line, so prefer the variable.",
+)
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
+@click.option("--split", type=click.Choice(WebShopEnv.splits), default="train")
+@click.option("--source", type=click.Choice(SOURCES), default="generated")
+@click.option(
+    "--data-path", default=None, help="official: what `agentgyms data import webshop` made."
+)
+@click.option("--goals", type=click.Choice(KINDS), default="synthetic")
+@click.option("--goal-seed", type=int, default=DEFAULT_SEED, help="Seed of prices and bounds.")
+@click.option("--cut", type=click.Choice(CUTS), default="product")
+@click.option("--nouns", default="builtin", help="builtin, or spacy:<model>.")
+@click.option("--show-attributes", is_flag=True, help="Show a page of each product's attributes.")
+@click.option("--max-visits", type=click.IntRange(1), default=MAX_VISITS)
+@click.option("--ttl", type=click.FloatRange(0, min_open=True), default=TTL_S, help="Seconds.")
+@click.option(
+    "--control",
+    is_flag=True,
+    hidden=True,
+    help="Take visits from JSON lines on stdin, and no other.",
+)
+def main(
+    host: str,
+    port: int,
+    token: str,
+    insecure: bool,
+    split: str,
+    source: str,
+    data_path: str | None,
+    goals: str,
+    goal_seed: int,
+    cut: str,
+    nouns: str,
+    show_attributes: bool,
+    max_visits: int,
+    ttl: float,
+    control: bool,
+) -> None:
+    """Serve the shop as a web site; each visit gets a task of the split."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    if control:
+        _serve_environments(create_site(None, max_visits=_MOST_CONTROLLED, ttl_s=ttl))
+        return
+    if not token.strip() and not insecure and not is_loopback(host):
+        raise click.UsageError(
+            f"{host} can be reached from other machines, and there is no token: set "
+            f"{protocol.TOKEN_VARIABLE}, listen on 127.0.0.1, or pass --insecure"
+        )
+    try:
+        shop = open_shop(source, data_path, goals, goal_seed, nouns).load()
+        offer = Offer(shop, shop.goals.tasks(split, cut), show_attributes=show_attributes)
+        app = create_site(offer, token=token, max_visits=max_visits, ttl_s=ttl)
+    except (CallerError, DataError, EnvUnavailable) as e:
+        raise click.UsageError(str(e)) from None
+    _serve_people(app, host, port)
+
+
+def _serve_people(app: Flask, host: str, port: int) -> None:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        server = Server(app, host, port, _THREADS)
+    except OSError as e:
+        raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
+    with server:
+        print(f"the shop is open at {server.url}", flush=True)
+        stop.wait()
+        server.drain(_GRACE_S)
+
+
+def _serve_environments(app: Flask) -> None:
+    """Serve the visits that come through stdin, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
+    with Server(app, threads=_THREADS) as server:
+        print(json.dumps({"url": server.url}), flush=True)
+        obey(sys.stdin, sys.stdout, app.extensions[EXTENSION].visits)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m env_servers.webshop_site")

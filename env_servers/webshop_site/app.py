@@ -1,0 +1,285 @@
+"""`create_site`: the shop as a web site, which is used without scripts and without cookies."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+from flask import Flask, Response, current_app, redirect, request, send_from_directory, url_for
+from werkzeug.exceptions import HTTPException
+
+from agentgyms import protocol
+from agentgyms.errors import UnknownTask
+from agentgyms.tasks import TaskSet
+from agentgyms.webshop.session import Shop, ShopSession
+from env_servers.app import counted
+from env_servers.service import EXTENSION
+from env_servers.webshop_site import rendering
+from env_servers.webshop_site.access import Access
+from env_servers.webshop_site.layout import key_at
+from env_servers.webshop_site.visits import (
+    MAX_VISITS,
+    TTL_S,
+    Full,
+    NoVisit,
+    PurchaseMade,
+    Visits,
+)
+
+log = logging.getLogger(__name__)
+
+MAX_QUERY: Final = 8192
+"""Longest query that is searched for, in characters."""
+
+_MAX_BODY_BYTES: Final = 2**18
+_MOST_DIGITS: Final = 9
+_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_OPEN: Final = ("/healthz", "/access", "/robots.txt", "/favicon.ico", "/static/")
+
+
+class Offer(NamedTuple):
+    """What the site's start page offers.
+
+    Attributes:
+        shop: The shop.
+        tasks: What people are asked to buy; each visit gets one at random.
+        compat: The rules are the original's, flaws included.
+        show_attributes: Product pages lead to a page of the product's attributes.
+    """
+
+    shop: Shop
+    tasks: TaskSet
+    compat: bool = False
+    show_attributes: bool = False
+
+    def session(self, task_id: str | None) -> ShopSession:
+        """Return a session for a task, or for one at random.
+
+        Raises:
+            UnknownTask: There is no such task.
+        """
+        if task_id is None:
+            task_id = self.tasks[secrets.randbelow(len(self.tasks))]
+        goal = self.shop.goals.find(self.tasks.find(task_id).task_id)
+        return ShopSession(
+            self.shop, goal, compat=self.compat, show_attributes=self.show_attributes
+        )
+
+
+class Site:
+    """What one application holds; `env_servers.serving.Server` asks for some of it.
+
+    Attributes:
+        offer: What the start page offers; None if visits begin in another way.
+        visits: The visits.
+        access: Who may enter.
+        draining: The server is about to stop; nothing new is begun.
+        in_flight: Requests being answered now.
+        max_body_bytes: Longest request body.
+    """
+
+    def __init__(self, offer: Offer | None, visits: Visits, access: Access) -> None:
+        self.offer, self.visits, self.access = offer, visits, access
+        self.draining = False
+        self.in_flight = 0
+        self.max_body_bytes = _MAX_BODY_BYTES
+        self._counting = threading.Lock()
+
+    @property
+    def sessions(self) -> Visits:
+        """The visits, as a server calls them."""
+        return self.visits
+
+    def count(self, change: int) -> None:
+        """Add to the requests in flight."""
+        with self._counting:
+            self.in_flight += change
+
+
+def create_site(
+    offer: Offer | None,
+    *,
+    token: str = "",
+    max_visits: int = MAX_VISITS,
+    ttl_s: float = TTL_S,
+    clock: Callable[[], float] = time.monotonic,
+) -> Flask:
+    """Return the application.
+
+    `/` begins a visit with a random task, `/?task_id=...` with that one. A visit's pages are
+    `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops what came
+    after it before, and leads to the next page. `/healthz` says that the site answers.
+
+    Args:
+        offer: What visits can be begun for at `/`; None lets none begin there.
+        token: Asked for before anything is shown, "" for none.
+        max_visits: Most visits at a time; more are answered with 429.
+        ttl_s: A visit that is not used for as long expires.
+        clock: Seconds that never go back; tests pass their own.
+
+    Raises:
+        BadOption: The token has characters that cannot be sent.
+    """
+    app = Flask("env_servers.webshop_site", root_path=str(Path(__file__).parent))
+    app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_BODY_BYTES
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
+    app.url_map.merge_slashes = False
+    visits = Visits(max_sessions=max_visits, ttl_s=ttl_s, clock=clock)
+    site = Site(offer, visits, Access(protocol.check_token(token)))
+    app.extensions[EXTENSION] = site
+    app.wsgi_app = counted(app.wsgi_app, site.count)  # type: ignore[assignment]
+    rendering.set_up(app)
+    app.before_request(_before)
+    app.after_request(_after)
+    app.register_error_handler(Exception, _error)
+    app.add_url_rule("/", "start", start)
+    app.add_url_rule("/s/<visit_id>/<turn>", "show", show)
+    app.add_url_rule("/s/<visit_id>/<turn>", "act", act, methods=["POST"])
+    app.add_url_rule("/access", "access", access, methods=["GET", "POST"])
+    app.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
+    app.add_url_rule("/robots.txt", "robots", robots)
+    app.add_url_rule("/favicon.ico", "favicon", favicon)
+    return app
+
+
+def start() -> Response:
+    """Begin a visit and lead to its first page."""
+    if request.method == "HEAD":  # which is to change nothing
+        return Response()
+    offer = _site().offer
+    if offer is None:
+        return rendering.message("Nothing here", "Visits to this shop are begun elsewhere.", 404)
+    session = offer.session(request.args.get("task_id"))
+    visit = _site().visits.begin(session, person=True)
+    return _to("show", visit_id=visit.visit_id, turn=0)
+
+
+def show(visit_id: str, turn: str) -> Response:
+    """Return a page of a visit."""
+    with _site().visits.use(visit_id) as visit:
+        number = _number(turn)
+        visit.open(number)
+        return rendering.page(visit, number)
+
+
+def act(visit_id: str, turn: str) -> Response:
+    """Search, or click something on a page of a visit, and lead to the next page."""
+    query, place = request.form.get("query"), request.form.get("at")
+    with _site().visits.use(visit_id) as visit:
+        number = _number(turn)
+        visit.open(number)
+        here = ("Back to the page", url_for("show", visit_id=visit_id, turn=number))
+        if query is not None:
+            if len(query) > MAX_QUERY:
+                words = f"It has {len(query)} characters; at most {MAX_QUERY} can be searched for."
+                return rendering.message("This query is too long", words, 422, here)
+            action = f"search[{query}]"
+        else:
+            key = key_at(visit.session.view, place or "")
+            if key is None:
+                words = "The page has changed, or the form was not sent by it."
+                return rendering.message("There is nothing to click there", words, 422, here)
+            action = f"click[{key}]"
+        try:
+            number = visit.act(number, action)
+        except PurchaseMade:
+            receipt = url_for("show", visit_id=visit_id, turn=visit.latest)
+            words = "Something was bought in this visit, so that it is over."
+            return rendering.message("The purchase is made", words, 409, ("Receipt", receipt))
+        return _to("show", visit_id=visit_id, turn=number)
+
+
+def access() -> Response:
+    """Take the token, or ask for it."""
+    held = _site().access
+    if request.method != "POST" or not held.knows(request.form.get("token", "")):
+        response = rendering.html("access.html", wrong=request.method == "POST")
+        response.status_code = 401
+        return response
+    return held.admit(_to("start"), secure=request.is_secure)
+
+
+def robots() -> Response:
+    """Ask crawlers to stay away: every visit is somebody's own."""
+    return Response("User-agent: *\nDisallow: /\n", mimetype="text/plain")
+
+
+def favicon() -> Response:
+    """Return the icon."""
+    return send_from_directory(cast("str", current_app.static_folder), "icon.svg")
+
+
+def _before() -> Response | None:
+    site = _site()
+    if request.path.startswith(_OPEN):
+        return None
+    if not site.access.admits(request):
+        response = rendering.html("access.html", wrong=False)
+        response.status_code = 401
+        return response
+    if site.draining:
+        response = rendering.message("The shop is closing", "Please come back in a moment.", 503)
+        response.headers["Retry-After"] = "5"
+        return response
+    return None
+
+
+def _after(response: Response) -> Response:
+    response.headers.update(_HEADERS)
+    if not request.path.startswith("/static/"):
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _error(error: Exception) -> Response:
+    match error:
+        case NoVisit():
+            heading = "This visit is over" if error.status == 410 else "Not found"
+            return rendering.message(heading, error.reason, error.status)
+        case UnknownTask():
+            return rendering.message("There is no such task", str(error), 404)
+        case Full():
+            words = "As many people are shopping as the shop can take. Please try again soon."
+            response = rendering.message("The shop is full", words, 429)
+            response.headers["Retry-After"] = str(error.retry_after_s)
+            return response
+        case HTTPException():
+            words = error.description or ""
+            response = rendering.message(error.name, words, error.code or 500)
+            response.headers.extend(_allowed(error))
+            return response
+    log.error("a request failed", exc_info=error)
+    return rendering.message("Something went wrong", "The shop's log has the details.", 500)
+
+
+def _allowed(error: HTTPException) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in error.get_headers() if name == "Allow"]
+
+
+def _number(turn: str) -> int:
+    if not turn.isascii() or not turn.isdecimal() or len(turn) > _MOST_DIGITS:
+        raise NoVisit(404, "The visit has no such page.")
+    return int(turn)
+
+
+def _to(endpoint: str, **values: str | int) -> Response:
+    response = redirect(url_for(endpoint, **values), code=303)  # type: ignore[arg-type]
+    return cast("Response", response)
+
+
+def _site() -> Site:
+    return cast("Site", current_app.extensions[EXTENSION])

@@ -1,0 +1,233 @@
+"""Visits to the shop: opened, found, expired; every page of a visit can be gone back to."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from agentgyms.webshop.session import Result, ShopSession
+
+MAX_VISITS: Final = 1000
+TTL_S: Final = 3600.0
+
+_ID_BYTES: Final = 16
+_TURNS_KEPT: Final = 200
+_REMEMBERED_AT_LEAST: Final = 4096
+_LONGEST_RETRY_AFTER_S: Final = 60
+
+
+class NoVisit(Exception):
+    """There is no such visit, or not this page of it.
+
+    Attributes:
+        status: 404 if there never was, 410 if it is gone.
+        reason: Why, in one sentence.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class Full(Exception):
+    """As many visits are open as may be.
+
+    Attributes:
+        retry_after_s: When to ask again, in seconds.
+    """
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"the shop is full, ask again in {retry_after_s} s")
+        self.retry_after_s = retry_after_s
+
+
+class PurchaseMade(Exception):
+    """The visit is over, so that nothing can be done any more."""
+
+
+class Turn(NamedTuple):
+    """A page of a visit.
+
+    Attributes:
+        saved: The session there, as `ShopSession.save` has it.
+        result: What became of the action that led there; None for the first page.
+    """
+
+    saved: dict[str, Any]
+    result: Result | None
+
+
+class Visit:
+    """One person's or one environment's shopping.
+
+    Attributes:
+        visit_id: Its name in addresses, which nobody can guess.
+        session: The shop's state machine; it stands at the page that was asked for last.
+        person: A person may see how the purchase scored; an agent may not.
+        touched: When it was last used, in seconds.
+    """
+
+    def __init__(self, visit_id: str, session: ShopSession, person: bool, now: float) -> None:
+        self.visit_id, self.session, self.person, self.touched = visit_id, session, person, now
+        self.gone = False
+        self.lock = threading.Lock()
+        self._turns: dict[int, Turn] = {0: Turn(session.save(), None)}
+        self._over = session.done
+
+    @property
+    def latest(self) -> int:
+        """The number of the last page."""
+        return max(self._turns)
+
+    @property
+    def over(self) -> bool:
+        """Something was bought, so that nothing can be done any more."""
+        return self._over
+
+    def open(self, turn: int) -> Turn:
+        """Bring the session to a page and return it.
+
+        Raises:
+            NoVisit: The visit has no such page.
+        """
+        found = self._turns.get(turn)
+        if found is None:
+            gone = 0 <= turn < self.latest
+            reason = "The page is too long ago." if gone else "The visit has no such page."
+            raise NoVisit(410 if gone else 404, reason)
+        self.session.load(found.saved)
+        return found
+
+    def act(self, turn: int, action: str) -> int:
+        """Do something on a page and return the number of the page that it leads to.
+
+        Pages that came after that page before are dropped.
+
+        Raises:
+            NoVisit: The visit has no such page.
+            PurchaseMade: The visit is over.
+        """
+        self.open(turn)
+        if self._over:
+            raise PurchaseMade
+        result = self.session.act(action)
+        for later in [number for number in self._turns if number > turn]:
+            del self._turns[later]
+        self._turns[turn + 1] = Turn(self.session.save(), result)
+        self._over = self.session.done
+        if len(self._turns) > _TURNS_KEPT:
+            del self._turns[next(iter(self._turns))]
+        return turn + 1
+
+    def put(self, saved: Any) -> int:
+        """Go on from a saved session, on a page of its own, and return its number.
+
+        Raises:
+            TypeError: It is damaged.
+            ValueError: It is damaged.
+            LookupError: It is damaged, or of another shop.
+        """
+        self.session.load(saved)
+        turn = self.latest + 1
+        self._turns = {turn: Turn(self.session.save(), None)}
+        self._over = self.session.done
+        return turn
+
+
+class Visits:
+    """The visits of one site.
+
+    Args:
+        max_sessions: Most visits at a time; one that is over gives way to a new one.
+        ttl_s: A visit that is not used for as long expires.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, *, max_sessions: int, ttl_s: float, clock: Callable[[], float]) -> None:
+        self.max_sessions, self.ttl_s, self._clock = max_sessions, ttl_s, clock
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, Visit] = OrderedDict()  # the one unused for longest first
+        self._gone: OrderedDict[str, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return the number of visits."""
+        return len(self._open)
+
+    def begin(self, session: ShopSession, *, person: bool) -> Visit:
+        """Return a new visit.
+
+        Raises:
+            Full: There are as many as there may be, and none is over.
+        """
+        with self._lock:
+            now = self._clock()
+            self._expire(now)
+            if len(self._open) >= self.max_sessions and not self._evict():
+                oldest = next(iter(self._open.values()))
+                wait = int(self.ttl_s - (now - oldest.touched)) + 1
+                raise Full(min(max(wait, 1), _LONGEST_RETRY_AFTER_S))
+            visit = Visit(secrets.token_urlsafe(_ID_BYTES), session, person, now)
+            self._open[visit.visit_id] = visit
+            return visit
+
+    @contextmanager
+    def use(self, visit_id: str) -> Iterator[Visit]:
+        """Give exclusive use of a visit.
+
+        Raises:
+            NoVisit: There is none of this id.
+        """
+        with self._lock:
+            now = self._clock()
+            self._expire(now)
+            visit = self._open.get(visit_id)
+            if visit is None:
+                raise self._why_gone(visit_id)
+            visit.touched = now
+            self._open.move_to_end(visit_id)
+        with visit.lock:
+            if visit.gone:
+                raise self._why_gone(visit_id)
+            yield visit
+
+    def end(self, visit_id: str) -> None:
+        """End a visit; a second time does nothing."""
+        with self._lock:
+            visit = self._open.get(visit_id)
+            if visit is not None:
+                self._drop(visit)
+
+    def close_all(self) -> None:
+        """End all visits."""
+        with self._lock:
+            for visit in list(self._open.values()):
+                self._drop(visit)
+
+    def _why_gone(self, visit_id: str) -> NoVisit:
+        if visit_id in self._gone:
+            return NoVisit(410, "The visit is over: it was not used for a long time, or was ended.")
+        return NoVisit(404, "There is no such visit.")
+
+    def _expire(self, now: float) -> None:
+        while self._open:
+            oldest = next(iter(self._open.values()))
+            if now - oldest.touched <= self.ttl_s:
+                return
+            self._drop(oldest)
+
+    def _evict(self) -> bool:
+        over = next((visit for visit in self._open.values() if visit.over), None)
+        if over is not None:
+            self._drop(over)
+        return over is not None
+
+    def _drop(self, visit: Visit) -> None:
+        visit.gone = True
+        del self._open[visit.visit_id]
+        self._gone[visit.visit_id] = None
+        while len(self._gone) > max(_REMEMBERED_AT_LEAST, 4 * self.max_sessions):
+            self._gone.popitem(last=False)
