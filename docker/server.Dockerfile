@@ -1,17 +1,22 @@
 # The server of every environment that needs nothing but Python. Build from the repository's root:
 #   docker build -f docker/server.Dockerfile -t agentgyms/server:0.1.0 .
-# Which environment it serves is the command's first argument.
+# Which environment it serves is the command's first argument. With Chromium, for WebShopBrowser:
+#   docker build -f docker/server.Dockerfile --build-arg BROWSER=yes -t agentgyms/server-browser:0.1.0 .
 
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+ARG BROWSER=no
 
 FROM ${PYTHON_IMAGE} AS build
+ARG BROWSER
 WORKDIR /build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 # The pinned requirements come first: they change seldom, so their layer is seldom built again.
-COPY docker/requirements-server.txt docker/requirements-build.txt docker/
+COPY docker/requirements-server.txt docker/requirements-browser.txt docker/requirements-build.txt docker/
 RUN python -m venv --without-pip /opt/agentgyms \
     && python -m pip --python /opt/agentgyms/bin/python install --no-deps \
         -r docker/requirements-server.txt \
+    && if [ "$BROWSER" = yes ]; then python -m pip --python /opt/agentgyms/bin/python install \
+        --no-deps -r docker/requirements-browser.txt; fi \
     && python -m venv --without-pip /opt/tools \
     && python -m pip --python /opt/tools/bin/python install --no-deps \
         -r docker/requirements-build.txt
@@ -24,7 +29,16 @@ RUN /opt/tools/bin/hatchling build -t wheel -d /wheels \
     && python -m pip --python /opt/agentgyms/bin/python check \
     && mkdir /data
 
-FROM ${PYTHON_IMAGE}
+FROM ${PYTHON_IMAGE} AS browser-no
+
+FROM ${PYTHON_IMAGE} AS browser-yes
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends chromium chromium-driver fonts-dejavu-core \
+    && rm -rf /var/lib/apt/lists/* \
+    # Chromium's own sandbox needs rights that a confined container does not have.
+    && echo 'export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox"' > /etc/chromium.d/container
+
+FROM browser-${BROWSER}
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="agentgyms server" \

@@ -18,6 +18,7 @@ import pytest
 import requests
 import yaml
 
+import agentgyms
 from agentgyms import testing
 from agentgyms.errors import Unauthorized
 
@@ -27,7 +28,10 @@ DOCKER = Path(__file__).parents[2] / "docker"
 ALFWORLD = "agentgyms/ALFWorld-v0"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = list(COMPOSE["services"])
-ENV_IDS = [service["command"][0] for service in COMPOSE["services"].values()]
+SITE, BROWSER = "webshop-site", "webshop-browser"
+BROWSER_ID = "agentgyms/WebShopBrowser-v0"
+ENV_IDS = [COMPOSE["services"][name]["command"][0] for name in SERVICES if name != SITE]
+ENV_IDS.remove(BROWSER_ID)
 
 
 class Running(NamedTuple):
@@ -68,8 +72,9 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Run
     tag = f"agentgyms-test-{os.getpid()}"
     override = tmp_path_factory.mktemp("compose") / "override.yaml"
     # The build uses this machine's network, which may be the only one with a package index.
-    own = {"image": tag, "build": {"network": "host"}}
-    override.write_text(yaml.safe_dump({"services": dict.fromkeys(SERVICES, own)}))
+    changes = {name: {"image": tag, "build": {"network": "host"}} for name in SERVICES}
+    changes[BROWSER]["image"] = f"{tag}-browser"
+    override.write_text(yaml.safe_dump({"services": changes}))
     ports, token = {name: _free_port() for name in SERVICES}, secrets.token_urlsafe(32)
     environment = os.environ | {"AGENTGYMS_TOKEN": token}
     environment |= {_port_variable(name): str(port) for name, port in ports.items()}
@@ -84,10 +89,10 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Run
         return done.stdout.strip()
 
     try:
-        run("build", SERVICES[0])  # all are of this image
-        run("up", "-d")
+        run("build", SERVICES[0], BROWSER)  # all are of these two images
+        run("--profile", "browser", "up", "-d")
         found = {
-            COMPOSE["services"][name]["command"][0]: Running(
+            (SITE if name == SITE else COMPOSE["services"][name]["command"][0]): Running(
                 run("ps", "-q", name), f"http://127.0.0.1:{port}", token
             )
             for name, port in ports.items()
@@ -96,8 +101,8 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Run
             _until(lambda name=one.name: _health(name) == "healthy", 90)
         yield found
     finally:
-        run("down", "-v")
-        _docker("rmi", "-f", tag, check=False)
+        run("--profile", "browser", "down", "-v")
+        _docker("rmi", "-f", tag, f"{tag}-browser", check=False)
 
 
 def _port_variable(name: str) -> str:
@@ -133,6 +138,37 @@ def _inside(running: Running, program: str) -> str:
 def test_it_plays_as_the_local_environment_does(services, env_id):
     there = services[env_id].there()
     testing.check_remote_parity(lambda: gym.make(env_id), lambda: gym.make(env_id, **there))
+
+
+def test_the_browser_there_plays_as_the_text_environment_here_does(services):
+    there = services[BROWSER_ID].there()
+    local, remote = gym.make("agentgyms/WebShop-v0"), gym.make(BROWSER_ID, **there)
+    result: Any = local.reset(seed=3)
+    assert _plain(remote.reset(seed=3)) == _plain(result)
+    act, over = agentgyms.expert(local), False
+    while not over:
+        action = act()
+        result = local.step(action)
+        assert _plain(remote.step(action)) == _plain(result)
+        over = result[2]
+    assert result[4]["success"]
+    remote.close()
+
+
+def _plain(result: Any) -> str:
+    return json.dumps(result)  # in which nan is equal to nan
+
+
+def test_the_shop_is_open_for_people(services):
+    site = services[SITE]
+    assert requests.get(site.url, timeout=5).status_code == 401
+    with requests.Session() as person:
+        person.post(f"{site.url}/access", data={"token": site.token}, timeout=5)
+        page = person.get(site.url, timeout=5)
+        assert (page.status_code, "Your task" in page.text) == (200, True)
+        results = person.post(page.url, data={"query": "cereal"}, timeout=5)
+    assert "B0GEN" in results.text
+    assert requests.get(results.url, timeout=5).status_code == 401
 
 
 def test_it_solves_a_task_there(running):

@@ -59,10 +59,16 @@ def test_there_is_a_dockerfile_for_every_service():
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
 def test_images_are_pinned_and_the_last_one_is_bare(path):
     instructions = _instructions(path)
-    defaults = dict(rest.split("=", 1) for name, rest in instructions if name == "ARG")
+    defaults = dict(
+        rest.split("=", 1) for name, rest in instructions if name == "ARG" and "=" in rest
+    )
     bases = [rest.split()[0] for name, rest in instructions if name == "FROM"]
+    stages = {rest.split(" AS ")[1] for name, rest in instructions if " AS " in rest}
     assert len(bases) >= 2, "one stage builds, another one runs"
     for base in bases:
+        if base == "browser-${BROWSER}":  # a stage of the same file
+            assert {"browser-no", "browser-yes"} <= stages
+            continue
         image = defaults[base.strip("${}")] if base.startswith("$") else base
         assert re.search(r":\d", image), f"{image} has no version"
         assert "latest" not in image
@@ -102,10 +108,16 @@ def test_what_is_copied_reaches_the_build(path):
     assert "*" in (ROOT / ".dockerignore").read_text().splitlines(), "nothing else gets in"
 
 
-def test_pins_hold_everything_that_the_server_needs():
+@pytest.mark.parametrize("extra", ["server", "browser"])
+def test_pins_hold_everything_that_the_server_needs(extra):
     pins = _pins("requirements-server.txt")
-    extras = PROJECT["optional-dependencies"]
-    asked = [Requirement(line) for line in [*PROJECT["dependencies"], *extras["server"]]]
+    optional = PROJECT["optional-dependencies"]
+    lines = [*PROJECT["dependencies"], *optional["server"]]
+    if extra == "browser":
+        pins |= _pins("requirements-browser.txt")
+        assert optional["browser"][0] == "agentgyms[server]"
+        lines += optional["browser"][1:]
+    asked = [Requirement(line) for line in lines]
     missing, done = list(asked), set()
     while missing:
         requirement = missing.pop()
@@ -114,7 +126,8 @@ def test_pins_hold_everything_that_the_server_needs():
         if name not in done:
             done.add(name)
             below = [Requirement(line) for line in metadata.requires(name) or []]
-            missing += [r for r in below if r.marker is None or r.marker.evaluate({"extra": ""})]
+            extras = [{"extra": extra} for extra in ("", *requirement.extras)]
+            missing += [r for r in below if r.marker is None or any(map(r.marker.evaluate, extras))]
     assert done == set(pins), f"nothing needs {sorted(set(pins) - done)}"
     for requirement in asked:
         assert requirement.specifier.contains(pins[_normal(requirement.name)])
@@ -142,7 +155,8 @@ def test_services_are_confined(name):
     assert set(service) & {"privileged", "network_mode", "pid", "ipc", "devices"} == set()
     assert service["logging"]["options"]["max-size"]
     assert service["restart"] == "unless-stopped"
-    assert "/readyz" in service["healthcheck"]["test"][-1]
+    probe = "/healthz" if "entrypoint" in service else "/readyz"
+    assert probe in service["healthcheck"]["test"][-1]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -158,13 +172,17 @@ def test_services_are_for_this_machine_and_take_a_token(name):
 def test_images_carry_the_version_of_the_package(name):
     service = COMPOSE["services"][name]
     image = Path(service["build"]["dockerfile"]).name.removesuffix(".Dockerfile")
-    assert service["image"] == f"agentgyms/{image}:{PROJECT['version']}"
+    browser = "-browser" if service["build"].get("args") == {"BROWSER": "yes"} else ""
+    assert service["image"] == f"agentgyms/{image}{browser}:{PROJECT['version']}"
     instructions = _instructions(DOCKER / f"{image}.Dockerfile")
     assert ("ARG", f"VERSION={PROJECT['version']}") in instructions
 
 
 def test_every_service_serves_an_environment_of_the_package_by_its_name():
     for name, service in COMPOSE["services"].items():
+        if "entrypoint" in service:
+            assert service["entrypoint"][-1] == "env_servers.webshop_site"
+            continue
         env_id = service["command"][0]
         assert env_id in ENVIRONMENTS
         assert env_id.partition("/")[2].lower() == f"{name.replace('-', '')}-v0"
