@@ -12,6 +12,8 @@ ARGS ?=
 OFFICIAL := .venv-alfworld
 # What benchmarks compare with, too.
 PEERS := .venv-peers
+# Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
+WEBSHOP ?=
 
 .PHONY: help train test test-real check format bench clean
 
@@ -70,6 +72,7 @@ format: $(VENV)/test.stamp
 bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(PEERS)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
 	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
+	$(BIN)/python benchmarks/webshop.py $(WEBSHOP)
 
 clean:
 	rm -rf $(VENV) $(OFFICIAL) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
