@@ -87,6 +87,10 @@ class Child:
             answer = json.loads(process.stdout.readline())
         except (OSError, ValueError) as e:
             raise WorkerLost(self._obituary()) from e
+        except BaseException:  # the answer still to come would be taken for that of a later request
+            self._process.kill()
+            self.close()
+            raise
         finally:
             timer.cancel()
         if not isinstance(answer, dict):

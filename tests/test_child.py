@@ -57,6 +57,21 @@ def test_a_delay_ends_the_child():
     assert not echo.alive
 
 
+def test_an_answer_that_was_not_waited_for_is_not_taken_for_the_next(monkeypatch):
+    echo = child()
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as at_the_keyboard:
+        at_the_keyboard.setattr(echo._process.stdout, "readline", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            echo.ask({"number": 1})
+    with pytest.raises(WorkerLost):
+        echo.ask({"number": 2})
+    assert not echo.alive
+
+
 @pytest.mark.parametrize("said", ["no json", "[1]", "3"])
 def test_an_answer_that_is_no_object_is_a_loss(said):
     echo = child()
