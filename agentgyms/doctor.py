@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agentgyms import data
 from agentgyms.errors import BadOption
+from agentgyms.webshop import browser_launch
 
 
 class Finding(NamedTuple):
@@ -30,15 +31,22 @@ class Finding(NamedTuple):
 _EXTRAS: Final = {
     "flask": "server",
     "waitress": "server",
+    "selenium": "browser",
     "torch": "harness",
     "transformers": "harness",
     "vllm": "vllm",
     "alfworld": "alfworld",
 }
+_PROGRAMS: Final = (
+    ("GPU", ("nvidia-smi",), "optional"),
+    ("Docker client", ("docker",), "optional"),
+    ("Chromium", browser_launch.BROWSERS, f"optional: {browser_launch.ADVICE}"),
+    ("ChromeDriver", browser_launch.DRIVERS, f"optional: {browser_launch.ADVICE}"),
+)
 
 
 def examine() -> list[Finding]:
-    """Return the findings: Python, packages, data sets, GPU and Docker. Imports nothing heavy."""
+    """Return the findings: Python, packages, data sets, programs. Imports nothing heavy."""
     required = ("agentgyms", "gymnasium", "numpy")
     findings = [Finding("python", True, platform.python_version())]
     findings += [Finding(name, True, _version(name)) for name in required]
@@ -47,10 +55,13 @@ def examine() -> list[Finding]:
         advice = f'optional: pip install "agentgyms[{extra}]"'
         findings.append(Finding(name, found != "", found or "not installed", advice))
     findings += _data_sets()
-    for program, what in (("nvidia-smi", "GPU"), ("docker", "Docker client")):
-        path = shutil.which(program)
-        findings.append(Finding(what, path is not None, path or "not found", "optional"))
+    findings += [_program(what, names, advice) for what, names, advice in _PROGRAMS]
     return findings
+
+
+def _program(what: str, names: tuple[str, ...], advice: str) -> Finding:
+    path = next(filter(None, map(shutil.which, names)), None)
+    return Finding(what, path is not None, path or "not found", advice)
 
 
 def _data_sets() -> list[Finding]:

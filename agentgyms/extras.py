@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+_SERVER: Final = ("flask", "prometheus_client", "waitress", "werkzeug")
+
 PACKAGES: Final = {
-    "server": ("flask", "prometheus_client", "waitress", "werkzeug"),
+    "server": _SERVER,
+    "browser": ("selenium", *_SERVER),
     "harness": (
         "jinja2",
         "matplotlib",
@@ -27,6 +30,11 @@ def advice(error: ModuleNotFoundError, extra: str) -> str:
     package = (error.name or "").partition(".")[0]
     if package not in PACKAGES[extra]:
         return ""
+    return missing(package, extra)
+
+
+def missing(package: str, extra: str) -> str:
+    """Return that a package is not installed, and the extra that brings it, in one line."""
     return f"{package} is not installed, run: pip install 'agentgyms[{extra}]'"
 
 

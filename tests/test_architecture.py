@@ -18,6 +18,7 @@ ONLY_IN = {
     "transformers": ("harness/",),
     "flask": ("env_servers/",),
     "waitress": ("env_servers/",),
+    "selenium": ("agentgyms/webshop/",),
     "textworld": ("agentgyms/alfworld/official_worker.py",),
     "alfworld": ("agentgyms/alfworld/official_worker.py",),
 }

@@ -66,6 +66,12 @@ def test_doctor_names_what_is_missing(monkeypatch, tmp_path):
     assert not findings["data: alfworld"]["ok"]
     assert "agentgyms data fetch alfworld" in findings["data: alfworld"]["advice"]
     assert "ok  gymnasium" in invoke("doctor")
+    monkeypatch.setenv("PATH", "/nowhere")
+    findings = {f["subject"]: f for f in json.loads(invoke("doctor", "--json"))}
+    assert "agentgyms[browser]" in findings["selenium"]["advice"]
+    for program in ("Chromium", "ChromeDriver"):
+        assert not findings[program]["ok"]
+        assert "install Chromium" in findings[program]["advice"]
 
 
 def test_data_commands(monkeypatch, tmp_path):

@@ -91,11 +91,12 @@ class WebShopBrowserEnv(WebShopEnv):
         from PIL import Image as Pillow
 
         self._session.view  # noqa: B018 (a restored session is brought to the tab by this)
-        with Pillow.open(BytesIO(self._page.screenshot()), formats=("PNG",)) as picture:
+        screenshot = self._page.screenshot(self._session.save())
+        with Pillow.open(BytesIO(screenshot), formats=("PNG",)) as picture:
             return np.array(picture.convert("RGB"))
 
     def close(self) -> None:
-        """Give back the tab."""
+        """Give back the tab; an environment that is used again takes another."""
         self._page.close()
 
     def _new_session(self, task: Task) -> ShopSession:

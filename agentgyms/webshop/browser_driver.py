@@ -132,6 +132,7 @@ class Browser:
         self._guard.end()
 
     def _new_tab(self) -> str:
+        self._current = ""
         self._driver.switch_to.window(self._first_tab)
         self._driver.switch_to.new_window("tab")
         self._current = self._driver.current_window_handle
@@ -142,6 +143,7 @@ class Browser:
 
         def turned() -> T:
             if self._current != tab:
+                self._current = ""  # if this is interrupted, nobody knows where the driver is
                 self._driver.switch_to.window(tab)
                 self._current = tab
             return work(self._driver)

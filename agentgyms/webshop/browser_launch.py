@@ -14,8 +14,6 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gymnasium.error import DependencyNotInstalled
-
 from agentgyms.errors import BadOption, EnvUnavailable, WorkerLost
 
 if TYPE_CHECKING:
@@ -27,12 +25,18 @@ LIMIT_S: Final = 30.0
 WINDOW: Final = (1280, 900)
 """Width and height of a tab, in pixels."""
 
-_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_DRIVERS: Final = ("chromedriver",)
-_ADVICE: Final = (
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""Names of browsers, the first one on the path is taken."""
+
+DRIVERS: Final = ("chromedriver",)
+"""Names of their drivers."""
+
+ADVICE: Final = (
     "install Chromium and ChromeDriver of one version (Debian and Ubuntu: apt-get install chromium "
     "chromium-driver), or pass browser_binary=... and driver_binary=..."
 )
+"""How to get them."""
+
 _GUARD: Final = """
 "$1" --port="$3" --log-path=/dev/null &
 exec > /dev/null
@@ -79,33 +83,25 @@ def find_binaries(browser: str | None, driver: str | None, headless: bool) -> Bi
     Raises:
         BadOption: A named one is no program, or `headless` is no boolean.
         EnvUnavailable: None is named and none is found.
-        DependencyNotInstalled: Selenium is missing.
     """
     if not isinstance(headless, bool):
         raise BadOption(f"headless must be True or False, got {headless!r:.60}")
-    binaries = Binaries(
-        _find("browser_binary", browser, _BROWSERS),
-        _find("driver_binary", driver, _DRIVERS),
+    return Binaries(
+        _find("browser_binary", browser, BROWSERS),
+        _find("driver_binary", driver, DRIVERS),
         headless,
     )
-    try:
-        import selenium  # noqa: F401
-    except ModuleNotFoundError as e:
-        raise DependencyNotInstalled(
-            f"{e.name} is not installed, run: pip install 'agentgyms[browser]'"
-        ) from None
-    return binaries
 
 
 def _find(argument: str, named: Any, usual: tuple[str, ...]) -> str:
     if named is not None:
         found = shutil.which(named) if isinstance(named, str) else None
         if found is None:
-            raise BadOption(f"{argument} must name a program, got {named!r:.200}: {_ADVICE}")
+            raise BadOption(f"{argument} must name a program, got {named!r:.200}: {ADVICE}")
         return found
     found = next(filter(None, map(shutil.which, usual)), None)
     if found is None:
-        raise EnvUnavailable(f"no {' or '.join(usual)} on this machine: {_ADVICE}")
+        raise EnvUnavailable(f"no {' or '.join(usual)} on this machine: {ADVICE}")
     return found
 
 
@@ -138,7 +134,7 @@ def start_driver(driver: str) -> Guard:
     for _ in range(_TRIES):  # somebody else may take the port that was free
         if guard := _try_driver(driver, _free_port()):
             return guard
-    raise WorkerLost(f"{driver} does not start: {_ADVICE}")
+    raise WorkerLost(f"{driver} does not start: {ADVICE}")
 
 
 def _free_port() -> int:

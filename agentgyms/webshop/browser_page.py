@@ -125,22 +125,18 @@ class ShopPage:
         Raises:
             WorkerLost: The browser or the site does not work, and a new one neither.
         """
+        return self._in_tab(lambda: self._do(deed), saved)
 
-        def place_again() -> None:
-            self._forget()
-            self._place(self._task_id, self._instruction, saved)
+    def screenshot(self, saved: Mapping[str, Any]) -> bytes:
+        """Return what the tab shows, as PNG; for `saved` see `do`.
 
-        if self._process != os.getpid():
-            place_again()
-        return self._twice(lambda: self._do(deed), place_again)
-
-    def screenshot(self) -> bytes:
-        """Return what the tab shows, as PNG."""
-        assert self._browser is not None, "place comes before screenshot"
-        return self._browser.screenshot(self._tab)
+        Raises:
+            WorkerLost: The browser or the site does not work, and a new one neither.
+        """
+        return self._in_tab(self._screenshot, saved)
 
     def close(self) -> None:
-        """Give back the tab and end the visit."""
+        """Give back the tab and end the visit; what is done after that takes another tab."""
         with suppress(WorkerLost):
             if self._site is not None and self._visit and self._process == os.getpid():
                 self._site.ask({"end": self._visit})
@@ -154,6 +150,17 @@ class ShopPage:
         """Leave the tab to others."""
         if self._browser is not None and self._tab:
             self._browser.abandon(self._tab)
+
+    def _in_tab(self, work: Callable[[], T], saved: Mapping[str, Any]) -> T:
+        """Return what `work` returns, in a tab of this process that shows the visit."""
+
+        def place_again() -> None:
+            self._forget()
+            self._place(self._task_id, self._instruction, saved)
+
+        if self._browser is None or self._process != os.getpid():  # closed, or made by fork
+            place_again()
+        return self._twice(work, place_again)
 
     def _twice(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
         """Return what `work` returns, the second time if the first one fails."""
@@ -215,6 +222,10 @@ class ShopPage:
         if answer["turn"] != self._turn:
             raise WorkerLost(f"the tab shows turn {self._turn}, the site is at {answer['turn']}")
         return answer, shown
+
+    def _screenshot(self) -> bytes:
+        assert self._browser is not None, "place comes before screenshot"
+        return self._browser.screenshot(self._tab)
 
     @property
     def _path(self) -> str:

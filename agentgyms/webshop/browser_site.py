@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from gymnasium.error import DependencyNotInstalled
 
+from agentgyms import extras
 from agentgyms.child import Child
 from agentgyms.errors import WorkerLost
 
@@ -24,7 +25,6 @@ LIMIT_S: Final = 120.0
 """Longest time that the site may take to start or to answer, in seconds."""
 
 _COMMAND: Final = ("-m", "env_servers.webshop_site", "--control")
-_PACKAGES: Final = ("flask", "waitress", "prometheus_client")
 _ROOT: Final = Path(__file__).parents[2]
 
 
@@ -33,16 +33,14 @@ class VisitLost(WorkerLost):
 
 
 def check_packages() -> None:
-    """Check that the site can run.
+    """Check that the browser can be driven and the site can run.
 
     Raises:
         DependencyNotInstalled: One of its packages is missing.
     """
-    for package in (*_PACKAGES, "env_servers"):
+    for package in (*extras.PACKAGES["browser"], "env_servers"):
         if importlib.util.find_spec(package) is None:
-            raise DependencyNotInstalled(
-                f"{package} is not installed, run: pip install 'agentgyms[browser]'"
-            )
+            raise DependencyNotInstalled(extras.missing(package, "browser"))
 
 
 class Site:

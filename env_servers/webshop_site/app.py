@@ -21,7 +21,7 @@ from env_servers.app import counted
 from env_servers.service import EXTENSION
 from env_servers.webshop_site import rendering
 from env_servers.webshop_site.access import Access
-from env_servers.webshop_site.layout import key_at
+from env_servers.webshop_site.layout import anchor, key_at
 from env_servers.webshop_site.visits import (
     MAX_VISITS,
     TTL_S,
@@ -178,7 +178,7 @@ def show(visit_id: str, turn: str) -> Response:
 
 def act(visit_id: str, turn: str) -> Response:
     """Search, or click something on a page of a visit, and lead to the next page."""
-    query, place = request.form.get("query"), request.form.get("at")
+    query, place = request.form.get("query"), request.form.get("at", "")
     with _site().visits.use(visit_id) as visit:
         number = _number(turn)
         visit.open(number)
@@ -189,7 +189,7 @@ def act(visit_id: str, turn: str) -> Response:
                 return rendering.message("This query is too long", words, 422, here)
             action = f"search[{query}]"
         else:
-            key = key_at(visit.session.view, place or "")
+            key = key_at(visit.session.view, place)
             if key is None:
                 words = "The page has changed, or the form was not sent by it."
                 return rendering.message("There is nothing to click there", words, 422, here)
@@ -200,7 +200,8 @@ def act(visit_id: str, turn: str) -> Response:
             receipt = url_for("show", visit_id=visit_id, turn=visit.latest)
             words = "Something was bought in this visit, so that it is over."
             return rendering.message("The purchase is made", words, 409, ("Receipt", receipt))
-        return _to("show", visit_id=visit_id, turn=number)
+        seen = None if visit.session.view.notice else anchor(place)  # a notice is at the top
+        return _to("show", visit_id=visit_id, turn=number, _anchor=seen)
 
 
 def access() -> Response:
@@ -248,7 +249,7 @@ def _after(response: Response) -> Response:
 def _error(error: Exception) -> Response:
     match error:
         case NoVisit():
-            heading = "This visit is over" if error.status == 410 else "Not found"
+            heading = "This page is gone" if error.status == 410 else "This page was not found"
             return rendering.message(heading, error.reason, error.status)
         case UnknownTask():
             return rendering.message("There is no such task", str(error), 404)
@@ -276,7 +277,7 @@ def _number(turn: str) -> int:
     return int(turn)
 
 
-def _to(endpoint: str, **values: str | int) -> Response:
+def _to(endpoint: str, **values: str | int | None) -> Response:
     response = redirect(url_for(endpoint, **values), code=303)  # type: ignore[arg-type]
     return cast("Response", response)
 

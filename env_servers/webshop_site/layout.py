@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
+from agentgyms.webshop.product import Product
 from agentgyms.webshop.session import PageState
 from agentgyms.webshop.view import Button, Card, Element, OptionGroup, Text, View
 
 CATEGORIES: Final = ("beauty", "electronics", "fashion", "garden", "grocery")
 TINTS: Final = 6
 
-_WAYS: Final = ("Back to Search", "< Prev", "Next >")
+_PAGING: Final = ("< Prev", "Next >")
+_WAYS: Final = ("Back to Search", *_PAGING)
 _RECEIPT: Final = ("heading", "field", "value")
 
 
@@ -40,6 +42,7 @@ def arrange(view: View, state: PageState) -> dict[str, Any]:
         "title": product.title if product else "",
         "category": product.category if product else "",
         "tint": _tint(product.asin) if product else 0,
+        "bought": _bought(product, state) if product and view.page == "done" else (),
         "sub_page": state.sub_page,
         "categories": CATEGORIES,
         "cards": [part for part, element in pairs if isinstance(element, Card)],
@@ -47,6 +50,7 @@ def arrange(view: View, state: PageState) -> dict[str, Any]:
         "lines": [p for p, e in pairs if isinstance(e, Text) and e.role in _RECEIPT],
         "search_buttons": [part for part in buttons if part["label"] == "Search"],
         "crumbs": [part for part in buttons if part["label"] in _WAYS],
+        "paging": [part for part in buttons if part["label"] in _PAGING],
         "buy": [part for part in buttons if part["label"] == "Buy Now"],
         "more": [p for p in buttons if p["label"] not in (*_WAYS, "Search", "Buy Now")],
     }
@@ -64,6 +68,14 @@ def key_at(view: View, place: str) -> str | None:
     return None if choice or isinstance(element, Text) else element.key
 
 
+def anchor(place: str) -> str | None:
+    """Return the id of what was pressed at a place, if the next page has it too: an option's value.
+
+    Without it the browser would begin the next page at its top, far from the options.
+    """
+    return f"at-{place}" if "." in place else None
+
+
 def _index(digits: str) -> int:
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 6:
         raise ValueError(f"{digits!r:.20} is no place")
@@ -77,6 +89,10 @@ def _part(at: int, element: Element) -> dict[str, Any]:
     if isinstance(element, Card):
         part["tint"] = _tint(element.asin)
     return part
+
+
+def _bought(product: Product, state: PageState) -> list[tuple[str, str]]:
+    return [("Product", product.title), ("Price", product.price_text), *state.chosen.items()]
 
 
 def _tint(asin: str) -> int:

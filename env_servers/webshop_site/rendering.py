@@ -39,7 +39,6 @@ def page(visit: Visit, turn: int) -> Response:
         latest=url_for("show", visit_id=visit.visit_id, turn=visit.latest),
         start=url_for("start") if visit.person else "",
         purchase=_scores(purchase) if purchase else None,
-        own_product=session.goal.name,
     )
 
 

@@ -210,7 +210,7 @@ class Visits:
     def _why_gone(self, visit_id: str) -> NoVisit:
         if visit_id in self._gone:
             return NoVisit(410, "The visit is over: it was not used for a long time, or was ended.")
-        return NoVisit(404, "There is no such visit.")
+        return NoVisit(404, "There is no such visit. Check the address, or start with a task.")
 
     def _expire(self, now: float) -> None:
         while self._open:

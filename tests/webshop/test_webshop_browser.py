@@ -31,7 +31,7 @@ ENV_ID = "agentgyms/WebShopBrowser-v0"
 LAMP = "B0TEST0001/0"  # color: walnut, size: small
 PHONE = (390, 844)
 
-_FOUND = shutil.which("chromedriver") and any(map(shutil.which, browser_launch._BROWSERS))
+_FOUND = shutil.which("chromedriver") and any(map(shutil.which, browser_launch.BROWSERS))
 needs_browser = [
     pytest.mark.browser,
     pytest.mark.skipif(not _FOUND, reason="needs Chromium and ChromeDriver"),
@@ -334,6 +334,41 @@ def test_a_snapshot_of_one_tab_is_gone_on_from_in_another():
     other.close()
 
 
+@in_browser
+def test_a_closed_environment_that_is_used_again_takes_another_tab():
+    env = WebShopEnv(split="sample")
+    browser_env = WebShopBrowserEnv(split="sample", render_mode="rgb_array")
+    env.reset(seed=0)
+    browser_env.reset(seed=0)
+    browser_env.close()
+    assert testing.playing.plain(env.step("search[lamp]")) == testing.playing.plain(
+        browser_env.step("search[lamp]")
+    )
+    browser_env.close()
+    assert browser_env.render().ndim == 3
+    browser_env.close()
+
+
+@in_browser
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_a_browser_of_its_own():
+    env = WebShopBrowserEnv(split="sample", render_mode="rgb_array")
+    env.reset(seed=0)
+    code = os.fork()
+    if code == 0:
+        try:
+            parents = env._page._browser._guard.url
+            seen = env.render().ndim == 3 and env._page._browser._guard.url != parents
+            browser_driver.close_browsers()
+            browser_site.close_site()
+        except BaseException:
+            seen = False
+        os._exit(0 if seen else 1)
+    assert os.waitpid(code, 0)[1] == 0
+    assert env.render().ndim == 3
+    env.close()
+
+
 # --- what is lost -------------------------------------------------------------------------------
 
 
@@ -367,6 +402,8 @@ def test_what_is_lost_is_replaced_and_the_episode_goes_on(lose):
     query = f"search[{env.session.goal.query}]"
     env.step(query)
     browser_env.step(query)
+    lose(browser_env)
+    browser_env.draw()
     lose(browser_env)
     for action in (env.session.admissible()[-1], "click[< prev]"):
         assert testing.playing.plain(env.step(action)) == testing.playing.plain(

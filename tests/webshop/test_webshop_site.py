@@ -174,6 +174,37 @@ def test_pages_of_results(person):
     assert "Next &gt;" not in person.text
 
 
+def test_a_chosen_option_stays_in_sight_and_what_did_nothing_is_said_at_the_top(person):
+    person.enter()
+    person.search("walnut desk lamp")
+    person.click("B0TEST0001")
+    person.click("small")
+    anchor = person.address.partition("#")[2]
+    assert re.search(rf'id="{anchor}"[^>]* aria-pressed="true"[^>]*>small<', person.text)
+    person.click("small")
+    assert "#" not in person.address
+
+
+def test_results_can_be_paged_from_their_end_too(person):
+    person.enter()
+    person.search("candle")
+    end = person.text.rpartition("</ul>")[2]
+    labels = re.findall(r'<button[^>]* value="(\d+)"[^>]*>([^<]*)<', end)
+    assert labels == [(person.place("Next >"), "Next &gt;")]
+    assert "data-at" not in end.partition("</form>")[0]
+
+
+def test_the_receipt_says_what_was_bought_in_words(person):
+    buy(person)
+    rows = re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td>', person.text)
+    assert rows[:4] == [
+        ("Product", "Walnut Desk Lamp with Dimmer"),
+        ("Price", "$34.0"),
+        ("color", "walnut"),
+        ("size", "small"),
+    ]
+
+
 # --- going back ---------------------------------------------------------------------------------
 
 
