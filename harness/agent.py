@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from harness import prompts
+from harness import parsing, prompts
 from harness.completers import Completer, Message, Sampling
 from harness.errors import ConfigError
 from harness.images import Image
@@ -82,7 +82,7 @@ class Agent:
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action."""
         completion = await self.completer.complete(self.messages(view), self.sampling, seed)
-        action, valid = self.style.parse(completion.text)
+        action, valid = self.style.parse(completion.text, choices_of(view))
         return Decision(action, completion, valid)
 
     def messages(self, view: EpisodeView) -> list[Message]:
@@ -109,10 +109,16 @@ class Agent:
             observation=view.observation,
             history=history,
             actions=view.info["admissible_actions"],
+            choices=choices_of(view),
             turn=taken,
             max_turns=view.max_turns,
         )
         return [{"role": "user", "content": content}]
+
+
+def choices_of(view: EpisodeView) -> list[str]:
+    """Return the actions that a prompt may offer by letter."""
+    return parsing.choices(view.info["admissible_actions"], view.info["goal"])
 
 
 class PolicyActor:

@@ -16,6 +16,7 @@ from harness import credit, losses, methods, prompts
 from harness.collect import EnvPool
 from harness.config import Config
 from harness.credit import TurnTable
+from harness.credit.table import REWARDS
 from harness.errors import ConfigError
 from harness.packing import Sample, to_batch
 from harness.prompts import PromptStyle
@@ -151,6 +152,10 @@ def blind(model: str, style: str) -> ConfigError:
 
 def _check_method(config: Config) -> None:
     """Compute the credit of two rollouts and the loss of a token: a value of a wrong kind fails."""
+    if config.method.reward not in REWARDS:
+        raise ConfigError(
+            f"unknown method.reward {config.method.reward!r}: expected one of {', '.join(REWARDS)}"
+        )
     method = methods.get(config.method.name)
     estimate, loss = credit.get(method.estimator), losses.get(method.loss)
     settings, loss_values = credit_settings(config), loss_settings(config)

@@ -78,6 +78,9 @@ class MethodConfig:
 
     name: str = "gigpo"
     preset: str = "paper"
+    reward: str = "environment"
+    """What is trained on: the environment's own reward, or `"success"`: 1 at the end of a solved
+    episode and 0 everywhere else, as the papers do where the environment pays for parts too."""
     reward_scale: float = 10.0
     credit: dict[str, Any] = field(default_factory=dict)
     loss: dict[str, Any] = field(default_factory=dict)

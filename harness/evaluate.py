@@ -33,16 +33,34 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper bound (Wilson 1927), (0, 1) of nothing.
+        """Lower and upper bound, (0, 1) of nothing."""
+        return wilson(self.value, self.count)
 
-        (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96.
-        """
-        if not self.count:
-            return 0.0, 1.0
-        n, p, z2 = self.count, self.value, _Z95**2
-        centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-        half = _Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        return max(0.0, centre - half), min(1.0, centre + half)
+
+def wilson(mean: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval (Wilson 1927) of the mean of `count` values in [0, 1].
+
+    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96. It is made for values
+    of 0 and 1. Others of mean p have at most their variance p(1-p), so for those it is wider than
+    need be, never narrower, and unlike mean +- 1.96 standard errors it keeps a width where all
+    values are equal.
+
+    Args:
+        mean: In [0, 1]; anything where `count` is 0.
+        count: Number of values.
+
+    Returns:
+        Lower and upper bound in [0, 1]; (0, 1) of no values.
+    """
+    if not count:
+        return 0.0, 1.0
+    z2 = _Z95**2
+    centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
+    variance = mean * (1 - mean) / count + z2 / (4 * count * count)
+    half = _Z95 * math.sqrt(variance) / (1 + z2 / count)
+    # At the ends of [0, 1] bound and mean are equal, up to rounding.
+    low, high = min(mean, centre - half), max(mean, centre + half)
+    return max(0.0, low), min(1.0, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +71,7 @@ class Evaluation:
         split: Split played.
         success: Over all finished episodes.
         families: Success by family.
-        score: Mean score in [0, 1].
+        score: Mean score in [0, 1]; an episode that ended before its benchmark gave one counts 0.
         turns: Mean number of turns.
         invalid: Share of turns whose action was malformed or inadmissible.
         missing: Episodes that could not be finished; they count nowhere else.
@@ -69,14 +87,22 @@ class Evaluation:
     missing: int
     episodes: list[dict[str, Any]]
 
+    @property
+    def score_interval(self) -> tuple[float, float]:
+        """95 % interval of `score`; see `wilson`."""
+        return wilson(self.score, self.success.count)
+
     def metrics(self) -> dict[str, float]:
         """Return the figures to log, under `eval/<split>/`."""
         low, high = self.success.interval
+        score_low, score_high = self.score_interval
         figures = {
             "success": self.success.value,
             "success_low": low,
             "success_high": high,
             "score": self.score,
+            "score_low": score_low,
+            "score_high": score_high,
             "turns": self.turns,
             "invalid_share": self.invalid,
             "missing": float(self.missing),

@@ -8,7 +8,7 @@ was asked for and still hold an action: that is taken, and the turn counts as in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -22,6 +22,9 @@ _JOINED = re.compile(r"(?<=[a-z])(?=\d)")
 _SOKOBAN_WORDS: Final = ("up", "down", "left", "right", "still")
 _SEARCH_KINDS: Final = ("search", "answer")
 _SEARCH_ACTION = re.compile(r"(search|answer)\[(.*)\]", re.DOTALL)
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_OPEN = re.compile(r"\[<\w+>\]$")
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Parsed(NamedTuple):
@@ -113,17 +116,90 @@ def write_search(action: str) -> str:
     return f"<{kind}>{content}</{kind}>"
 
 
+def parse_webshop(text: str) -> Parsed:
+    """Return the action in small letters, read as verl-agent's `webshop_projection` does.
+
+    It is what stands between the first `<action>` and the first `</action>`, in any case; where one
+    of them is missing, the last 20 characters, and the answer is invalid. So is an answer without
+    both `<think>` and `</think>`, in small letters, and one with a Chinese character.
+    """
+    lowered = text.lower()
+    start, end = lowered.find("<action>"), lowered.find("</action>")
+    if start < 0 or end < 0:
+        return Parsed(lowered[-20:], valid=False)
+    thought = "<think>" in text and "</think>" in text
+    action = lowered[start + len("<action>") : end].strip()
+    return Parsed(action, valid=thought and not _CHINESE.search(text))
+
+
+def choices(actions: Sequence[str], goal: str) -> list[str]:
+    """Return the actions to choose from by letter: those that work, with nothing left open.
+
+    An action that leaves a text open, such as `search[<query>]`, gets the goal for it.
+    """
+    return [_OPEN.sub(lambda _: f"[{goal}]", action) for action in actions]
+
+
+def letter(index: int) -> str:
+    """Return the name of a choice: A to Z, then AA, AB and on, as a spreadsheet's columns."""
+    name = ""
+    while index >= 0:
+        index, digit = divmod(index, len(_LETTERS))
+        name, index = _LETTERS[digit] + name, index - 1
+    return name
+
+
+def parse_letter(text: str, offered: Sequence[str]) -> Parsed:
+    """Return the action among those offered that a text names by its letter.
+
+    Other text is invalid and no action.
+    """
+    name = text.strip()
+    named = {letter(i): action for i, action in enumerate(offered)}
+    return Parsed(named[name]) if name in named else Parsed("", valid=False)
+
+
+def write_letter(action: str, offered: Sequence[str]) -> str:
+    """Return the letter of an action among those offered.
+
+    One that is not among them is the only one offered of its kind, the word before the bracket:
+    any `search[...]` is the search that is offered.
+
+    Raises:
+        ConfigError: It is not among them, and none or several are of its kind.
+    """
+    same = [i for i, other in enumerate(offered) if other.casefold() == action.casefold()]
+    kind = action.partition("[")[0].casefold()
+    alike = [i for i, other in enumerate(offered) if other.partition("[")[0].casefold() == kind]
+    if same or len(alike) == 1:
+        return letter((same or alike)[0])
+    raise ConfigError(
+        f"the parser lettered cannot write the action {action!r}: expected one of "
+        f"{', '.join(offered)}"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Parser:
     """A way to ask for an answer.
 
     Attributes:
-        parse: The action in a text, and whether the text keeps the format.
-        write: The shortest valid text that parses to an action.
+        read: The action in a text, and whether the text keeps the format.
+        say: The shortest valid text that parses to an action.
+        lettered: The answer is the letter of a choice; `read` and `say` get the choices too.
     """
 
-    parse: Callable[[str], Parsed]
-    write: Callable[[str], str]
+    read: Callable[..., Parsed]
+    say: Callable[..., str]
+    lettered: bool = False
+
+    def parse(self, text: str, offered: Sequence[str] = ()) -> Parsed:
+        """Return the action in a text; `offered` are the choices that the prompt showed."""
+        return self.read(text, offered) if self.lettered else self.read(text)
+
+    def write(self, action: str, offered: Sequence[str] = ()) -> str:
+        """Return the text that says an action, where the prompt showed the choices `offered`."""
+        return self.say(action, offered) if self.lettered else self.say(action)
 
 
 _in_tags: Final = "<think></think><action>{}</action>".format
@@ -134,6 +210,8 @@ PARSERS: Final = {
     "tagged": Parser(parse_tagged, _in_tags),
     "sokoban_tags": Parser(parse_sokoban, _in_tags),
     "search_tags": Parser(parse_search, write_search),
+    "webshop_tags": Parser(parse_webshop, _in_tags),
+    "lettered": Parser(parse_letter, write_letter, lettered=True),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness import metrics
@@ -19,15 +20,16 @@ def write(folder: RunFolder) -> None:
 
 
 def table(evaluations: list[dict[str, Any]]) -> str:
-    """Return a Markdown table: one row per split and step, success by family and over all.
+    """Return a Markdown table: one row per split and step, success by family, over all, and score.
 
-    Only the first and the last evaluation of each split are shown; rates are in percent, with the
-    95 % Wilson interval over all tasks.
+    Only the first and the last evaluation of each split are shown; rates and scores are in percent,
+    with their 95 % Wilson intervals over all tasks.
     """
     families = sorted({name for e in evaluations for name in e["families"]})
     lines = [
-        "| split | step | " + " | ".join(families) + " | all | 95 % interval | turns | tasks |",
-        "|---" * (len(families) + 6) + "|",
+        f"| split | step | {' | '.join(families)} | all | 95 % interval | score | 95 % interval "
+        "| turns | tasks |",
+        "|---" * (len(families) + 8) + "|",
     ]
     for split in dict.fromkeys(e["split"] for e in evaluations):
         of_split = [e for e in evaluations if e["split"] == split]
@@ -38,17 +40,25 @@ def table(evaluations: list[dict[str, Any]]) -> str:
 def _row(evaluation: dict[str, Any], families: list[str]) -> str:
     rates = [evaluation["families"].get(name, [0, 0]) for name in families]
     cells = [f"{100 * won / count:.1f}" if count else "-" for won, count in rates]
-    low, high = evaluation["interval"]
+    means = [_percent(evaluation["success"], evaluation["interval"])]
+    means.append(_percent(evaluation["score"], evaluation["score_interval"]))
     count = sum(count for _, count in rates)
     return (
-        f"| {evaluation['split']} | {evaluation['step']} | {' | '.join(cells)} "
-        f"| {100 * evaluation['success']:.1f} | {100 * low:.1f} to {100 * high:.1f} "
+        f"| {evaluation['split']} | {evaluation['step']} | {' | '.join([*cells, *means])} "
         f"| {evaluation['turns']:.1f} | {count} |"
     )
 
 
+def _percent(mean: float, interval: Sequence[float]) -> str:
+    low, high = interval
+    return f"{100 * mean:.1f} | {100 * low:.1f} to {100 * high:.1f}"
+
+
 def draw_curve(folder: RunFolder, evaluations: list[dict[str, Any]]) -> None:
-    """Draw success over steps: held-out splits with intervals, training as a thin line."""
+    """Draw success over steps: held-out splits with intervals, training as a thin line.
+
+    The mean score of a split is a dashed line where it is another number than success.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -85,6 +95,9 @@ def _draw_split(axes: Any, evaluations: list[dict[str, Any]], split: str, colour
         color=colour,
         label=f"{split} (95 % interval)",
     )
+    if any(abs(e["score"] - e["success"]) > 1e-9 for e in evaluations):
+        score = [100 * e["score"] for e in evaluations]
+        axes.plot(step, score, linestyle="--", color=colour, label=f"{split}: score")
     low = [100 * e["interval"][0] for e in evaluations]
     high = [100 * e["interval"][1] for e in evaluations]
     axes.fill_between(step, low, high, color=colour, alpha=0.15, linewidth=0)

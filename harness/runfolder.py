@@ -74,14 +74,15 @@ class RunFolder:
 
     def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Keep every episode of an evaluation."""
-        low, high = evaluation.success.interval
         self._write(
             f"evaluations/step-{step:06d}-{evaluation.split}.json",
             {
                 "step": step,
                 "split": evaluation.split,
                 "success": evaluation.success.value,
-                "interval": [low, high],
+                "interval": list(evaluation.success.interval),
+                "score": evaluation.score,
+                "score_interval": list(evaluation.score_interval),
                 "families": {k: [r.successes, r.count] for k, r in evaluation.families.items()},
                 "turns": evaluation.turns,
                 "invalid_share": evaluation.invalid,

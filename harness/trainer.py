@@ -115,7 +115,9 @@ class Trainer:
         if not rollouts:
             raise TrainingError(f"every episode of step {step} was lost: {played[0].error}")
         with _timed(times, "credit"):
-            turns = TurnTable.from_rollouts(rollouts, reward_scale=config.method.reward_scale)
+            turns = TurnTable.from_rollouts(
+                rollouts, reward=config.method.reward, reward_scale=config.method.reward_scale
+            )
             advantage = self._estimate(turns)
         with _timed(times, "update"):
             seed = seed_of(config.run.seed, _UPDATE, step)
@@ -133,9 +135,11 @@ class Trainer:
             self.log.write(self.step, result.metrics())
             self.folder.write_evaluation(self.step, result)
             low, high = result.success.interval
+            least, most = result.score_interval
             tqdm.write(
                 f"step {self.step}: {split} success {result.success.value:.1%} "
-                f"[{low:.1%}, {high:.1%}] over {result.success.count} tasks"
+                f"[{low:.1%}, {high:.1%}], score {result.score:.1%} [{least:.1%}, {most:.1%}] "
+                f"over {result.success.count} tasks"
             )
         report.write(self.folder)
 

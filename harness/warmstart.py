@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from agentgyms import experts
-from harness.agent import Agent, Decision, EpisodeView
+from harness.agent import Agent, Decision, EpisodeView, choices_of
 from harness.completers import Message, images_of, texts_of
 from harness.config import WarmstartConfig
 from harness.errors import ConfigError
@@ -57,18 +57,18 @@ class Demonstrator:
         self.texts: dict[str, None] = {}
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the expert's action or, now and then, a foreign one."""
+        """Return the expert's action, as the style can say it, or now and then a foreign one."""
         rng = random.Random(seed)
-        actions = view.info["admissible_actions"]
+        actions = choices_of(view)
         self.texts.update(dict.fromkeys([*actions, view.observation, view.info["goal"]]))
         if rng.random() < self._noise:
             legal = rng.random() < 0.5 and actions
             action = rng.choice(actions if legal else [*self._seen, ""])
         else:
             told = json.loads(view.info["oracle"])
-            action = experts.choose(told, self._kind)
+            answer = self._agent.style.answer(experts.choose(told, self._kind), actions)
+            action = self._agent.style.parse(answer, actions).action
             if told.get("optimal_remaining", 0) >= 0:  # else no move is known to be better
-                answer = self._agent.style.answer(action)
                 self.demonstrations.append(Demonstration(self._agent.messages(view), answer))
         if len(self._seen) < _MAX_REMEMBERED:
             self._seen.update(dict.fromkeys(actions))

@@ -18,6 +18,7 @@ _ID_BYTES: Final = 16
 _TURNS_KEPT: Final = 200
 _REMEMBERED_AT_LEAST: Final = 4096
 _LONGEST_RETRY_AFTER_S: Final = 60
+_READING_S: Final = 300.0  # the first page may be read for as long
 
 
 class NoVisit(Exception):
@@ -84,6 +85,11 @@ class Visit:
         return max(self._turns)
 
     @property
+    def begun(self) -> bool:
+        """Something was done in it, or it is an environment's."""
+        return not self.person or self.latest > 0
+
+    @property
     def over(self) -> bool:
         """Something was bought, so that nothing can be done any more."""
         return self._over
@@ -142,7 +148,8 @@ class Visits:
     """The visits of one site.
 
     Args:
-        max_sessions: Most visits at a time; one that is over gives way to a new one.
+        max_sessions: Most visits at a time; one that is over gives way to a new one, and so does
+            one that its person left at the first page.
         ttl_s: A visit that is not used for as long expires.
         clock: Seconds that never go back.
     """
@@ -166,7 +173,7 @@ class Visits:
         with self._lock:
             now = self._clock()
             self._expire(now)
-            if len(self._open) >= self.max_sessions and not self._evict():
+            if len(self._open) >= self.max_sessions and not self._evict(now):
                 oldest = next(iter(self._open.values()))
                 wait = int(self.ttl_s - (now - oldest.touched)) + 1
                 raise Full(min(max(wait, 1), _LONGEST_RETRY_AFTER_S))
@@ -219,11 +226,14 @@ class Visits:
                 return
             self._drop(oldest)
 
-    def _evict(self) -> bool:
-        over = next((visit for visit in self._open.values() if visit.over), None)
-        if over is not None:
-            self._drop(over)
-        return over is not None
+    def _evict(self, now: float) -> bool:
+        """Drop a visit that is over, else one that nothing was done in; false if there is none."""
+        visits = self._open.values()
+        unused = (v for v in visits if not v.begun and now - v.touched > _READING_S)
+        given = next((v for v in visits if v.over), None) or next(unused, None)
+        if given is not None:
+            self._drop(given)
+        return given is not None
 
     def _drop(self, visit: Visit) -> None:
         visit.gone = True

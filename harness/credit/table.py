@@ -23,6 +23,8 @@ Keys = NDArray[np.object_]
 
 INVALID_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.INADMISSIBLE.value)
 FAILED_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.FAILED.value)
+REWARDS: Final = ("environment", "success")
+"""What a table of rollouts can be trained on; see `TurnTable.from_rollouts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class TurnTable:
         rollout: Index of the rollout, 0..R-1.
         group: Index of the rollout's group.
         turn: Position in the rollout, from 0.
-        reward: Environment reward of the turn.
+        reward: What the turn is trained on: the environment's reward, or that of success.
         success: The rollout succeeded; the same in all its rows.
         valid: Feedback was neither `malformed` nor `inadmissible`.
         failed: Feedback was `failed` or `malformed` (GVPO's failed steps).
@@ -132,16 +134,22 @@ class TurnTable:
         return cls(**{**_defaults(given["rollout"], given["reward"]), **given})
 
     @classmethod
-    def from_rollouts(cls, rollouts: Sequence[Rollout], *, reward_scale: float = 1.0) -> TurnTable:
+    def from_rollouts(
+        cls, rollouts: Sequence[Rollout], *, reward: str = "environment", reward_scale: float = 1.0
+    ) -> TurnTable:
         """Build the table of finished rollouts.
 
         Args:
             rollouts: Without infrastructure errors, each with at least one turn.
-            reward_scale: Factor on the environment's rewards; the papers train on 10.
+            reward: `"environment"` takes its rewards, `"success"` 1 for the last turn of a solved
+                episode and 0 for all other turns.
+            reward_scale: Factor on the rewards; the papers train on 10.
 
         Raises:
-            TableError: A rollout has an error or no turns.
+            TableError: A rollout has an error or no turns, or `reward` is unknown.
         """
+        if reward not in REWARDS:
+            raise TableError(f"unknown reward {reward!r}: expected one of {', '.join(REWARDS)}")
         for rollout in rollouts:
             if rollout.error or not rollout.turns:
                 why = rollout.error or "it has no turns"
@@ -151,7 +159,7 @@ class TurnTable:
             rollout=[i for i, _, _ in rows],
             group=[rollout.group for _, rollout, _ in rows],
             turn=[t for rollout in rollouts for t in range(len(rollout.turns))],
-            reward=[turn.reward * reward_scale for _, _, turn in rows],
+            reward=[reward_scale * value for r in rollouts for value in _rewards(r, reward)],
             success=[rollout.success for _, rollout, _ in rows],
             valid=[turn.feedback not in INVALID_FEEDBACK for _, _, turn in rows],
             failed=[turn.feedback in FAILED_FEEDBACK for _, _, turn in rows],
@@ -160,6 +168,12 @@ class TurnTable:
             action_key=[turn.action_key for _, _, turn in rows],
             text=[f"{turn.action} || {turn.next_observation}" for _, _, turn in rows],
         )
+
+
+def _rewards(rollout: Rollout, kind: str) -> list[float]:
+    if kind == "environment":
+        return [turn.reward for turn in rollout.turns]
+    return [0.0] * (len(rollout.turns) - 1) + [float(rollout.success)]
 
 
 _TYPES: dict[str, Any] = {

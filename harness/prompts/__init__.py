@@ -2,7 +2,8 @@
 
 A template sees `goal`, `first_observation`, `observation`, `history` (the last K turns, each with
 `number`, `observation`, the one acted in, `action`, and `outcome`, the observation it led to),
-`actions` (legal now), `turn` (turns taken so far) and `max_turns`. `{{ image }}` marks where the
+`actions` (legal now), `choices` (the same with nothing left open), `turn` (turns taken so far) and
+`max_turns`. `{{ image }}` marks where the
 image of the observation goes; a style with this mark needs a model that sees and an environment
 that shows images. Its first line is a comment that names the parser: `{# parser: tagged #}`.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +52,7 @@ _JINJA = jinja2.Environment(
 )
 _JINJA.filters["brief"] = brief
 _JINJA.filters["joined"] = parsing.join_names
+_JINJA.filters["letter"] = parsing.letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,13 @@ class PromptStyle:
     shows_image: bool
     _template: jinja2.Template
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, text: str, choices: Sequence[str] = ()) -> Parsed:
         """Return the action in a model's text, and whether the text keeps the format asked for."""
-        return parsing.get(self.parser).parse(text)
+        return parsing.get(self.parser).parse(text, choices)
 
-    def answer(self, action: str) -> str:
+    def answer(self, action: str, choices: Sequence[str] = ()) -> str:
         """Return the answer that parses to `action`: what an expert would have written."""
-        return parsing.get(self.parser).write(action)
+        return parsing.get(self.parser).write(action, choices)
 
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
         """Return the content of the prompt's message: a text, or parts if it shows the image.

@@ -45,6 +45,7 @@ def test_overrides():
         ("policy.tiny=3", "policy.tiny must be a section"),
         ("eval.final_splits=['a', 3]", "eval.final_splits must be of type str"),
         ("method.name='gippo'", "unknown method 'gippo'"),
+        ("method.reward='score'", "unknown method.reward 'score': expected one of environment"),
         ("method.preset='own'", "unknown preset 'own'"),
         ("method.credit.gama=1", "no hyperparameter 'gama'"),
         ("method.loss.clip=1", "no hyperparameter 'clip'"),

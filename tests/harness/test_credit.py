@@ -19,6 +19,7 @@ from harness.credit.groups import encode, group_mean, group_std, standardise
 from harness.credit.grpo import grpo
 from harness.credit.returns import episode_returns, rewards_to_go
 from harness.errors import ConfigError, TableError
+from harness.rollout import Completion, Rollout, Turn
 
 CASES = os.environ.get("AGENTGYMS_TEST_CASES", "")
 
@@ -32,6 +33,20 @@ def two_rollouts():
         action_key=["go", "take", "look", "go", "look"],
         valid=[True, True, False, True, True],
     )
+
+
+def test_a_table_is_trained_on_the_environments_reward_or_on_success():
+    def turn(reward):
+        return Turn("o", "s", Completion("x"), "x", "x", "ok", reward, "o", "t", 0.0)
+
+    half = Rollout("a", "f", 0, 0, 0, turns=[turn(0.0), turn(0.5)], score=0.5)
+    whole = Rollout("a", "f", 0, 1, 0, turns=[turn(0.25), turn(0.75)], success=True, score=1.0)
+    table = TurnTable.from_rollouts([half, whole], reward_scale=2.0)
+    assert table.reward.tolist() == [0.0, 1.0, 0.5, 1.5]
+    table = TurnTable.from_rollouts([half, whole], reward="success", reward_scale=10.0)
+    assert table.reward.tolist() == [0.0, 0.0, 0.0, 10.0]
+    with pytest.raises(TableError, match="unknown reward 'score': expected one of environment"):
+        TurnTable.from_rollouts([half], reward="score")
 
 
 def test_grpo_by_hand():

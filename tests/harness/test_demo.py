@@ -12,6 +12,7 @@ from harness import metrics, starting
     [
         ("alfworld-tiny", ("valid_seen", "valid_unseen"), 0.25),
         ("sokoban-tiny", ("valid", "test"), 0.1),
+        ("webshop-tiny", ("valid",), 0.1),
     ],
 )
 def test_it_learns_what_holds_on_tasks_it_never_played(request, tmp_path, recipe, splits, gain):

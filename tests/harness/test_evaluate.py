@@ -9,7 +9,7 @@ from agentgyms.tasks import Task, TaskSet
 from harness import config as configs
 from harness import metrics, report
 from harness.errors import CheckpointError, ConfigError
-from harness.evaluate import Rate, choose, summarise
+from harness.evaluate import Rate, choose, summarise, wilson
 from harness.metrics import MetricsLog
 from harness.rollout import Completion, Rollout, StopReason, Turn
 from harness.runfolder import RunFolder
@@ -21,6 +21,17 @@ def test_wilson_intervals_by_hand():
     assert Rate(0, 10).interval == pytest.approx((0.0, 0.2775), abs=1e-4)
     assert Rate(10, 10).interval == pytest.approx((0.7225, 1.0), abs=1e-4)
     assert Rate(0, 0).interval == (0.0, 1.0)
+
+
+def test_intervals_of_scores_are_those_of_successes_at_the_same_rate():
+    assert wilson(0.8, 10) == Rate(8, 10).interval
+    low, high = wilson(1 / 3, 100)  # 0.3333 + 1.9207 / 100, over 1 + 3.8415 / 100
+    assert (low + high) / 2 == pytest.approx(0.3395, abs=1e-4)
+    assert wilson(float("nan"), 0) == (0.0, 1.0)
+    for count in range(1, 30):
+        for mean in (0.0, 1e-17, 0.3, 1.0):
+            low, high = wilson(mean, count)
+            assert 0 <= low <= mean <= high <= 1
 
 
 def turn(feedback):
@@ -44,6 +55,8 @@ def test_a_summary_by_hand():
     result = summarise(rollouts(), "valid_seen")
     assert result.success == Rate(1, 3)
     assert result.families == {"cool": Rate(0, 1), "heat": Rate(1, 2)}
+    assert result.score_interval == pytest.approx((0.1253, 0.8747), abs=1e-4)
+    assert result.metrics()["eval/valid_seen/score_low"] == result.score_interval[0]
     assert (result.score, result.turns, result.invalid, result.missing) == (0.5, 8 / 3, 0.5, 1)
     assert result.metrics()["eval/valid_seen/success_heat"] == 0.5
     assert [e["error"] for e in result.episodes] == ["", "", "", "the server is gone"]
@@ -83,9 +96,16 @@ def test_curve_and_table(folder):
     log.close()
     report.write(folder)
     table = (folder.path / "table.md").read_text().splitlines()
-    assert table[0] == "| split | step | cool | heat | all | 95 % interval | turns | tasks |"
-    assert table[2] == "| valid_seen | 0 | - | 100.0 | 100.0 | 20.7 to 100.0 | 4.0 | 1 |"
-    assert table[3] == "| valid_seen | 10 | 0.0 | 50.0 | 33.3 | 6.1 to 79.2 | 2.7 | 3 |"
+    assert table[0] == (
+        "| split | step | cool | heat | all | 95 % interval | score | 95 % interval "
+        "| turns | tasks |"
+    )
+    assert table[2] == (
+        "| valid_seen | 0 | - | 100.0 | 100.0 | 20.7 to 100.0 | 100.0 | 20.7 to 100.0 | 4.0 | 1 |"
+    )
+    assert table[3] == (
+        "| valid_seen | 10 | 0.0 | 50.0 | 33.3 | 6.1 to 79.2 | 50.0 | 12.5 to 87.5 | 2.7 | 3 |"
+    )
     assert len(table) == 4
     with Image.open(folder.path / "curve.png") as image:
         assert image.size == (1050, 630)

@@ -84,9 +84,54 @@ def test_tagged_answers_need_a_thought_to_be_valid(text, expected):
     assert parsing.get("tagged").parse(text) == expected
 
 
+@pytest.mark.data
+def test_webshop_tags_agree_with_recorded_projections():
+    for case in cases("webshop/projection.json")["projection"]:
+        action, valid = parsing.get("webshop_tags").parse(case["input"])
+        assert (action, int(valid)) == (case["action"], case["valid"]), case
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>a</think><ACTION> Click[Buy Now] </Action>", Parsed("click[buy now]")),
+        ("<think>a</think><action></action>", Parsed("")),
+        ("<action>search[tea]</action>", Parsed("search[tea]", False)),
+        ("<think>茶</think><action>search[tea]</action>", Parsed("search[tea]", False)),
+        ("</action><action>search[tea]<think></think>", Parsed("")),
+        ("<think>a</think> I take click[Next >]", Parsed("i take click[next >]"[-20:], False)),
+    ],
+)
+def test_webshop_tags(text, expected):
+    assert parsing.get("webshop_tags").parse(text) == expected
+
+
+def test_letters_name_choices_as_a_spreadsheet_names_columns():
+    names = [parsing.letter(i) for i in (0, 25, 26, 51, 52, 701, 702)]
+    assert names == ["A", "Z", "AA", "AZ", "BA", "ZZ", "AAA"]
+    assert len({parsing.letter(i) for i in range(2000)}) == 2000
+
+
+def test_an_open_action_is_offered_with_the_goal():
+    actions = ["search[<query>]", "click[<5 kg>]", "click[next >]", "click[< prev]"]
+    offered = parsing.choices(actions, r"a \1 [b]")
+    assert offered == [r"search[a \1 [b]]", *actions[1:]]
+    lettered = parsing.get("lettered")
+    assert lettered.parse(" C\n", offered) == Parsed("click[next >]")
+    for text in ("E", "c", "click[next >]", "A B", ""):
+        assert lettered.parse(text, offered) == Parsed("", False)
+    assert lettered.write("search[anything else]", offered) == "A"
+    assert lettered.write("click[NEXT >]", offered) == "C"
+    with pytest.raises(ConfigError, match=r"lettered cannot write the action 'click\[x\]'"):
+        lettered.write("click[x]", offered)
+    with pytest.raises(ConfigError, match="expected one of"):
+        lettered.write("look", offered)
+
+
 ACTIONS = {
     "sokoban_tags": ("up", "down", "left", "right", "still"),
     "search_tags": ("search[who wrote Faust]", "answer[Goethe]", "search[]", "answer[a]b[c]"),
+    "webshop_tags": ("search[red shoes]", "click[< prev]", "click[a [b]]"),
 }
 OTHERS = ("go to shelf 1", "move soap bar 12 to sink basin 3", "inventory")
 
@@ -95,7 +140,8 @@ OTHERS = ("go to shelf 1", "move soap bar 12 to sink basin 3", "inventory")
 def test_every_parser_reads_the_answer_it_would_write(name):
     parser = parsing.get(name)
     for action in ACTIONS.get(name, OTHERS):
-        assert parser.parse(parser.write(action)) == Parsed(action, True)
+        offered = [*ACTIONS.get(name, OTHERS), "look"]
+        assert parser.parse(parser.write(action, offered), offered) == Parsed(action, True)
 
 
 def test_what_parsers_cannot_do_is_said():

@@ -393,6 +393,20 @@ def test_a_full_shop_says_when_to_come_back(make_site, clock):
     Person(app).enter()
 
 
+def test_a_visit_that_was_left_at_once_gives_way(make_site, clock):
+    app = make_site(max_visits=2)
+    left, used = Person(app), Person(app)
+    left.enter()
+    used.enter()
+    used.search("shoes")
+    clock.now = 299
+    assert app.test_client().get("/").status_code == 429
+    clock.now = 301
+    Person(app).enter()
+    assert app.test_client().get(left.address).status_code == 410
+    assert app.test_client().get(used.address).status_code == 200
+
+
 def test_a_visit_that_is_over_gives_way(make_site):
     app = make_site(max_visits=1)
     buyer = Person(app)
