@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -229,10 +230,19 @@ def _put(fresh: Path, target: Path, old: Path) -> None:
     fresh.rename(target)
 
 
+def _take_back(old: Path, target: Path) -> None:
+    """Undo or end what `_put` was killed in."""
+    if old.exists() and target.exists():
+        shutil.rmtree(old)
+    elif old.exists():
+        old.rename(target)
+
+
 def _build(known: DataSet, source: Path, target: Path, *, progress: bool) -> Path:
     """Build a data set beside its place; what an interruption leaves is there for the next call."""
     assert known.build is not None
     with unfinished(target.with_name(f".{known.name}-unfinished")) as work:
+        _take_back(work / "old", target)
         manifest = known.build(source, work / "new", progress)
         write_manifest(work / "new", _about(known) | manifest)
         _put(work / "new", target, work / "old")

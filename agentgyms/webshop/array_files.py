@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Final
 
 import numpy as np
@@ -89,11 +90,25 @@ def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
         kind, length, size = table["arrays"][name]
         if path.stat().st_size != size:
             raise ValueError(f"it has {path.stat().st_size} bytes, expected {size}")
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        mapped = load_array(path)
         if mapped.dtype != np.dtype(kind) or mapped.shape != (length,):
             raise ValueError(f"it has {mapped.dtype}{mapped.shape}, expected {kind}({length},)")
     except FileNotFoundError:
         raise DataMissing(f"{path} is gone: {_ADVICE}") from None
     except (OSError, ValueError, TypeError, LookupError) as e:
         raise DataCorrupt(f"{path} is damaged ({e}): {_ADVICE}") from None
-    return np.asarray(mapped)  # plain: slices of a memmap take microseconds more
+    return mapped
+
+
+def load_array(path: Path, *, mapped: bool = True) -> Array:
+    """Return the array of a file, mapped into memory read-only, or read.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds no array, or not all of it.
+    """
+    try:
+        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except (EOFError, SyntaxError, TokenError, TypeError, OverflowError, MemoryError) as e:
+        raise ValueError(f"no array: {e}") from None  # NumPy reads the header as Python
+    return np.asarray(array)  # plain: slices of a memmap take microseconds more

@@ -17,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from agentgyms.download import digest_file
-from agentgyms.errors import DataCorrupt
+from agentgyms.errors import DataCorrupt, DataError
 from agentgyms.manifests import MANIFEST, Part, write_manifest
 from agentgyms.webshop.catalogue import Catalogue, asin_columns
 from agentgyms.webshop.catalogue_files import FORMAT, INDEX, PRODUCTS
@@ -36,6 +36,7 @@ from agentgyms.webshop.text_index import IndexBuilder, document_text
 SHARD: Final = 20_000
 
 _SCRATCH: Final = "unfinished"
+_REPLACED: Final = "\ufffd".encode()
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
@@ -56,8 +57,20 @@ def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
     """
     scratch = target / _SCRATCH
     scratch.mkdir(parents=True, exist_ok=True)
-    files = locate(source, scratch / "source")
-    journal = Journal(scratch / "journal.json", target / PRODUCTS, files.signature)
+    unpacked = scratch / "source"
+    try:
+        assembly = _assembled(locate(source, unpacked), scratch, target, progress)
+    except DataError as e:  # name what the user knows
+        raise type(e)(str(e).replace(str(unpacked), str(source))) from None
+    if not assembly.asins:
+        raise DataCorrupt(f"{source} holds no product")
+    return _finish(assembly, target, progress)
+
+
+def _assembled(files: OfficialFiles, scratch: Path, target: Path, progress: bool) -> _Assembly:
+    """Write the products, and return what else is made of them."""
+    signature = [*files.signature, ["format", FORMAT]]
+    journal = Journal(scratch / "journal.json", target / PRODUCTS, signature)
     shutil.rmtree(target / INDEX, ignore_errors=True)
     with Join(_joined(files, scratch, journal)) as join:
         assembly = _Assembly(target / INDEX)
@@ -73,9 +86,7 @@ def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
             bar.update(journal.source_end)
             for product, row in _fresh(files, join, journal, assembly.seen, bar):
                 assembly.add(product, row)
-    if not assembly.asins:
-        raise DataCorrupt(f"{files.products} holds no product")
-    return _finish(assembly, target, progress)
+    return assembly
 
 
 def _joined(files: OfficialFiles, scratch: Path, journal: Journal) -> Path:
@@ -109,6 +120,8 @@ def _fresh(
             row = encode(product)
             writer.write(row)
             waiting += 1
+            if _REPLACED in row:  # as a build that goes on later has it
+                product = decode(row)
             yield product, row
             if waiting == SHARD:
                 writer.close_shard(num_items=number, source_end=end)

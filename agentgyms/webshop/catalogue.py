@@ -14,6 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgyms.errors import DataCorrupt
 from agentgyms.webshop.catalogue_files import INDEX, read_stored
 from agentgyms.webshop.goal_columns import ColumnsBuilder, GoalColumns
 from agentgyms.webshop.product import Product
@@ -95,6 +96,12 @@ class Catalogue:
         """
         path = Path(folder)
         stored = read_stored(path)
+        index = TextIndex.open(path / INDEX)
+        if len(index) != len(stored.products):
+            raise DataCorrupt(
+                f"the search index in {path} has {len(index)} documents, expected "
+                f"{len(stored.products)}: import the data set again"
+            )
         return cls(
             stored.products,
             stored.version,
@@ -102,7 +109,7 @@ class Catalogue:
             asin_order=stored.asin_order,
             columns=stored.columns,
             categories=stored.categories,
-            index=TextIndex.open(path / INDEX),
+            index=index,
             folder=path,
         )
 

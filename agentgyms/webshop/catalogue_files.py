@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from agentgyms.errors import DataCorrupt
 from agentgyms.manifests import read_manifest
+from agentgyms.webshop.array_files import load_array
 from agentgyms.webshop.goal_columns import GoalColumns
 from agentgyms.webshop.product import Product
 from agentgyms.webshop.product_rows import decode
@@ -43,7 +44,7 @@ class MappedProducts:
 
     def __init__(self, path: Path, offset: NDArray[np.int64]) -> None:
         """Map the file; row i is bytes `offset[i]` to `offset[i + 1]`."""
-        self._offset = offset
+        self._path, self._offset = path, offset
         with path.open("rb") as file:
             self._rows = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if int(offset[-1]) != len(self._rows):
@@ -53,7 +54,18 @@ class MappedProducts:
         return len(self._offset) - 1
 
     def __getitem__(self, position: int, /) -> Product:
-        return decode(self._rows[int(self._offset[position]) : int(self._offset[position + 1])])
+        """Return a product.
+
+        Raises:
+            DataCorrupt: Its row is damaged.
+        """
+        first, end = int(self._offset[position]), int(self._offset[position + 1])
+        try:
+            return decode(self._rows[first:end])
+        except (ValueError, TypeError, AttributeError) as e:
+            raise DataCorrupt(
+                f"{self._path}, bytes {first} to {end}: damaged ({e}): {_AGAIN}"
+            ) from None
 
 
 class Stored(NamedTuple):
@@ -108,10 +120,9 @@ def _array(folder: Path, name: str) -> NDArray[Any]:
     path = folder / f"{name}.npy"
     try:
         large = path.stat().st_size > _MAPPED_BYTES
-        array: NDArray[Any] = np.load(path, mmap_mode="r" if large else None)
-    except (OSError, ValueError, EOFError) as e:
+        return load_array(path, mapped=large)
+    except (OSError, ValueError) as e:
         raise DataCorrupt(f"{path} cannot be read ({e}): {_AGAIN}") from None
-    return array
 
 
 def _check_shapes(

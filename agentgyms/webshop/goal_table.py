@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.errors import DataCorrupt
+from agentgyms.webshop.array_files import load_array
 from agentgyms.webshop.goal_columns import GoalColumns
 
 if TYPE_CHECKING:
@@ -96,8 +97,13 @@ class GoalTable:
         (folder / "goals.json").write_text(text + "\n", encoding="utf-8")
 
     @staticmethod
-    def open(folder: Path, **about: Any) -> GoalTable:
+    def open(folder: Path, *, num_products: int, **about: Any) -> GoalTable:
         """Map a table that `write` wrote about the same.
+
+        Args:
+            folder: Where it is.
+            num_products: Of the catalogue; a row of another product is damage.
+            about: What `write` was told.
 
         Raises:
             DataCorrupt: The files are damaged, or were written about something else.
@@ -105,13 +111,15 @@ class GoalTable:
         try:
             found = json.loads((folder / "goals.json").read_text(encoding="utf-8"))
             sizes = tuple(map(int, found.pop("product_sizes")))
-            arrays = {name: load_mapped(folder / f"{name}.npy") for name in _ARRAYS}
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as e:
+            arrays = {name: load_array(folder / f"{name}.npy") for name in _ARRAYS}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise DataCorrupt(f"the goals in {folder} cannot be read ({e}): {_REBUILD}") from e
         if found != about | {"format": _FORMAT}:
             raise DataCorrupt(f"the goals in {folder} are those of another catalogue: {_REBUILD}")
         table = GoalTable(**arrays, product_sizes=sizes)
         table._check(folder)
+        if not np.all((table.position >= 0) & (table.position < num_products)):
+            raise DataCorrupt(f"the goals in {folder} are of products not there: {_REBUILD}")
         return table
 
     def _check(self, folder: Path) -> None:
@@ -146,16 +154,6 @@ class GoalTable:
 
 _ARRAYS: Final = tuple(f.name for f in fields(GoalTable) if f.name != "product_sizes")
 _REBUILD: Final = "import the WebShop data again (agentgyms data import webshop PATH)"
-
-
-def load_mapped(file: Path) -> NDArray[Any]:
-    """Return an array of a file, mapped, so that processes share it.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It holds no array, or not all of it; EOFError if it is empty.
-    """
-    return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
 
 
 def _rows(

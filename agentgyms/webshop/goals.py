@@ -88,7 +88,9 @@ class GoalList:
             table = GoalTable.of(catalogue, kind)
             drawn = bounds.draw(catalogue.columns.pricing, table.position, seed)
             return GoalList(catalogue, kind, seed, table, drawn)
-        table = GoalTable.open(folder, catalogue=catalogue.version, kind=kind)
+        table = GoalTable.open(
+            folder, num_products=len(catalogue), catalogue=catalogue.version, kind=kind
+        )
         files = _drawn_files(folder, seed)
         if all(file.is_file() for file in files):
             drawn = _open_drawn(files, (len(catalogue), len(table.position)))

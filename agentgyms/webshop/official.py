@@ -65,7 +65,7 @@ def product_of(item: Mapping[str, Any], about: Any, people: Any, where: str) -> 
         attributes=attributes,
         options=_options(item.get("customization_options"), where),
         pricing=pricing_of(item.get("pricing"), where),
-        image=next(iter(_texts(item.get("images") or [], "images", where)), ""),
+        image=_image(item.get("images"), where),
         instruction=instruction,
         instruction_attributes=goal_attributes,
         human=_human(people, where),
@@ -98,6 +98,14 @@ def _bullet_points(item: Mapping[str, Any], where: str) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else _texts(found, "small_description", where)
 
 
+def _image(found: Any, where: str) -> str:
+    """Return the first picture's address; WebShop does not look at the others."""
+    if found and not isinstance(found, list):
+        raise DataCorrupt(f"{where}, field 'images' is {_kind(found)}: expected a list")
+    first = found[0] if found else ""
+    return first if isinstance(first, str) else ""
+
+
 def _options(found: Any, where: str) -> dict[str, tuple[str, ...]]:
     """Return the values of each option; of names that differ in case only, the later one wins."""
     if not found:
@@ -111,7 +119,7 @@ def _options(found: Any, where: str) -> dict[str, tuple[str, ...]]:
         if values is None:
             continue
         field = f"customization_options[{name!r}]"
-        if not isinstance(values, list):
+        if not isinstance(values, list) and values not in ("", {}):  # no values, to WebShop
             raise DataCorrupt(f"{where}, field {field} is {_kind(values)}: expected a list")
         options[name.lower()] = tuple(_value(value, field, where) for value in values)
     return options
@@ -144,13 +152,17 @@ def _human(people: Any, where: str) -> tuple[HumanInstruction, ...]:
         return ()
     if not isinstance(people, list) or not all(isinstance(row, dict) for row in people):
         raise DataCorrupt(f"{where}: its human instructions are no list of objects")
-    return tuple(
-        HumanInstruction(
-            _text(row, "instruction", where),
-            _texts(row.get("instruction_attributes"), "instruction_attributes", where),
-            _texts(row.get("instruction_options"), "instruction_options", where),
-        )
-        for row in people
+    return tuple(_human_row(row, where) for row in people)
+
+
+def _human_row(row: Mapping[str, Any], where: str) -> HumanInstruction:
+    """Return an instruction; of one without attributes, which makes no goal, the rest may lack."""
+    if row.get("instruction_attributes") == []:
+        row = {"instruction": "", "instruction_options": [], **row}
+    return HumanInstruction(
+        _text(row, "instruction", where),
+        _texts(row.get("instruction_attributes"), "instruction_attributes", where),
+        _texts(row.get("instruction_options"), "instruction_options", where),
     )
 
 
