@@ -27,12 +27,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import webshop_files
+from process_memory import memory, watch
 
 from agentgyms.webshop.catalogue import Catalogue
 from agentgyms.webshop.text_index import document_text
@@ -66,7 +66,7 @@ def main() -> None:
         measure_references(root / f"files-{FEW}", few, report)
         report.title("the generated catalogue, 2,400 products")
         (found,) = players([{}])
-        report.steps(found, 1.0, 2.0, open_s=1.5)
+        report.steps(found, 1.0, 2.0, open_s=None)
     sys.exit(report.failed)
 
 
@@ -90,7 +90,7 @@ class Report:
         print(row, flush=True)
 
     def steps(
-        self, found: dict[str, Any], plain: float, search: float, open_s: float = 1.0
+        self, found: dict[str, Any], plain: float, search: float, open_s: float | None = 1.0
     ) -> None:
         """Print the times of steps in ms, of which the medians have bounds."""
         self.figure("open, reset", found["open_s"], "s", open_s)
@@ -144,25 +144,6 @@ def built(root: Path, num_products: int, report: Report) -> Path:
     return target
 
 
-def watch(child: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Return the peak of a process's resident memory, and of what of it is no file, in bytes."""
-    peak = own = 0
-    while child.poll() is None:
-        try:
-            fields = fields_of(Path(f"/proc/{child.pid}/status").read_text())
-        except OSError:  # it has just ended
-            continue
-        peak = max(peak, fields.get("VmHWM", 0))
-        own = max(own, fields.get("RssAnon", 0))
-        time.sleep(0.05)
-    return peak, own
-
-
-def fields_of(text: str) -> dict[str, int]:
-    """Return the fields in kB of a text as /proc has it, in bytes."""
-    return {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB", text, re.M)}
-
-
 def size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -182,44 +163,28 @@ def measure_many(catalogue: Path, num_processes: int, report: Report) -> None:
     report.figure("pages of the catalogue that were read", found["mapped"] / MIB, "MiB")
     together = players([kwargs] * num_processes, num_episodes=5)
     report.title(f"  {num_processes} processes at once")
-    report.figure(
-        "private memory, the most of one", max(one["private"] for one in together) / MIB, "MiB", 150
-    )
-    report.figure(
-        "  as the system counts, the most of one",
-        max(one["all_private"] for one in together) / MIB,
-        "MiB",
-    )
-    report.figure("private memory of all", sum_of(together, "private") / MIB, "MiB")
-    report.figure(
-        "pages of the catalogue, those of all added up", sum_of(together, "mapped") / MIB, "MiB"
-    )
-    report.figure(
-        "pages of the catalogue, shared ones counted once",
-        sum_of(together, "mapped_share") / MIB,
-        "MiB",
-        size(catalogue) / MIB,
-    )
-
-
-def sum_of(found: Iterable[dict[str, Any]], name: str) -> int:
-    return sum(one[name] for one in found)
+    kinds = ("private", "all_private", "mapped", "mapped_share")
+    most = {kind: max(one[kind] for one in together) / MIB for kind in kinds}
+    total = {kind: sum(one[kind] for one in together) / MIB for kind in kinds}
+    on_disk = size(catalogue) / MIB
+    for what, value, bound in (
+        ("private memory, the most of one", most["private"], 150.0),
+        ("  as the system counts, the most of one", most["all_private"], None),
+        ("private memory of all", total["private"], None),
+        ("pages of the catalogue, those of all added up", total["mapped"], None),
+        ("pages of the catalogue, shared ones counted once", total["mapped_share"], on_disk),
+    ):
+        report.figure(what, value, "MiB", bound)
 
 
 def players(all_kwargs: list[dict[str, Any]], num_episodes: int = NUM_EPISODES) -> list[Any]:
     """Return what `play` finds in processes that run at once and are all alive when it measures."""
+    asked = {"num_episodes": num_episodes}
     children = [
         subprocess.Popen(
             [
                 *(sys.executable, __file__, "--play"),
-                json.dumps(
-                    {
-                        "kwargs": kwargs,
-                        "num_episodes": num_episodes,
-                        "seed": seed,
-                        "started": time.time(),
-                    }
-                ),
+                json.dumps(asked | {"kwargs": kwargs, "seed": seed, "started": time.time()}),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -298,28 +263,6 @@ def choose(info: dict[str, Any], rng: random.Random) -> str:
     return action
 
 
-def memory(catalogue: str | None) -> dict[str, int]:
-    """Return the memory of this process in bytes.
-
-    Pages of the catalogue's files are counted apart, as `mapped`, and with a page that n processes
-    have as its n-th part as `mapped_share`; `private` is without them, `all_private` is what the
-    system says. The system calls a page private while only one process
-    happens to have read it, but it can be shared and dropped at any time.
-    """
-    sums = dict.fromkeys(("private", "mapped", "mapped_share", "all_private"), 0)
-    maps = re.split(r"^([0-9a-f]+-.*)\n", Path("/proc/self/smaps").read_text(), flags=re.M)[1:]
-    for head, text in zip(maps[::2], maps[1::2], strict=True):
-        fields = fields_of(text)
-        private = fields["Private_Clean"] + fields["Private_Dirty"]
-        sums["all_private"] += private
-        if catalogue and str(Path(catalogue).resolve()) in head:
-            sums["mapped"] += fields["Rss"]
-            sums["mapped_share"] += fields["Pss"]
-        else:
-            sums["private"] += private
-    return sums
-
-
 # --- references ---------------------------------------------------------------------------------
 
 
@@ -328,14 +271,11 @@ def measure_references(files: Path, catalogue: Path, report: Report) -> None:
     import bm25s  # here, so that it is no part of the memory of those that shop
 
     if files.exists():
-        before = time.process_time()
-        json.loads((files / "items_shuffle.json").read_bytes())
-        report.figure(
-            "reference: json.loads of the file", 1e3 * (time.process_time() - before), "ms"
-        )
-    before = time.process_time()
+        file = files / "items_shuffle.json"
+        took = milliseconds(lambda: json.loads(file.read_bytes()))
+        report.figure("reference: json.loads of the file", took, "ms")
+    report.figure("opening the catalogue", milliseconds(Catalogue.open, catalogue), "ms")
     own = Catalogue.open(catalogue)
-    report.figure("opening the catalogue", 1e3 * (time.process_time() - before), "ms")
     products = list(own)
     retriever = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
     documents = [document_text(product) for product in products]
@@ -347,14 +287,14 @@ def measure_references(files: Path, catalogue: Path, report: Report) -> None:
         retriever.retrieve(tokens, k=50, show_progress=False)
 
     for what, search in (("own search alone", own.search), ("reference: bm25s", theirs)):
-        times = [seconds(search, query) for query in queries]
-        report.figure(f"{what}, median", 1e3 * statistics.median(times), "ms")
+        times = [milliseconds(search, query) for query in queries]
+        report.figure(f"{what}, median", statistics.median(times), "ms")
 
 
-def seconds(search: Any, query: str) -> float:
+def milliseconds(call: Any, *arguments: Any) -> float:
     before = time.process_time()
-    search(query)
-    return time.process_time() - before
+    call(*arguments)
+    return 1e3 * (time.process_time() - before)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
         raise DataMissing(f"{path} is gone: {_ADVICE}") from None
     except (OSError, ValueError, TypeError, LookupError) as e:
         raise DataCorrupt(f"{path} is damaged ({e}): {_ADVICE}") from None
-    return mapped
+    return np.asarray(mapped)  # plain: slices of a memmap take microseconds more
 
 
 def load_array(path: Path, *, mapped: bool = True) -> Array:
@@ -108,7 +108,7 @@ def load_array(path: Path, *, mapped: bool = True) -> Array:
         ValueError: It holds no array, or not all of it.
     """
     try:
-        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (EOFError, SyntaxError, TokenError, TypeError, OverflowError, MemoryError) as e:
         raise ValueError(f"no array: {e}") from None  # NumPy reads the header as Python
-    return np.asarray(array)  # plain: slices of a memmap take microseconds more
+    return array

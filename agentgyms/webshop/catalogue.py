@@ -138,10 +138,22 @@ class Catalogue:
         return self.columns.pricing
 
     def position(self, asin: str) -> int | None:
-        """Return where the product with an asin is, exactly as written; None if there is none."""
+        """Return where the product with an asin is, exactly as written; None if there is none.
+
+        Raises:
+            DataCorrupt: The order of the asins is damaged.
+        """
         wanted = asin.encode("utf-8", "surrogatepass")
         if len(wanted) > self._asin.dtype.itemsize or wanted.endswith(b"\0"):
             return None
+        try:
+            return self._place(wanted)
+        except IndexError as e:
+            raise DataCorrupt(
+                f"asin_order.npy in {self.folder} is damaged ({e}): import the data set again"
+            ) from None
+
+    def _place(self, wanted: bytes) -> int | None:
         low, high = 0, len(self._asin)
         while low < high:
             middle = (low + high) // 2

@@ -111,7 +111,7 @@ class GoalTable:
         try:
             found = json.loads((folder / "goals.json").read_text(encoding="utf-8"))
             sizes = tuple(map(int, found.pop("product_sizes")))
-            arrays = {name: load_array(folder / f"{name}.npy") for name in _ARRAYS}
+            arrays = {name: np.asarray(load_array(folder / f"{name}.npy")) for name in _ARRAYS}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise DataCorrupt(f"the goals in {folder} cannot be read ({e}): {_REBUILD}") from e
         if found != about | {"format": _FORMAT}:

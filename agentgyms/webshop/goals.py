@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from agentgyms.errors import BadOption, DataCorrupt, UnknownTask
 from agentgyms.tasks import TaskSet, check_split
 from agentgyms.webshop import bounds
+from agentgyms.webshop.array_files import load_array
 from agentgyms.webshop.goal import Goal, bound_text, combination, option_text
 from agentgyms.webshop.goal_table import (
     CUTS,
@@ -19,7 +20,6 @@ from agentgyms.webshop.goal_table import (
     ORIGINAL_VALID,
     SPLITS,
     GoalTable,
-    load_mapped,
 )
 from agentgyms.webshop.product import Product
 from agentgyms.webshop.splits import GoalTasks
@@ -295,8 +295,8 @@ def _drawn_files(folder: Path, seed: int) -> tuple[Path, Path]:
 
 def _open_drawn(files: tuple[Path, Path], shapes: tuple[int, int]) -> _Drawn:
     try:
-        price, bound = map(load_mapped, files)
-    except (OSError, EOFError, ValueError) as e:
+        price, bound = (np.asarray(load_array(file)) for file in files)
+    except (OSError, ValueError) as e:
         raise DataCorrupt(f"the prices in {files[0].parent} cannot be read: {e}") from e
     found = price.shape, bound.shape
     if found != tuple((length,) for length in shapes):

@@ -271,6 +271,13 @@ def test_it_agrees_with_the_text_environment(arguments):
 
 @in_browser
 @pytest.mark.slow
+def test_it_keeps_the_contract_in_processes_and_from_seed_to_seed():
+    testing.check_vector(ENV_ID, num_envs=2, max_turns=4)
+    testing.check_determinism(lambda: gym.make(ENV_ID, split="sample", max_turns=3))
+
+
+@in_browser
+@pytest.mark.slow
 def test_fifty_random_sessions_agree_with_the_text_environment():
     env, browser_env = twins(split="test")
     assert sum(play_both(env, browser_env, seed) for seed in range(100, 150)) > 200

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -212,6 +213,35 @@ def test_half_of_a_surrogate_pair_does_not_get_into_the_files(tmp_path, home):
     assert Catalogue.open(take(folder))[0].title == "Lamp \ufffd!"
 
 
+def test_what_the_original_does_not_look_at_may_be_anything(tmp_path, home):
+    lamp = {
+        **LAMP,
+        "images": ["https://example.org/lamp.jpg", None],
+        "customization_options": {"Color": "", "Size": {}, "Style": []},
+    }
+    rope = {**ROPE, "images": [None]}
+    people = {"B0TESTROPE": [{"instruction_attributes": []}, *PEOPLE["B0TESTROPE"]]}
+    folder = official(tmp_path / "official", [lamp, rope], people=people)
+    first, second = Catalogue.open(take(folder))
+    assert first.image == "https://example.org/lamp.jpg"
+    assert first.options == {"color": (), "size": (), "style": ()}
+    assert second.image == ""
+    assert [row.text for row in second.human] == ["", "i need a long rope.", "any rope"]
+
+
+def test_combinations_are_counted_over_the_characters_that_are_stored(tmp_path, home):
+    folder = official(tmp_path / "official", [])
+    options = {
+        half: [{"value": half + "1"}, {"value": half + "2"}] for half in ("\ud800", "\ud801")
+    }
+    lamp = {**LAMP, "customization_options": options}
+    (folder / "items_shuffle_1000.json").write_text(json.dumps([lamp, ROPE]))
+    catalogue = Catalogue.open(take(folder))
+    num_values = [len(values) for values in catalogue[0].options.values()]
+    assert num_values == [2]
+    assert catalogue.columns.num_combinations[0] == 2
+
+
 def test_the_whole_catalogue_goes_before_smaller_ones_unless_one_is_named(tmp_path, home):
     folder = official(tmp_path / "official")
     (folder / "items_shuffle.json").write_text(json.dumps([LAMP]))
@@ -390,6 +420,39 @@ def test_what_is_missing_is_named(tmp_path, home):
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataCorrupt, match="neither a folder nor a whole"):
         take(tmp_path / "notes.txt")
+
+
+def test_messages_name_the_archive_that_was_unpacked(tmp_path, home):
+    official(tmp_path / "bad", *BAD_ITEMS["name"][:1])
+    for archive in (zipped(tmp_path / "bad"), tarred(tmp_path / "bad")):
+        with pytest.raises(DataCorrupt) as damaged:
+            take(archive)
+        assert str(damaged.value).startswith(f"{archive}/items_shuffle_1000.json, item 2")
+    (tmp_path / "other").mkdir()
+    other = zipped(tmp_path / "other")
+    with pytest.raises(DataMissing) as missing:
+        take(other)
+    assert str(missing.value).startswith(f"{other} holds no products")
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_kill_while_a_catalogue_is_replaced_loses_none(replaced, tmp_path, home):
+    folder = official(tmp_path / "official")
+    target = take(folder)
+    before = contents(target)
+    work = home / ".webshop-unfinished"
+    work.mkdir()
+    if replaced:  # killed while the old one was removed
+        shutil.copytree(target, work / "old")
+    else:  # killed before the new one was in place
+        target.rename(work / "old")
+    with pytest.raises(DataMissing, match="there is no file or folder"):
+        take(tmp_path / "nothing")
+    assert contents(target) == before
+    work.mkdir()
+    shutil.copytree(target, work / "old")
+    assert contents(take(folder)) == before
+    assert [path.name for path in home.iterdir()] == ["webshop"]
 
 
 def test_a_file_that_is_there_twice(tmp_path, home):

@@ -14,8 +14,10 @@ from agentgyms import data
 from agentgyms.errors import DataCorrupt
 from agentgyms.webshop.catalogue import Catalogue
 from agentgyms.webshop.goal_columns import MAX_COMBINATIONS, ColumnsBuilder
+from agentgyms.webshop.goals import GoalList
 from agentgyms.webshop.product import HumanInstruction, Product
 from agentgyms.webshop.product_rows import decode, encode
+from agentgyms.webshop.text_index import IndexBuilder
 
 LAMP = Product(
     asin="B0TESTLAMP",
@@ -71,7 +73,8 @@ def stored(tmp_path, monkeypatch):
         for number in range(300)
     ]
     (tmp_path / "items_shuffle_1000.json").write_text(json.dumps(items[::-1]))
-    (tmp_path / "items_ins_v2_1000.json").write_text("{}")
+    about = {"instruction": "Find me ropes", "instruction_attributes": ["strong"]}
+    (tmp_path / "items_ins_v2_1000.json").write_text(json.dumps({"B00007": about}))
     return data.import_data("webshop", tmp_path, progress=False)
 
 
@@ -222,6 +225,53 @@ def test_arrays_of_the_wrong_length_or_kind(stored, name):
         rewrite(stored, files=manifest["files"])
         with pytest.raises(DataCorrupt, match="import"):
             Catalogue.open(stored)
+
+
+def test_a_damaged_row(stored):
+    raw = bytearray((stored / "products.jsonl").read_bytes())
+    raw[0] ^= 1
+    (stored / "products.jsonl").write_bytes(raw)
+    with pytest.raises(DataCorrupt, match=r"products.jsonl, bytes 0 to \d+: damaged .*import"):
+        Catalogue.open(stored)[0]
+
+
+def test_headers_of_arrays_that_end_in_no_bracket(stored):
+    for name in ("category.npy", "index/rank.npy", "goals-synthetic/order.npy"):
+        whole = (stored / name).read_bytes()
+        (stored / name).write_bytes(whole.replace(b"}", b" ", 1))
+        with pytest.raises(DataCorrupt, match="import"):
+            GoalList.of(Catalogue.open(stored))
+        (stored / name).write_bytes(whole)
+
+
+def test_an_order_of_asins_that_leads_nowhere(stored):
+    np.save(stored / "asin_order.npy", np.load(stored / "asin_order.npy") + 300)
+    with pytest.raises(DataCorrupt, match="asin_order.npy .*import"):
+        Catalogue.open(stored).position("B00007")
+
+
+def test_goals_of_products_that_are_not_there(stored):
+    file = stored / "goals-synthetic" / "position.npy"
+    for position in (-1, len(Catalogue.open(stored))):
+        array = np.load(file)
+        array[-1] = position
+        np.save(file, array)
+        with pytest.raises(DataCorrupt, match="products not there"):
+            GoalList.of(Catalogue.open(stored))
+
+
+def test_the_index_of_another_catalogue(stored):
+    rank = np.load(stored / "index" / "rank.npy")
+    builder = IndexBuilder(stored / "index")
+    for number in range(len(rank) + 1):
+        builder.add(f"rope {number}")
+    builder.finish([str(number) for number in range(len(rank) + 1)])
+    files = json.loads((stored / "manifest.json").read_text())["files"]
+    for name in files:
+        files[name][0] = (stored / name).stat().st_size
+    rewrite(stored, files=files)
+    with pytest.raises(DataCorrupt, match="index .* documents, expected"):
+        Catalogue.open(stored)
 
 
 # --- the official products ----------------------------------------------------------------------

@@ -1,0 +1,49 @@
+"""The memory of processes, as /proc has it: what is their own, and what they share."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+
+def watch(child: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """Return the peak of a process's resident memory, and of what of it is no file, in bytes."""
+    peak = own = 0
+    while child.poll() is None:
+        try:
+            fields = fields_of(Path(f"/proc/{child.pid}/status").read_text())
+        except OSError:  # it has just ended
+            continue
+        peak = max(peak, fields.get("VmHWM", 0))
+        own = max(own, fields.get("RssAnon", 0))
+        time.sleep(0.05)
+    return peak, own
+
+
+def fields_of(text: str) -> dict[str, int]:
+    """Return the fields in kB of a text as /proc has it, in bytes."""
+    return {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB", text, re.M)}
+
+
+def memory(catalogue: str | None) -> dict[str, int]:
+    """Return the memory of this process in bytes.
+
+    Pages of the catalogue's files are counted apart, as `mapped`, and with a page that n processes
+    have as its n-th part as `mapped_share`; `private` is without them, `all_private` is what the
+    system says. The system calls a page private while only one process
+    happens to have read it, but it can be shared and dropped at any time.
+    """
+    sums = dict.fromkeys(("private", "mapped", "mapped_share", "all_private"), 0)
+    maps = re.split(r"^([0-9a-f]+-.*)\n", Path("/proc/self/smaps").read_text(), flags=re.M)[1:]
+    for head, text in zip(maps[::2], maps[1::2], strict=True):
+        fields = fields_of(text)
+        private = fields["Private_Clean"] + fields["Private_Dirty"]
+        sums["all_private"] += private
+        if catalogue and str(Path(catalogue).resolve()) in head:
+            sums["mapped"] += fields["Rss"]
+            sums["mapped_share"] += fields["Pss"]
+        else:
+            sums["private"] += private
+    return sums
