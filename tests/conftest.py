@@ -1,5 +1,29 @@
-"""Settings of all tests."""
+"""Settings of all tests. Those that need much run only when they are asked for by their mark."""
+
+from __future__ import annotations
 
 import os
+import shutil
+
+import pytest
 
 os.environ["TQDM_DISABLE"] = "1"
+
+ONLY_WHEN_ASKED = {
+    "browser": "drives Chromium: pytest -m browser",
+    "docker": "builds and runs containers: pytest -m docker",
+    "slow": "takes minutes: pytest -m slow",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    asked = config.getoption("markexpr") or ""
+    for item in items:
+        for mark, reason in ONLY_WHEN_ASKED.items():
+            if mark not in asked and item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("browser") and not shutil.which("chromedriver"):
+        pytest.skip("needs Chromium and ChromeDriver")

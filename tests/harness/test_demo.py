@@ -15,9 +15,7 @@ from harness import metrics, starting
         ("webshop-tiny", ("valid",), 0.1),
     ],
 )
-def test_it_learns_what_holds_on_tasks_it_never_played(request, tmp_path, recipe, splits, gain):
-    if "slow" not in (request.config.getoption("markexpr") or ""):
-        pytest.skip("trains for minutes: pytest -m slow")
+def test_it_learns_what_holds_on_tasks_it_never_played(tmp_path, recipe, splits, gain):
     settings = [f"run.output='{tmp_path}'", "run.name='demo'", "run.seed=1"]
     starting.start(configs.load(recipe, settings)).run()
     records = metrics.read(tmp_path / "demo")

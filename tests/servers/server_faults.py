@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 import gymnasium as gym
+import pytest
 
 from agentgyms import registration
 from agentgyms.core import Outcome
@@ -130,13 +131,14 @@ def code(reply: tuple[int, Any]) -> tuple[int, str]:
     return status, error["code"]
 
 
-def importable_environments() -> list[str]:
-    """Return the registered ids whose environment can be imported here."""
-    found = []
+def importable_environments() -> list[Any]:
+    """Return the registered ids whose environment can be imported here, as tests' parameters."""
+    found: list[Any] = []
     for env_id, entry in registration.ENVIRONMENTS.items():
         try:
             import_module(entry.partition(":")[0])
         except ImportError:
             continue
-        found.append(env_id)
+        marks = [pytest.mark.browser] if "Browser" in env_id else []
+        found.append(pytest.param(env_id, marks=marks))
     return found
