@@ -131,14 +131,20 @@ def code(reply: tuple[int, Any]) -> tuple[int, str]:
     return status, error["code"]
 
 
-def importable_environments() -> list[Any]:
-    """Return the registered ids whose environment can be imported here, as tests' parameters."""
+def importable_environments(*, browser: bool = False) -> list[Any]:
+    """Return the registered ids whose environment can be imported here, as tests' parameters.
+
+    One in a browser takes seconds for what the others do in none, so that it is among them only
+    where that is asked for.
+    """
     found: list[Any] = []
     for env_id, entry in registration.ENVIRONMENTS.items():
+        in_browser = "Browser" in env_id
         try:
             import_module(entry.partition(":")[0])
         except ImportError:
             continue
-        marks = [pytest.mark.browser] if "Browser" in env_id else []
-        found.append(pytest.param(env_id, marks=marks))
+        if browser or not in_browser:
+            marks = [pytest.mark.browser] if in_browser else []
+            found.append(pytest.param(env_id, marks=marks))
     return found

@@ -16,7 +16,7 @@ from agentgyms.testing.playing import plain
 from env_servers import create_app
 from env_servers.serving import Server
 
-IDS = importable_environments()
+IDS = importable_environments(browser=True)
 
 
 @pytest.fixture(params=["in process", "socket"])
