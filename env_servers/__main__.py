@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-import signal
-import threading
 from typing import Any
 
 import click
@@ -17,8 +15,9 @@ from agentgyms.errors import CallerError
 with extras.needed("server"):
     from env_servers.app import MAX_SESSIONS, TTL_S, create_app
     from env_servers.errors import Refusal
+    from env_servers.programs import begin, serve
     from env_servers.service import EXTENSION, Service
-    from env_servers.serving import MOST_THREADS, Server, is_loopback
+    from env_servers.serving import MOST_THREADS
 
 log = logging.getLogger("env_servers")
 
@@ -75,13 +74,7 @@ def main(
     settings: tuple[str, ...],
 ) -> None:
     """Serve the environment ENV_ID, such as agentgyms/ALFWorld-v0, over HTTP."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    if not token and not insecure and not is_loopback(host):
-        raise click.UsageError(
-            f"{host} can be reached from other machines, and there is no token: set "
-            f"{protocol.TOKEN_VARIABLE}, listen on 127.0.0.1, or pass --insecure"
-        )
+    begin(host, token, insecure=insecure, variable=protocol.TOKEN_VARIABLE)
     try:
         app = create_app(
             env_id,
@@ -94,17 +87,7 @@ def main(
         _warm_up(app.extensions[EXTENSION])
     except (CallerError, Refusal, ImportError) as e:
         raise click.UsageError(str(e)) from None
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        server = Server(app, host, port, threads)
-    except OSError as e:
-        raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
-    with server:
-        print(f"{env_id} at {server.url}", flush=True)
-        stop.wait()
-        server.drain(grace)
+    serve(app, host, port, threads, greeting=lambda url: f"{env_id} at {url}", grace_s=grace)
 
 
 def _read_settings(settings: tuple[str, ...]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import resource
-import signal
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,8 +18,8 @@ from agentgyms.searchqa.sources import closed_world_retriever, corpus_retriever
 from agentgyms.searchqa.world import closed_world
 
 with extras.needed("server"):
+    from env_servers.programs import begin, serve
     from env_servers.retriever_app import MAX_CLIENTS, create_retriever_app
-    from env_servers.serving import Server, is_loopback
 
 _GRACE_S = 8.0
 _FILES_PER_CLIENT = 4  # as many connections as a server allows a client, should some be stale
@@ -73,30 +71,15 @@ def main(
     if export is not None:
         _export(corpus, export)
         return
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    if not token.strip() and not insecure and not is_loopback(host):
-        raise click.UsageError(
-            f"{host} can be reached from other machines, and there is no token: set "
-            f"{TOKEN_VARIABLE}, listen on 127.0.0.1, or pass --insecure"
-        )
+    begin(host, token, insecure=insecure, variable=TOKEN_VARIABLE)
     try:
         retriever = closed_world_retriever() if corpus is None else corpus_retriever(corpus)
         app = create_retriever_app(retriever, token=token, max_clients=max_clients)
     except (CallerError, DataError) as e:
         raise click.UsageError(str(e)) from None
     _allow_files(_FILES_PER_CLIENT * max_clients + _OTHER_FILES)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        server = Server(app, host, port)
-    except OSError as e:
-        raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
-    with server:
-        click.echo(f"{len(retriever)} documents at {server.url}/retrieve")
-        stop.wait()
-        server.drain(_GRACE_S)
+    greeting = f"{len(retriever)} documents at {{}}/retrieve"
+    serve(app, host, port, greeting=greeting.format, grace_s=_GRACE_S)
 
 
 def _export(corpus: Path | None, file: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -19,8 +17,9 @@ from agentgyms.webshop.goals import DEFAULT_SEED
 from agentgyms.webshop.sources import SOURCES, open_shop
 
 with extras.needed("server"):
+    from env_servers.programs import begin, serve
     from env_servers.service import EXTENSION
-    from env_servers.serving import Server, is_loopback
+    from env_servers.serving import Server
     from env_servers.webshop_site.app import Offer, create_site
     from env_servers.webshop_site.control import obey
     from env_servers.webshop_site.visits import MAX_VISITS, TTL_S
@@ -81,37 +80,24 @@ def main(
     control: bool,
 ) -> None:
     """Serve the shop as a web site; each visit gets a task of the split."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     if control:
         _serve_environments(create_site(None, max_visits=_MOST_CONTROLLED, ttl_s=ttl))
         return
-    if not token.strip() and not insecure and not is_loopback(host):
-        raise click.UsageError(
-            f"{host} can be reached from other machines, and there is no token: set "
-            f"{protocol.TOKEN_VARIABLE}, listen on 127.0.0.1, or pass --insecure"
-        )
+    begin(host, token, insecure=insecure, variable=protocol.TOKEN_VARIABLE)
     try:
         shop = open_shop(source, data_path, goals, goal_seed, nouns).load()
         offer = Offer(shop, shop.goals.tasks(split, cut), show_attributes=show_attributes)
         app = create_site(offer, token=token, max_visits=max_visits, ttl_s=ttl)
     except (CallerError, DataError, EnvUnavailable) as e:
         raise click.UsageError(str(e)) from None
-    _serve_people(app, host, port)
-
-
-def _serve_people(app: Flask, host: str, port: int) -> None:
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        server = Server(app, host, port, _THREADS)
-    except OSError as e:
-        raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
-    with server:
-        print(f"the shop is open at {server.url}", flush=True)
-        stop.wait()
-        server.drain(_GRACE_S)
+    serve(
+        app,
+        host,
+        port,
+        _THREADS,
+        greeting=lambda url: f"the shop is open at {url}",
+        grace_s=_GRACE_S,
+    )
 
 
 def _serve_environments(app: Flask) -> None:
