@@ -55,6 +55,9 @@ class AgentConfig:
     """How the model is asked: prompt style, past turns shown, sampling."""
 
     style: str = "think"
+    context: str = "window"
+    """`"window"`: each turn has a prompt of its own, with the last `window` turns in it.
+    `"transcript"`: an episode is one growing chat, and one training sequence."""
     window: int = 2
     max_tokens: int = 512
     temperature: float = 1.0
@@ -70,6 +73,16 @@ class RolloutConfig:
     """Most environments open at once."""
     max_batch: int = 256
     """Most responses generated at once."""
+    dynamic_sampling: bool | None = None
+    """Drop groups whose returns are all equal and play other tasks in their place (DAPO); None
+    takes the method's own."""
+    max_draws: int = 10
+    """Most rounds of tasks that one step of dynamic sampling plays."""
+    enough_members: int | None = None
+    """A group's other episodes are stopped once so many have ended (GVPO); None waits for all,
+    unless the method has its own."""
+    enough_share: float | None = None
+    """All episodes still being played are stopped once this share of them has ended (GVPO)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,11 @@ class MethodConfig:
     """What is trained on: the environment's own reward, or `"success"`: 1 at the end of a solved
     episode and 0 everywhere else, as the papers do where the environment pays for parts too."""
     reward_scale: float = 10.0
+    rows: str | None = None
+    """A row of the turn table when credit is computed: `"turn"` or `"token"`; None takes the
+    method's own."""
+    annotators: dict[str, Any] = field(default_factory=dict)
+    """Settings of annotators by their names, such as `{ critic = { learning_rate = 1e-5 } }`."""
     credit: dict[str, Any] = field(default_factory=dict)
     loss: dict[str, Any] = field(default_factory=dict)
 
@@ -96,7 +114,8 @@ class OptimizerConfig:
     betas: tuple[float, float] = (0.9, 0.999)
     max_grad_norm: float = 1.0
     mini_batches: int = 4
-    epochs: int = 1
+    epochs: int | None = None
+    """Passes over a step's turns; None takes the method's own, mostly 1."""
     micro_batch_tokens: int = 8192
 
 

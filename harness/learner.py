@@ -89,7 +89,7 @@ class Learner:
 
     def _parts(self, rows: Sequence[Sample], seed: int) -> Iterator[list[Sample]]:
         rng = np.random.default_rng(seed)
-        for _ in range(self.config.epochs):
+        for _ in range(self.config.epochs or 1):
             order = rng.permutation(len(rows))
             for part in np.array_split(order, min(self.config.mini_batches, len(rows))):
                 yield [rows[i] for i in part]

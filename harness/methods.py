@@ -1,4 +1,4 @@
-"""The one table of named methods: an estimator, a loss, and their settings."""
+"""The one table of named methods: an estimator, a loss, what they need, and their settings."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ class Method:
     Attributes:
         name: The method's name in the papers, lower case.
         estimator: Name in `harness.credit`.
+        reference: Paper.
         credit: Hyperparameters that differ from the estimator's defaults.
         loss: Name in `harness.losses`.
         loss_settings: Hyperparameters that differ from the loss's defaults.
-        reference: Paper.
+        annotators: Names in `harness.annotators` of what fills the columns it needs, with the
+            settings that differ from their defaults.
+        rows: What a row of the turn table is when credit is computed: a turn, or a token.
+        run: Settings of a run, `section.key`, that the method brings where the recipe leaves them
+            None: `optimizer.epochs`, `rollout.dynamic_sampling`...
     """
 
     name: str
     estimator: str
     reference: str
     credit: Mapping[str, Any] = field(default_factory=dict)
-    loss: str = "token_clipped"
+    loss: str = "clipped"
     loss_settings: Mapping[str, Any] = field(default_factory=dict)
+    annotators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rows: str = "turn"
+    run: Mapping[str, Any] = field(default_factory=dict)
 
 
 _ROWS: Final = (

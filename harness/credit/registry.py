@@ -1,16 +1,21 @@
-"""Names of estimators, and the check of their hyperparameters when a run starts."""
+"""Names of estimators, what they build on, and the check of their hyperparameters."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.credit.table import Floats
+from harness.credit.table import Floats, TurnTable
 from harness.errors import ConfigError
 
 Estimator = Callable[..., Floats]
 """`(TurnTable, *, hyperparameters) -> advantage [N]`, without side effects."""
+
+Base = str | Mapping[str, Any]
+"""An estimator that another one builds on: its name, or `{name = ..., hyperparameter = ...}`."""
 
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "paper": {"statistics": "rollout", "ddof": 1, "eps": 1e-6, "gamma": 0.95, "step_weight": 1.0},
@@ -23,19 +28,48 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "invalid_penalty": 0.1,
     },
 }
-"""Settings of hyperparameters that several estimators share: the papers', verl-agent's code's."""
+"""Settings of hyperparameters that several estimators share: the papers', verl-agent's code's.
 
-_ESTIMATORS: dict[str, Estimator] = {}
+An estimator registered with `preset=` keeps its paper's own where they are others.
+"""
 
 
-def estimator(name: str) -> Callable[[Estimator], Estimator]:
-    """Register the decorated function as estimator `name`."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    function: Estimator
+    needs: tuple[str, ...]
+    own: Mapping[str, Any]
+
+
+_ESTIMATORS: dict[str, _Entry] = {}
+
+
+def estimator(
+    name: str, *, needs: Sequence[str] = (), preset: Mapping[str, Any] | None = None
+) -> Callable[[Estimator], Estimator]:
+    """Register the decorated function as estimator `name`.
+
+    A function with a parameter `base` and `**settings` builds on another estimator: it passes both
+    to `base_estimator`, and its callers may give the base's hyperparameters beside its own.
+
+    Args:
+        name: In `harness.credit.get`.
+        needs: Optional columns of the table that it reads.
+        preset: What its paper sets differently from the preset `paper`.
+    """
 
     def add(function: Estimator) -> Estimator:
         if name in _ESTIMATORS:
             raise ConfigError(f"estimator {name!r} is registered already")
-        _ESTIMATORS[name] = function
-        return function
+
+        @functools.wraps(function)
+        def checked(turns: TurnTable, **hyperparameters: Any) -> Floats:
+            check(name, hyperparameters)
+            turns.require(needs, f"estimator {name!r}")
+            return function(turns, **hyperparameters)
+
+        _ESTIMATORS[name] = _Entry(checked, tuple(needs), preset or {})
+        return checked
 
     return add
 
@@ -51,18 +85,82 @@ def get(name: str) -> Estimator:
     Raises:
         ConfigError: There is none of this name.
     """
+    return _entry(name).function
+
+
+def _entry(name: str) -> _Entry:
     if name not in _ESTIMATORS:
         raise ConfigError(f"unknown estimator {name!r}: expected one of {', '.join(names())}")
     return _ESTIMATORS[name]
+
+
+def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """Return the optional columns an estimator reads, those of its base included."""
+    base = _base_of(name, hyperparameters or {})
+    below = needs(*_split(base)) if base is not None else ()
+    return tuple(dict.fromkeys((*_entry(name).needs, *below)))
+
+
+def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTable], Floats]:
+    """Return the estimator that another one builds on, with its hyperparameters.
+
+    Args:
+        base: Its name, or a mapping with its `name` and hyperparameters of its own.
+        settings: Further hyperparameters; those in `base` win.
+
+    Raises:
+        ConfigError: The name or a hyperparameter is unknown.
+    """
+    name, own = _split(base)
+    return functools.partial(get(name), **{**settings, **own})
 
 
 def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
     """Refuse hyperparameters that the estimator does not have.
 
     Raises:
-        ConfigError: The estimator or a hyperparameter is unknown.
+        ConfigError: The estimator, its base or a hyperparameter is unknown.
     """
-    check_keywords(f"estimator {name!r}", list(keywords(get(name))), hyperparameters)
+    known = hyperparameters_of(name, hyperparameters)
+    check_keywords(f"estimator {name!r}", list(known), hyperparameters)
+    base = _base_of(name, hyperparameters)
+    if base is not None:
+        check(*_split(base))
+
+
+def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return an estimator's hyperparameters and their defaults.
+
+    Those of its base are among them: a name that both have means the outer one's.
+
+    Args:
+        name: The estimator.
+        given: May hold another `base` than the default one.
+    """
+    own = keywords(get(name))
+    base = _base_of(name, given or {})
+    below = hyperparameters_of(*_split(base)) if base is not None else {}
+    below.pop("base", None)
+    return {**below, **own}
+
+
+def _base_of(name: str, hyperparameters: Mapping[str, Any]) -> Base | None:
+    """Return what an estimator builds on, None if it stands alone."""
+    own = keywords(get(name))
+    if "base" not in own:
+        return None
+    base: Base = hyperparameters.get("base", own["base"])
+    return base
+
+
+def _split(base: Base) -> tuple[str, dict[str, Any]]:
+    if isinstance(base, str):
+        return base, {}
+    if not isinstance(base, Mapping) or not isinstance(base.get("name"), str):
+        raise ConfigError(
+            f"base must be an estimator's name or {{name = ..., its hyperparameters}}, got {base!r}"
+        )
+    return base["name"], {key: value for key, value in base.items() if key != "name"}
 
 
 def check_keywords(what: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
@@ -83,13 +181,16 @@ def keywords(function: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def preset(name: str, estimator_name: str) -> dict[str, Any]:
-    """Return the settings of a preset that the estimator has.
+def preset(
+    name: str, estimator_name: str, given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the settings of a preset that the estimator or its base has.
 
     Raises:
         ConfigError: There is no such preset.
     """
     if name not in PRESETS:
         raise ConfigError(f"unknown preset {name!r}: expected one of {', '.join(PRESETS)}")
-    known = keywords(get(estimator_name))
-    return {key: value for key, value in PRESETS[name].items() if key in known}
+    known = hyperparameters_of(estimator_name, given)
+    own = _entry(estimator_name).own if name == "paper" else {}
+    return {key: value for key, value in {**PRESETS[name], **own}.items() if key in known}

@@ -29,12 +29,13 @@ def step_returns(turns: TurnTable, gamma: float, invalid_penalty: float) -> Floa
     """Discounted return of each turn, less the penalty where the turn's own action is invalid.
 
     R_t = r_t + gamma * R_{t+1}; then R_t -= c at invalid turns only: the penalty is local and never
-    discounted back to earlier turns. Shape [N].
-    Reference: GiGPO, arXiv:2505.10978, Eq. 7, with the invalid-action penalty of its released code.
+    discounted back to earlier turns. So is `turns.return_bonus`, which is added. Shape [N].
+    Reference: GiGPO, arXiv:2505.10978, Eq. 7, with the invalid-action penalty of its released code;
+    the bonus is Eq. 4 of SCPO.
     """
-    return rewards_to_go(turns.reward, turns.rollout, gamma) - penalties(
-        turns.valid, invalid_penalty
-    )
+    to_go = rewards_to_go(turns.reward, turns.rollout, gamma)
+    bonus = 0.0 if turns.return_bonus is None else turns.return_bonus
+    return to_go - penalties(turns.valid, invalid_penalty) + bonus
 
 
 def penalties(valid: Bools, invalid_penalty: float) -> Floats:

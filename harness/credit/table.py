@@ -46,7 +46,9 @@ class TurnTable:
         value: Critic's value of the state acted in, or None.
         process_reward: A reward model's score, or None.
         entropy: Mean token entropy of the response in nats, or None.
-        hindsight: Probability of the action given the outcome, or None.
+        hindsight: Probability of a token of the action given the outcome (geometric mean), or None.
+        kl: Divergence from the reference policy: k1 summed over the response's tokens, or None.
+        return_bonus: Added to the turn's own step return, and to no other's (SCPO), or None.
     """
 
     rollout: Ints
@@ -64,6 +66,8 @@ class TurnTable:
     process_reward: Floats | None = None
     entropy: Floats | None = None
     hindsight: Floats | None = None
+    kl: Floats | None = None
+    return_bonus: Floats | None = None
 
     def __post_init__(self) -> None:
         """Check that the columns fit together.
@@ -106,6 +110,19 @@ class TurnTable:
     def __len__(self) -> int:
         """Return N."""
         return len(self.rollout)
+
+    def require(self, columns: Sequence[str], who: str) -> None:
+        """Refuse a table that lacks a column.
+
+        Raises:
+            TableError: A column is None; the message names it and `who` needs it.
+        """
+        for name in columns:
+            if getattr(self, name) is None:
+                raise TableError(
+                    f"{who} needs the column {name!r}, which this table lacks: give it to "
+                    "TurnTable.from_columns, or train with a method whose annotator fills it"
+                )
 
     @property
     def starts(self) -> Ints:

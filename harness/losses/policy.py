@@ -12,8 +12,8 @@ from harness.losses.registry import loss
 from harness.packing import TokenBatch
 
 
-@loss("token_clipped")
-def token_clipped(
+@loss("clipped")
+def clipped(
     logprob: torch.Tensor,
     batch: TokenBatch,
     *,
@@ -48,8 +48,8 @@ def token_clipped(
     per_token = -clipped_surrogate(ratio, batch.advantage, clip_low, clip_high)
     metrics = {"num_tokens": float(mask.sum())}
     with torch.no_grad():
-        clipped = clipped_share(ratio, batch.advantage, clip_low, clip_high) & mask
-        metrics["clipped"] = float(clipped.sum())
+        stopped = clipped_share(ratio, batch.advantage, clip_low, clip_high) & mask
+        metrics["clipped"] = float(stopped.sum())
         metrics["kl_old"] = float((k3(logprob, batch.old_logprob) * mask).sum())
     if kl_coefficient:
         if batch.reference_logprob is None:

@@ -15,7 +15,7 @@ from harness.losses.kl import k3
 from harness.packing import Sample, merge, micro_batches, samples, to_batch
 from harness.rollout import Completion, Rollout, Turn
 
-token_clipped = losses.get("token_clipped")
+clipped = losses.get("clipped")
 
 
 def sample(prompt=3, response=2, advantage=1.0, old=-1.0):
@@ -37,9 +37,9 @@ def logprob_of(batch, value):
         (-1.0 + math.log(0.5), 2.0, -1.0),  # a good action that became rarer: not clipped
     ],
 )
-def test_token_clipped_by_hand(new, advantage, expected):
+def test_clipped_by_hand(new, advantage, expected):
     batch = to_batch([sample(advantage=advantage)], pad_id=0)
-    loss, metrics = token_clipped(logprob_of(batch, new), batch)
+    loss, metrics = clipped(logprob_of(batch, new), batch)
     assert float(loss) == pytest.approx(expected, abs=1e-5)
     assert metrics["num_tokens"] == 2
 
@@ -47,7 +47,7 @@ def test_token_clipped_by_hand(new, advantage, expected):
 def test_clip_higher_and_clipped_share():
     batch = to_batch([sample(advantage=2.0)], pad_id=0)
     logprob = logprob_of(batch, -1.0 + math.log(1.5))
-    loss, metrics = token_clipped(logprob, batch, clip_high=0.28)
+    loss, metrics = clipped(logprob, batch, clip_high=0.28)
     assert float(loss) == pytest.approx(-2.56, abs=1e-5)
     assert metrics["clipped"] == 2
 
@@ -56,7 +56,7 @@ def test_the_mean_is_over_tokens_not_sequences():
     batch = to_batch(
         [sample(response=1, advantage=4.0), sample(response=3, advantage=0.0)], pad_id=0
     )
-    loss, _ = token_clipped(logprob_of(batch, -1.0), batch)
+    loss, _ = clipped(logprob_of(batch, -1.0), batch)
     assert float(loss) == pytest.approx(-1.0)
 
 
@@ -66,19 +66,19 @@ def test_kl_by_hand_and_without_reference():
     batch = to_batch([sample(advantage=0.0)], pad_id=0)
     logprob = logprob_of(batch, -1.0)
     reference = logprob_of(batch, -0.5)
-    loss, _ = token_clipped(
+    loss, _ = clipped(
         logprob, replace(batch, reference_logprob=reference), kl_coefficient=0.1
     )
     assert float(loss) == pytest.approx(0.1 * (math.exp(0.5) - 1.5), abs=1e-6)
     with pytest.raises(ConfigError, match="needs a reference policy"):
-        token_clipped(logprob, batch, kl_coefficient=0.1)
+        clipped(logprob, batch, kl_coefficient=0.1)
 
 
 def test_unknown_losses_and_settings_are_refused():
-    with pytest.raises(ConfigError, match="unknown loss 'ppo': expected one of token_clipped"):
+    with pytest.raises(ConfigError, match="unknown loss 'ppo': expected one of clipped"):
         losses.get("ppo")
     with pytest.raises(ConfigError, match="no hyperparameter 'clip'"):
-        losses.check("token_clipped", {"clip": 0.2})
+        losses.check("clipped", {"clip": 0.2})
 
 
 rows_strategy = st.lists(
@@ -104,7 +104,7 @@ def loss_and_gradient(rows, max_tokens):
     weight = torch.tensor(0.3, requires_grad=True)
     num_tokens = sum(len(row.response_ids) for row in rows)
     total = sum(
-        token_clipped(fake_logprob(batch, weight), batch, num_tokens=num_tokens)[0]
+        clipped(fake_logprob(batch, weight), batch, num_tokens=num_tokens)[0]
         for batch in micro_batches(rows, max_tokens, pad_id=0)
     )
     total.backward()
@@ -128,7 +128,7 @@ def test_merging_changes_neither_loss_nor_gradient(rows):
         total = torch.zeros(()) + 0 * weight
         for batch in micro_batches(some, 40, pad_id=0):
             total = (
-                total + token_clipped(fake_logprob(batch, weight), batch, num_tokens=num_tokens)[0]
+                total + clipped(fake_logprob(batch, weight), batch, num_tokens=num_tokens)[0]
             )
         total.backward()
         return float(total.detach()), float(weight.grad)

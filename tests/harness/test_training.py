@@ -253,14 +253,14 @@ def test_final_splits_are_whole_at_both_ends_and_short_between(tmp_path):
 
 
 def test_a_step_without_credit_logs_no_means(policy):
-    learner = Learner(policy, None, configs.OptimizerConfig(), "token_clipped", {}, 1.0)
+    learner = Learner(policy, None, configs.OptimizerConfig(), "clipped", {}, 1.0)
     figures = learner.update([Sample((1, 2), (3,), (-1.0,), 0.0)], step=0, seed=0)
     assert figures["update/tokens"] == 0
     assert "update/entropy" not in figures
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(policy):
-    learner = Learner(policy, None, configs.OptimizerConfig(), "token_clipped", {}, 1.0)
+    learner = Learner(policy, None, configs.OptimizerConfig(), "clipped", {}, 1.0)
     broken = Sample((1, 2), (3,), (-1.0,), float("inf"))
     with pytest.raises(TrainingError, match="lower optimizer.learning_rate"):
         learner.update([broken], step=0, seed=0)
