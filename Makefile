@@ -73,6 +73,7 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(PEERS)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
 	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
 	$(BIN)/python benchmarks/webshop.py $(WEBSHOP)
+	$(BIN)/python benchmarks/credit.py
 
 clean:
 	rm -rf $(VENV) $(OFFICIAL) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis

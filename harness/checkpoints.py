@@ -6,16 +6,19 @@ import json
 import pickle
 import random
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 
+from harness.annotators import Annotator
 from harness.errors import CheckpointError
 from harness.policy import Policy
 
+_NONE: Final[dict[str, Annotator]] = {}
 _STATE = "trainer.pt"
 _DESCRIPTION = "checkpoint.json"
 
@@ -34,7 +37,13 @@ class Checkpoint:
 
 
 def save(
-    run: Path, step: int, policy: Policy, optimizer: torch.optim.Optimizer, *, keep: int
+    run: Path,
+    step: int,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    annotators: Mapping[str, Annotator] = _NONE,
+    *,
+    keep: int,
 ) -> Checkpoint:
     """Write the state after `step` steps and drop all but the newest `keep` checkpoints.
 
@@ -45,7 +54,11 @@ def save(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     policy.save(partial)
-    state = {"optimizer": optimizer.state_dict(), "random": _random_states(policy.device)}
+    state = {
+        "optimizer": optimizer.state_dict(),
+        "random": _random_states(policy.device),
+        "annotators": {name: annotator.state_dict() for name, annotator in annotators.items()},
+    }
     torch.save(state, partial / _STATE)
     (partial / _DESCRIPTION).write_text(json.dumps({"step": step}), encoding="utf-8")
     shutil.rmtree(final, ignore_errors=True)
@@ -70,9 +83,12 @@ def _read_step(description: Path) -> int:
 
 
 def load_training_state(
-    checkpoint: Checkpoint, optimizer: torch.optim.Optimizer, device: torch.device
+    checkpoint: Checkpoint,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    annotators: Mapping[str, Annotator] = _NONE,
 ) -> None:
-    """Restore optimizer and random states; the policy is loaded by `Policy.load`.
+    """Restore optimizer, annotators and random states; the policy is loaded by `Policy.load`.
 
     Raises:
         CheckpointError: The file is missing or damaged, or belongs to another model.
@@ -81,6 +97,8 @@ def load_training_state(
     try:
         state = torch.load(path, map_location=device, weights_only=True)
         optimizer.load_state_dict(state["optimizer"])
+        for name, annotator in annotators.items():
+            annotator.load_state_dict(state["annotators"][name])
         _restore_random_states(state["random"], device)
     except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as e:
         raise CheckpointError(f"{path} cannot be used: {e}") from e

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import gymnasium as gym
 import torch
 
-from harness import credit, losses, methods, prompts
+from harness import annotators, credit, methods, prompts
+from harness.agent import CONTEXTS
+from harness.annotators import semantic
 from harness.collect import EnvPool
 from harness.config import Config
 from harness.credit import TurnTable
+from harness.credit.arguments import one_of
+from harness.credit.registry import layers
 from harness.credit.table import REWARDS
 from harness.errors import ConfigError
-from harness.packing import Sample, to_batch
+from harness.playing import make_pool, tasks_of
 from harness.prompts import PromptStyle
-from harness.settings import credit_settings, loss_settings
-from harness.trainer import make_pool, tasks_of
+from harness.settings import annotator_settings, credit_settings, loss_settings
 from harness.vision import MODEL_TYPES
 
 _LEAST: Final = {
     "run.seed": 0,
     "run.steps": 0,
     "run.threads": 0,
+    "run.keep_rollouts": 0,
     "policy.tiny.layers": 1,
     "policy.tiny.heads": 1,
     "policy.tiny.feed_forward": 1,
@@ -38,6 +41,9 @@ _LEAST: Final = {
     "rollout.group_size": 1,
     "rollout.max_live": 1,
     "rollout.max_batch": 1,
+    "rollout.max_draws": 1,
+    "rollout.enough_members": 1,
+    "rollout.enough_turns": 0,
     "optimizer.warmup_steps": 0,
     "optimizer.weight_decay": 0,
     "optimizer.mini_batches": 1,
@@ -156,19 +162,72 @@ def _check_method(config: Config) -> None:
         raise ConfigError(
             f"unknown method.reward {config.method.reward!r}: expected one of {', '.join(REWARDS)}"
         )
+    _check_rows(config)
     method = methods.get(config.method.name)
-    estimate, loss = credit.get(method.estimator), losses.get(method.loss)
-    settings, loss_values = credit_settings(config), loss_settings(config)
-    table = TurnTable.from_columns(rollout=[0, 0, 1, 1], reward=[0.0, 0.0, 0.0, 1.0])
-    batch = to_batch([Sample((0,), (0,), (0.0,), 1.0)], 0)
-    batch = replace(batch, reference_logprob=batch.old_logprob)
+    settings, _ = _without_models(credit_settings(config)), loss_settings(config)
+    _check_tokens(config, settings)
+    columns = {
+        name: [0.5] * 4
+        for other in annotator_settings(config)
+        for name in annotators.columns(other)
+    }
+    table = TurnTable.from_columns(rollout=[0, 0, 1, 1], reward=[0.0, 0.0, 0.0, 1.0], **columns)
     try:
-        estimate(table, **settings)
-        loss(batch.old_logprob, batch, **loss_values)
+        credit.get(method.estimator)(table, **settings)
     except ConfigError:
         raise
     except (TypeError, ValueError) as e:
         raise ConfigError(f"method {method.name} cannot use its settings: {e}") from e
+
+
+def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's settings with a scorer that needs no model in the place of others.
+
+    Those are opened when the run starts, before anything else is done.
+    """
+    plain = dict(settings)
+    for key in ("scorer", "match"):
+        kind = str(plain.get(key)).partition(":")[0]
+        if kind in semantic.DEFAULT_MODELS:
+            plain[key] = "lexical"
+    if isinstance(plain.get("base"), Mapping):
+        plain["base"] = _without_models(plain["base"])
+    return plain
+
+
+def _check_rows(config: Config) -> None:
+    """Refuse unknown contexts and rows, and early ends that no group can reach."""
+    one_of("agent.context", config.agent.context, CONTEXTS)
+    one_of("method.rows", config.method.rows, (None, "turn", "token"))
+    enough, size = config.rollout.enough_members, config.rollout.group_size
+    if enough is not None and enough > size:
+        raise ConfigError(
+            f"rollout.enough_members is {enough}, but rollout.group_size only {size}: no group "
+            "could end early"
+        )
+    share = config.rollout.enough_share
+    if share is not None and not 0 < share <= 1:
+        raise ConfigError(f"rollout.enough_share must be in (0, 1], got {share}")
+    limit = config.optimizer.max_kl
+    if limit is not None and not limit > 0:
+        raise ConfigError(f"optimizer.max_kl must be greater than 0, got {limit}")
+
+
+_OF_STATES: Final = ("ecpo", "gigpo", "hgpo", "salt", "scpo")
+"""Estimators that compare turns in equal states: a turn's tokens would count as visits."""
+
+
+def _check_tokens(config: Config, settings: Mapping[str, Any]) -> None:
+    """Refuse rows of tokens for estimators that compare states."""
+    row = methods.get(config.method.name)
+    if (config.method.rows or row.rows) != "token":
+        return
+    for name, _ in layers(row.estimator, settings):
+        if name in _OF_STATES:
+            raise ConfigError(
+                f"method.rows is 'token', but the estimator {name!r} compares turns in equal "
+                "states: use 'turn'"
+            )
 
 
 def _check_environment(config: Config, style: PromptStyle) -> None:

@@ -1,4 +1,4 @@
-"""Command line: `harness train`, `harness recipes`, `harness report`."""
+"""Command line: `harness train · recipes · report · credit · methods`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from agentgyms import extras
 from agentgyms.errors import AgentGymsError
+from harness.credit_view.cli import credit, list_methods
 from harness.errors import CheckpointError
 
 
@@ -20,6 +21,10 @@ from harness.errors import CheckpointError
 def main(verbose: bool) -> None:
     """Train and evaluate language agents."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+
+
+main.add_command(credit)
+main.add_command(list_methods)
 
 
 @main.command()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
+import json
 import tomllib
 import types
 import typing
@@ -28,6 +30,8 @@ class RunConfig:
     output: str = "runs"
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's own choice."""
+    keep_rollouts: int = 0
+    """Every so many steps the rollouts are kept, in `rollouts/` of the run; 0 keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,10 @@ class RolloutConfig:
     """A group's other episodes are stopped once so many have ended (GVPO); None waits for all,
     unless the method has its own."""
     enough_share: float | None = None
-    """All episodes still being played are stopped once this share of them has ended (GVPO)."""
+    """All episodes still being played are stopped once this share of the groups has ended: all
+    their episodes, or `enough_members` of them (GVPO)."""
+    enough_turns: int | None = None
+    """No episode is stopped for that before so many turns (GVPO: 30)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,9 @@ class OptimizerConfig:
     mini_batches: int = 4
     epochs: int | None = None
     """Passes over a step's turns; None takes the method's own, mostly 1."""
+    max_kl: float | None = None
+    """No further pass follows one in which the policy was, on average over tokens, more than so
+    many nats away from the one that played; None makes them all."""
     micro_batch_tokens: int = 8192
 
 
@@ -227,6 +237,12 @@ def from_dict(values: Mapping[str, Any]) -> Config:
 def to_dict(config: Config) -> dict[str, Any]:
     """Return the resolved configuration as nested dictionaries, JSON-plain."""
     return dataclasses.asdict(config)
+
+
+def digest(config: Config) -> str:
+    """Return the first 12 hex characters of the configuration's SHA-256."""
+    text = json.dumps(to_dict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _build(kind: type[Any], values: Any, where: str) -> Any:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from agentgyms.core import Observation
 from agentgyms.images import Image as Pixels
 from agentgyms.images import is_image
@@ -26,6 +28,9 @@ class Image:
     digest: str
     pixels: Pixels = field(compare=False, repr=False)
 
+
+SAID: Final = Image("said", np.zeros((0, 0, 3), np.uint8))
+"""Stands for an image token that the model wrote itself: an ordinary token, no image."""
 
 _SHARED: Final[WeakValueDictionary[str, Image]] = WeakValueDictionary()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,8 @@ from harness.errors import TrainingError
 from harness.packing import Sample, TokenBatch, merge, micro_batches
 from harness.policy import Policy
 
-PolicyLoss = Callable[..., tuple[torch.Tensor, dict[str, float]]]
+_LARGEST = "_max"
+"""Ends the names of figures that are maxima; all others are sums."""
 
 
 class Learner:
@@ -28,7 +30,7 @@ class Learner:
         reference: Frozen policy for a KL penalty, or None.
         config: Learning rate and how a step is cut up.
         loss_name: Name in `harness.losses`.
-        loss_settings: Its hyperparameters.
+        loss_settings: Its hyperparameters; those missing take their defaults.
         temperature: The samples were drawn at.
     """
 
@@ -38,13 +40,15 @@ class Learner:
         reference: Policy | None,
         config: OptimizerConfig,
         loss_name: str,
-        loss_settings: dict[str, float],
+        loss_settings: Mapping[str, Any],
         temperature: float,
     ) -> None:
         """Make the optimizer."""
         self.policy, self.reference, self.config = policy, reference, config
         self.temperature = temperature
-        self._loss: PolicyLoss = partial(losses.get(loss_name), **loss_settings)
+        self._loss = partial(losses.get(loss_name), **loss_settings)
+        self._is_linear = losses.is_linear(loss_name, loss_settings)
+        self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
         self.optimizer = torch.optim.AdamW(
             policy.model.parameters(),
             lr=config.learning_rate,
@@ -56,8 +60,9 @@ class Learner:
         """Take the optimizer steps of one training step and return figures to log.
 
         Each epoch shuffles the samples into `mini_batches` parts; one optimizer step per part.
-        Without a reference, samples without credit are left out, and equal ones taken as one: means
-        over tokens are over those that pass through the model.
+        Where the loss is linear in the advantage, samples without credit are left out and equal
+        ones taken as one: the loss's means are over all tokens and sequences all the same, those of
+        the other figures over tokens that pass through the model.
 
         Args:
             rows: Samples of this step.
@@ -71,32 +76,45 @@ class Learner:
             rise = (step + 1) / max(1, self.config.warmup_steps)
             group["lr"] = self.config.learning_rate * min(1.0, rise)
         self.policy.model.train()
+        rng = np.random.default_rng(seed)
         sums: Counter[str] = Counter()
-        for part in self._parts(rows, seed):
-            sums.update(self._optimizer_step(part))
+        for _ in range(self.config.epochs or 1):
+            made = self._epoch(rows, rng)
+            _add(sums, made)
+            limit = self.config.max_kl
+            if limit is not None and made["kl_old"] > limit * made["num_tokens"]:
+                break
+        return self._figures(sums)
+
+    def _figures(self, sums: Counter[str]) -> dict[str, float]:
+        """Return sums over tokens as means, the others as they are logged."""
         figures = {
             "update/loss": sums["loss"] / sums["parts"],
             "update/grad_norm": sums["grad_norm"] / sums["parts"],
             "update/learning_rate": self.optimizer.param_groups[0]["lr"],
+            "update/epochs": sums["epochs"],
             "update/tokens": sums["num_tokens"],
         }
-        if tokens := sums["num_tokens"]:  # without credit there is nothing to take means over
-            names = ("clipped", "kl_old", "kl_reference", "entropy")
-            means = {name: sums[name] / tokens for name in names}
-            figures["update/clipped_share"] = means.pop("clipped")
-            figures |= {f"update/{name}": mean for name, mean in means.items()}
+        of_tokens = sums.keys() - {"loss", "grad_norm", "epochs", "parts", "num_tokens"}
+        for name in sorted(of_tokens):
+            largest = name.endswith(_LARGEST)
+            shown = {"clipped": "clipped_share"}.get(name, name)
+            figures[f"update/{shown}"] = sums[name] / (1 if largest else sums["num_tokens"])
         return figures
 
-    def _parts(self, rows: Sequence[Sample], seed: int) -> Iterator[list[Sample]]:
-        rng = np.random.default_rng(seed)
-        for _ in range(self.config.epochs or 1):
-            order = rng.permutation(len(rows))
-            for part in np.array_split(order, min(self.config.mini_batches, len(rows))):
-                yield [rows[i] for i in part]
+    def _epoch(self, rows: Sequence[Sample], rng: np.random.Generator) -> Counter[str]:
+        sums: Counter[str] = Counter(epochs=1)
+        order = rng.permutation(len(rows))
+        for part in np.array_split(order, min(self.config.mini_batches, len(rows))):
+            _add(sums, self._optimizer_step([rows[i] for i in part]))
+        return sums
 
     def _optimizer_step(self, rows: Sequence[Sample]) -> Counter[str]:
-        num_tokens = sum(len(row.response_ids) for row in rows)
-        if self.reference is None:
+        whole = {
+            "num_tokens": sum(row.num_actions for row in rows),
+            "num_sequences": len(rows),
+        }
+        if self._is_linear:
             rows = merge(rows)
         sums: Counter[str] = Counter(parts=1)
         self.optimizer.zero_grad()
@@ -104,7 +122,7 @@ class Learner:
             rows, self.config.micro_batch_tokens, self.policy.pad_id, self.policy.device
         )
         for batch in batches:
-            sums.update(self._accumulate(batch, num_tokens))
+            _add(sums, self._accumulate(batch, whole))
         norm = torch.nn.utils.clip_grad_norm_(
             self.policy.model.parameters(), self.config.max_grad_norm
         )
@@ -117,13 +135,24 @@ class Learner:
         self.optimizer.step()
         return sums
 
-    def _accumulate(self, batch: TokenBatch, num_tokens: int) -> dict[str, float]:
-        if self.reference is not None:
+    def _accumulate(self, batch: TokenBatch, whole: Mapping[str, int]) -> dict[str, float]:
+        """Add the gradient of a part of the mini-batch that has `whole` tokens and sequences."""
+        if self.reference is not None and not self._is_linear:
             with torch.no_grad():
                 frozen, _ = self.reference.logprobs(batch, self.temperature)
             batch = replace(batch, reference_logprob=frozen)
-        logprob, entropy = self.policy.logprobs(batch, self.temperature)
-        loss, metrics = self._loss(logprob, batch, num_tokens=num_tokens)
+        logprob, entropy = self.policy.logprobs(
+            batch, self.temperature, entropy_gradient=self._with_entropy
+        )
+        given = {"entropy": entropy} if self._with_entropy else {}
+        loss, figures = self._loss(logprob, batch, **whole, **given)
         loss.backward()  # type: ignore[no-untyped-call]
-        entropy_sum = float(entropy) * metrics["num_tokens"]
-        return {**metrics, "loss": float(loss.detach()), "entropy": entropy_sum}
+        entropy_sum = float(entropy.detach().sum())
+        return {**figures, "loss": float(loss.detach()), "entropy": entropy_sum}
+
+
+def _add(sums: Counter[str], more: Mapping[str, float]) -> None:
+    """Add figures, or keep the greater one of those whose names say so."""
+    for name, value in more.items():
+        largest = name.endswith(_LARGEST)
+        sums[name] = max(sums[name], value) if largest else sums[name] + value  # type: ignore[assignment]

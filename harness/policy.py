@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 from transformers.utils.logging import disable_progress_bar
 
+from harness.chats import Chats
 from harness.completers import Message, images_of
 from harness.errors import ConfigError
 from harness.packing import TokenBatch
@@ -34,6 +35,7 @@ class Policy:
 
     Attributes:
         vision: What prepares images, or None.
+        chats: What writes chats as tokens.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Policy:
         self.tokenizer = tokenizer
         self.vision = Vision(self.model, tokenizer, image_processor) if image_processor else None
         self._encode = lru_cache(maxsize=16384)(self._encode_anew)  # prompts come again and again
+        self.chats = Chats(tokenizer, self.encode, self.vision)
 
     @classmethod
     def load(cls, path: str, device: str | None = None) -> Policy:
@@ -117,10 +120,13 @@ class Policy:
         return int(self.model.config.get_text_config().max_position_embeddings)
 
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Return the tokens of a chat, up to where the assistant's answer begins.
+        """Return the tokens of a chat, up to where the assistant's next answer begins.
+
+        Earlier answers keep the tokens that they bring with them; see `Chats`.
 
         Raises:
-            ConfigError: The chat shows images and this model reads only.
+            ConfigError: The chat shows images and this model reads only, or its chat template does
+                not keep earlier answers.
         """
         images = images_of(messages)
         if images and self.vision is None:
@@ -128,11 +134,7 @@ class Policy:
                 f"the prompt shows an image, which a {self.model.config.model_type} cannot see: "
                 f"use a model of type {' or '.join(MODEL_TYPES)}, or a style without an image"
             )
-        chat = self.vision.without_marks(messages) if self.vision else list(messages)
-        tokens = self.encode(
-            self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        )
-        return self.vision.expand(tokens, images) if self.vision else tokens
+        return self.chats.encode(messages, self.stop_ids)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text, special ones recognised, none added."""
@@ -153,7 +155,7 @@ class Policy:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def logprobs(
-        self, batch: TokenBatch, temperature: float = 1.0
+        self, batch: TokenBatch, temperature: float = 1.0, *, entropy_gradient: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return log-probability and entropy of the action tokens given all tokens before them.
 
@@ -162,16 +164,14 @@ class Policy:
         Args:
             batch: B sequences of T tokens.
             temperature: Of the distribution the tokens were sampled from; 0 counts as 1.
+            entropy_gradient: The entropy is to be trained on; else it carries no gradient.
 
         Returns:
-            Log-probabilities in nats, 0 outside the action mask; mean entropy over action tokens in
-            nats, without gradient. Shapes [B, T], [].
+            Log-probabilities of the tokens, and entropies of the distributions they were drawn
+            from, in nats, both 0 outside the action mask. Shapes [B, T], [B, T].
         """
         with self.autocast():
-            # Padding is on the right, where no token of a causal model looks: it needs no mask.
-            hidden = self.model.base_model(
-                **self._inputs(batch), use_cache=False
-            ).last_hidden_state  # [B, T, H]
+            hidden = self.features(batch)
             predicts = batch.action_mask[:, 1:]  # position t - 1 predicts token t
             logits = self.model.get_output_embeddings()(hidden[:, :-1][predicts])  # [A, V]
         distribution = torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
@@ -179,9 +179,18 @@ class Policy:
         logprob = torch.zeros(batch.tokens.shape, device=self.device)
         picked = distribution.gather(-1, chosen[:, None])[:, 0]
         logprob[:, 1:][predicts] = picked
-        with torch.no_grad():
-            entropy = -(distribution.exp() * distribution).sum(-1).mean()
+        entropy = torch.zeros_like(logprob)
+        with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+            entropy[:, 1:][predicts] = -(distribution.exp() * distribution).sum(-1)
         return logprob, entropy
+
+    def features(self, batch: TokenBatch) -> torch.Tensor:
+        """Return what the last layer says of every token, before the output layer. [B, T, H]."""
+        with self.autocast():
+            # Padding is on the right, where no token of a causal model looks: it needs no mask.
+            out = self.model.base_model(**self._inputs(batch), use_cache=False)
+        hidden: torch.Tensor = out.last_hidden_state
+        return hidden
 
     def _inputs(self, batch: TokenBatch) -> dict[str, torch.Tensor]:
         if self.vision is None:
@@ -194,4 +203,10 @@ class Policy:
         image_processor = self.vision.image_processor if self.vision else None
         twin = Policy(copy.deepcopy(self.model), self.tokenizer, str(self.device), image_processor)
         twin.model.requires_grad_(False)
+        return twin
+
+    def trainable_copy(self) -> Policy:
+        """Return a copy of this policy that is trained on its own: a reward model, a critic."""
+        twin = self.frozen_copy()
+        twin.model.requires_grad_(True)
         return twin

@@ -14,6 +14,8 @@ class StopReason(StrEnum):
     TERMINATED = "terminated"
     TURN_LIMIT = "turn_limit"
     CONTEXT_LIMIT = "context_limit"
+    STOPPED = "stopped"
+    """Broken off because enough others had ended; such a rollout is no result of collection."""
     ERROR = "error"
 
 

@@ -28,8 +28,9 @@ class RunFolder:
         provenance.json   versions, git revision, seed, machine
         metrics.jsonl     one line per step and evaluation
         evaluations/      every episode of every evaluation
+        rollouts/         rollouts of training steps, where `run.keep_rollouts` asks for them
         checkpoints/      to resume from; each is a model that transformers loads
-        reference/        the policy after the warm start, where a KL penalty needs it
+        reference/        the policy after the warm start, where something compares with it
         tensorboard/ curve.png table.md
 
     Attributes:
@@ -71,6 +72,10 @@ class RunFolder:
             raise CheckpointError(f"{self.path} is no run: it has no config.json") from None
         except ValueError as e:
             raise CheckpointError(f"{self.path}/config.json is damaged: {e}") from None
+
+    def rollouts(self, step: int) -> Path:
+        """Return the file for the rollouts of a step; see `harness.rollout_files`."""
+        return self.path / "rollouts" / f"step-{step:06d}.jsonl.gz"
 
     def write_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Keep every episode of an evaluation."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+
+_AGAIN: Final = 0xA6A1
+"""Stream of random numbers for tasks that a step draws beyond its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,41 @@ class TaskSampler:
             raise ValueError("a sampler needs at least one task, got none")
         self._tasks, self._seed = tasks, seed
 
-    def draw(self, step: int, count: int) -> list[TaskDraw]:
-        """Return the `count` tasks of training step `step` (from 0)."""
+    def draw(self, step: int, count: int, again: int = 0) -> list[TaskDraw]:
+        """Return the `count` tasks of training step `step` (from 0).
+
+        A step that needs more tasks than its own draws again. Those tasks come from a shuffle of
+        the step's own: the other tasks first, each once before any comes twice. What any step draws
+        depends on no other step, nor on how often others drew again.
+
+        Args:
+            step: From 0; each call with the same numbers returns the same.
+            count: How many tasks.
+            again: 0 draws the step's own tasks, 1 more, 2 yet more, and so on.
+        """
         first = step * count
-        return [self._at(position) for position in range(first, first + count)]
+        own = [self._at(position) for position in range(first, first + count)]
+        if not again:
+            return own
+        order = self._others(step, {draw.task_id for draw in own})
+        positions = range((again - 1) * count, again * count)
+        return [
+            TaskDraw(
+                self._tasks[order[position % len(order)]],
+                seed_of(self._seed, _AGAIN, step, position),
+            )
+            for position in positions
+        ]
 
     def _at(self, position: int) -> TaskDraw:
         epoch, index = divmod(position, len(self._tasks))
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._tasks))
         return TaskDraw(self._tasks[int(order[index])], seed_of(self._seed, position))
+
+    def _others(self, step: int, own: Collection[str]) -> list[int]:
+        """Return all tasks' indices in the step's shuffle, those of its own tasks last."""
+        shuffled = np.random.default_rng([self._seed, step, _AGAIN]).permutation(len(self._tasks))
+        return sorted(shuffled.tolist(), key=lambda index: self._tasks[index] in own)
 
 
 def seed_of(*parts: int) -> int:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from harness import checkpoints, prompts, tiny, tiny_vl
-from harness.agent import Agent
+from harness.annotators import semantic
 from harness.checks import TINY_MODELS, blind, check
 from harness.collect import collect
-from harness.completers import Sampling
-from harness.completers.scripted import ScriptedCompleter
 from harness.config import Config
 from harness.errors import CheckpointError, ConfigError, TrainingError
+from harness.playing import make_pool, make_silent_agent, tasks_of
 from harness.policy import Policy
 from harness.runfolder import RunFolder
 from harness.sampling import TaskSampler, seed_of
-from harness.settings import loss_settings, resolve
-from harness.trainer import Trainer, make_pool, tasks_of
+from harness.settings import credit_settings, needs_reference, resolve
+from harness.trainer import Trainer
 from harness.warmstart import Demonstrator, fine_tune
 
 _DEMONSTRATIONS, _MODEL, _FINE_TUNING = 11, 12, 13
@@ -38,15 +35,16 @@ def start(config: Config) -> Trainer:
     """
     config = resolve(config)
     check(config)
+    scored = semantic.resolve(credit_settings(config), config.policy.device)
     folder = RunFolder.create(config)
     _set_threads(config)
     _seed_global_generators(config.run.seed)
     policy = _first_policy(config)
     reference = None
-    if loss_settings(config).get("kl_coefficient"):
+    if needs_reference(config):
         policy.save(folder.path / "reference")
         reference = policy.frozen_copy()
-    return Trainer(config, folder, policy, reference)
+    return Trainer(config, folder, policy, reference, scored)
 
 
 def resume(path: str | Path) -> Trainer:
@@ -64,11 +62,12 @@ def resume(path: str | Path) -> Trainer:
     reference = None
     try:
         policy = _load(str(found[-1].folder), config)
-        if loss_settings(config).get("kl_coefficient"):
+        if needs_reference(config):
             reference = _load(str(folder.path / "reference"), config).frozen_copy()
+        scored = semantic.resolve(credit_settings(config), config.policy.device)
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
-    return Trainer(config, folder, policy, reference, found[-1])
+    return Trainer(config, folder, policy, reference, scored, found[-1])
 
 
 def _set_threads(config: Config) -> None:
@@ -88,6 +87,8 @@ def _load(path: str, config: Config) -> Policy:
     style = prompts.load(config.agent.style, config.env.id)
     if style.shows_image and policy.vision is None:
         raise blind(config.policy.model, style.name)
+    if config.agent.context == "transcript":
+        policy.chats.check()
     if config.policy.gradient_checkpointing:
         model = policy.model  # transformers 5 renamed it
         enable = getattr(model, "activation_checkpointing_enable", None)
@@ -128,9 +129,7 @@ def _tiny_policy(config: Config, demonstrator: Demonstrator) -> Policy:
 def _demonstrate(config: Config) -> Demonstrator:
     """Let the expert play."""
     warm = config.warmstart
-    style = prompts.load(config.agent.style, config.env.id)
-    agent = Agent(ScriptedCompleter(_nobody), style, Sampling(), config.agent.window)
-    demonstrator = Demonstrator(agent, warm.expert, warm.noise)
+    demonstrator = Demonstrator(make_silent_agent(config), warm.expert, warm.noise)
     pool = make_pool(config, config.env.train_split, 1, oracle=True)
     draws = TaskSampler(tasks_of(pool), seed_of(config.run.seed, _DEMONSTRATIONS)).draw(
         0, warm.episodes
@@ -145,7 +144,3 @@ def _demonstrate(config: Config) -> Demonstrator:
     if len(lost) == len(rollouts):
         raise TrainingError(f"every expert episode was lost: {lost[0]}")
     return demonstrator
-
-
-def _nobody(_: Sequence[Any]) -> str:
-    raise AssertionError("demonstrations come from the expert, not from a model")

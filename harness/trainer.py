@@ -7,35 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from tqdm import tqdm
 
-from harness import checkpoints, credit, methods, prompts, report
-from harness.agent import Agent
+from harness import checkpoints, methods, report, rollout_files
+from harness.annotators import Surroundings
 from harness.checkpoints import Checkpoint
-from harness.collect import EnvPool, collect
-from harness.completers import Sampling
-from harness.completers.hf import HFCompleter
+from harness.collect import EnvPool
 from harness.config import Config
-from harness.credit import TurnTable, diagnostics
-from harness.credit.table import INVALID_FEEDBACK, Floats
-from harness.errors import TrainingError
 from harness.evaluate import Evaluation, choose, evaluate
 from harness.learner import Learner
 from harness.metrics import MetricsLog
 from harness.packing import samples
+from harness.playing import Player, make_agent, make_pool, tasks_of
 from harness.policy import Policy
 from harness.rollout import Rollout
 from harness.runfolder import RunFolder
-from harness.sampling import TaskSampler, seed_of
-from harness.settings import credit_settings, loss_settings
+from harness.sampling import seed_of
+from harness.settings import loss_settings
+from harness.step import Credit, CreditAssignment
 
-_ROLLOUTS, _UPDATE, _EVALUATION = 1, 2, 3
-"""Streams of random numbers: each purpose has its own."""
+_UPDATE, _EVALUATION, _ANNOTATION = 2, 3, 4
+"""Streams of random numbers: each purpose has its own; rollouts have 1."""
 
 
 class Trainer:
@@ -45,7 +41,8 @@ class Trainer:
         config: The run.
         folder: Where it is kept.
         policy: After its warm start, or as a checkpoint holds it.
-        reference: The policy a KL penalty holds on to, or None.
+        reference: The policy before training, or None if nobody needs it.
+        scored: The estimator's hyperparameters, its scorers opened.
         resumed: The checkpoint the policy came from, or None for a new run.
     """
 
@@ -55,6 +52,7 @@ class Trainer:
         folder: RunFolder,
         policy: Policy,
         reference: Policy | None,
+        scored: dict[str, Any],
         resumed: Checkpoint | None = None,
     ) -> None:
         """Check the settings and prepare everything."""
@@ -62,25 +60,32 @@ class Trainer:
         self.step = resumed.step if resumed else 0
         self._is_new = resumed is None
         method = methods.get(config.method.name)
-        settings = credit_settings(config)
-        self._estimate: Callable[[TurnTable], Floats] = partial(
-            credit.get(method.estimator), **settings
-        )
-        self.agent = make_agent(config, policy, config.agent.temperature)
+        self._player = Player(config, policy, reference)
         self._evaluator = make_agent(config, policy, config.eval.temperature)
-        self._pool = make_pool(config, config.env.train_split, config.rollout.group_size)
         self._eval_pools: dict[str, EnvPool] = {}
-        self._sampler = TaskSampler(tasks_of(self._pool), config.run.seed)
-        self.learner = Learner(
+        around = Surroundings(
             policy,
             reference,
+            config.agent.context,
+            str(config.method.rows),
+            config.agent.temperature,
+            config.optimizer.micro_batch_tokens,
+            scored,
+        )
+        self.credit = CreditAssignment(config, method, scored, around)
+        loss = loss_settings(config)
+        self.learner = Learner(
+            policy,
+            reference if loss.get("kl_coefficient") else None,
             config.optimizer,
             method.loss,
-            loss_settings(config),
+            loss,
             config.agent.temperature,
         )
         if resumed:
-            checkpoints.load_training_state(resumed, self.learner.optimizer, policy.device)
+            checkpoints.load_training_state(
+                resumed, self.learner.optimizer, policy.device, self.credit.annotators
+            )
         self.log = MetricsLog(folder.path, resumed.step if resumed else None)
 
     def run(self) -> None:
@@ -108,22 +113,33 @@ class Trainer:
         """Take one training step and return its figures."""
         config, step, times = self.config, self.step, dict[str, float]()
         with _timed(times, "collect"):
-            draws = self._sampler.draw(step, config.rollout.tasks_per_step)
-            seed = seed_of(config.run.seed, _ROLLOUTS, step)
-            played = asyncio.run(collect(self._pool, draws, self.agent, seed=seed))
-        rollouts = [rollout for rollout in played if not rollout.error]
-        if not rollouts:
-            raise TrainingError(f"every episode of step {step} was lost: {played[0].error}")
+            played = self._player.play(step)
         with _timed(times, "credit"):
-            turns = TurnTable.from_rollouts(
-                rollouts, reward=config.method.reward, reward_scale=config.method.reward_scale
-            )
-            advantage = self._estimate(turns)
+            credit = self.credit.assign(played.rollouts)
+        self._keep(played.rollouts, credit)
         with _timed(times, "update"):
+            rows = samples(played.rollouts, credit.advantage, config.agent.context)
             seed = seed_of(config.run.seed, _UPDATE, step)
-            figures = self.learner.update(samples(rollouts, advantage), step=step, seed=seed)
-        figures |= rollout_figures(rollouts, len(played) - len(rollouts))
-        return figures | diagnostics.summarise(turns, advantage) | times
+            figures = self.learner.update(rows, step=step, seed=seed)
+        with _timed(times, "annotators"):
+            seed = seed_of(config.run.seed, _ANNOTATION, step)
+            figures |= self.credit.learn(credit, played.rollouts, step=step, seed=seed)
+        return figures | played.figures | credit.figures | times
+
+    def _keep(self, rollouts: list[Rollout], credit: Credit) -> None:
+        """Write the rollouts of every n-th step, with what annotators found."""
+        every, number = self.config.run.keep_rollouts, self.step + 1
+        if every and number % every == 0:
+            method = self.config.method
+            about = {
+                "env": self.config.env.id,
+                "step": number,
+                "method": method.name,
+                "reward": method.reward,
+                "reward_scale": method.reward_scale,
+            }
+            path = self.folder.rollouts(number)
+            rollout_files.write(path, rollouts, credit.columns(), about=about)
 
     def evaluate_all(self, *, final: bool) -> None:
         """Evaluate on the validation tasks; before and after training on the final splits too."""
@@ -154,55 +170,21 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        keep = self.config.checkpoint.keep
         checkpoints.save(
-            self.folder.path, self.step, self.policy, self.learner.optimizer, keep=keep
+            self.folder.path,
+            self.step,
+            self.policy,
+            self.learner.optimizer,
+            self.credit.annotators,
+            keep=self.config.checkpoint.keep,
         )
 
     def close(self) -> None:
         """Close environments and logs."""
-        for pool in (self._pool, *self._eval_pools.values()):
+        self._player.close()
+        for pool in self._eval_pools.values():
             pool.close()
         self.log.close()
-
-
-def make_agent(config: Config, policy: Policy, temperature: float) -> Agent:
-    """Return the agent of a run, sampling at `temperature`."""
-    style = prompts.load(config.agent.style, config.env.id)
-    completer = HFCompleter(policy, config.rollout.max_batch)
-    sampling = Sampling(temperature, config.agent.max_tokens)
-    return Agent(completer, style, sampling, config.agent.window)
-
-
-def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
-    """Return environments of a split."""
-    settings = {**config.env.kwargs, "split": split, **kwargs}
-    if config.env.max_turns is not None:
-        settings["max_turns"] = config.env.max_turns
-    return EnvPool(config.env.id, group_size, config.rollout.max_live, **settings)
-
-
-def tasks_of(pool: EnvPool) -> Any:
-    """Return the task set that a pool's environments play."""
-    group = pool.take()
-    tasks = group.envs[0].tasks
-    pool.give_back(group)
-    return tasks
-
-
-def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
-    """Return the figures of a step's rollouts, under `rollout/`."""
-    turns = [turn for rollout in rollouts for turn in rollout.turns]
-    return {
-        "rollout/success": sum(r.success for r in rollouts) / len(rollouts),
-        "rollout/score": sum(r.score for r in rollouts) / len(rollouts),
-        "rollout/turns": len(turns) / len(rollouts),
-        "rollout/invalid_share": sum(t.feedback in INVALID_FEEDBACK for t in turns) / len(turns),
-        "rollout/unfinished_share": sum(not t.completion.finished for t in turns) / len(turns),
-        "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
-        "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
-        "rollout/lost_groups": float(lost),
-    }
 
 
 @contextmanager

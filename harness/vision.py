@@ -15,7 +15,7 @@ import torch
 
 from harness.completers import ImagePart, Message, TextPart
 from harness.errors import ConfigError
-from harness.images import Image
+from harness.images import SAID, Image
 
 MODEL_TYPES: Final = ("qwen2_5_vl",)
 """Types of vision-language models, as `config.json` names them."""
@@ -57,11 +57,13 @@ class Vision:
         self._prepare = lru_cache(_REMEMBERED_IMAGES)(self._prepare_anew)
 
     def num_tokens(self, image: Image) -> int:
-        """Return how many tokens of a prompt an image takes.
+        """Return how many tokens of a prompt an image takes; `SAID` is one token.
 
         Raises:
             ConfigError: The image processor does not take images of this shape.
         """
+        if image == SAID:
+            return 1
         height, width, _ = image.pixels.shape
         try:
             patches = self.image_processor.get_number_of_image_patches(height, width)
@@ -121,7 +123,8 @@ class Vision:
         """Return what the model is to take in, with gradients for text and images alike.
 
         The images are those of a sequence's first image tokens. A model may say an image token
-        itself: it is an ordinary token then.
+        itself: it is an ordinary token then. One that it said before an image has `SAID` among the
+        images in its place.
 
         Args:
             tokens: Shape [B, T].
@@ -131,7 +134,7 @@ class Vision:
         shown = [list(row) for row in images] or [[] for _ in tokens]
         is_image = self._places(tokens, shown)
         embedding = self.model.get_input_embeddings()(tokens)
-        flat = [image for row in shown for image in row]
+        flat = [image for row in shown for image in row if image != SAID]
         grid = None
         if flat:
             feature, grid = self._features(flat)
@@ -146,9 +149,12 @@ class Vision:
 
     def _places(self, tokens: torch.Tensor, images: Sequence[Sequence[Image]]) -> torch.Tensor:
         """Return where images stand. Shape [B, T]."""
-        counts = [sum(self.num_tokens(image) for image in row) for row in images]
+        real = [[one != SAID for one in row for _ in range(self.num_tokens(one))] for row in images]
+        width = max(map(len, real)) + 1  # the last column is for all image tokens after them
+        table = torch.tensor([row + [False] * (width - len(row)) for row in real])
         is_mark = tokens == self.image_token_id
-        return is_mark & (is_mark.cumsum(-1) <= torch.tensor(counts, device=tokens.device)[:, None])
+        rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)
+        return is_mark & table.to(tokens.device).gather(1, rank)
 
     def _features(self, images: Sequence[Image]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the tokens' features and the grids of images in order; equal ones are seen once.

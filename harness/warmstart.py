@@ -25,7 +25,7 @@ _MAX_REMEMBERED = 500
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A prompt and the expert's answer to it."""
+    """A prompt, in a transcript the chat so far, and the expert's answer to it."""
 
     messages: list[Message]
     answer: str
@@ -61,24 +61,33 @@ class Demonstrator:
         rng = random.Random(seed)
         actions = choices_of(view)
         self.texts.update(dict.fromkeys([*actions, view.observation, view.info["goal"]]))
+        messages = self._agent.messages(view)
         if rng.random() < self._noise:
             legal = rng.random() < 0.5 and actions
             action = rng.choice(actions if legal else [*self._seen, ""])
+            answer = self._written(action, actions)
         else:
             told = json.loads(view.info["oracle"])
             answer = self._agent.style.answer(experts.choose(told, self._kind), actions)
             action = self._agent.style.parse(answer, actions).action
             if told.get("optimal_remaining", 0) >= 0:  # else no move is known to be better
-                self.demonstrations.append(Demonstration(self._agent.messages(view), answer))
+                self.demonstrations.append(Demonstration(messages, answer))
         if len(self._seen) < _MAX_REMEMBERED:
             self._seen.update(dict.fromkeys(actions))
-        return Decision(action, Completion(action))
+        return Decision(action, Completion(answer))
+
+    def _written(self, action: str, actions: Sequence[str]) -> str:
+        """Return what stands in a transcript for a foreign action, which no style may know."""
+        try:
+            return self._agent.style.answer(action, actions)
+        except ConfigError:
+            return action
 
     def corpus(self) -> Iterator[str]:
         """Yield the texts a tokenizer should know: prompts, answers, observations, actions."""
         yield from self.texts
         for demonstration in self.demonstrations:
-            yield from texts_of(demonstration.messages)
+            yield from texts_of(demonstration.messages[-1:])  # earlier ones came before
             yield demonstration.answer
 
 
@@ -94,7 +103,7 @@ def fine_tune(
     """Train the policy to give the expert's answers.
 
     Cross-entropy over the answers' tokens, AdamW, linear warm-up over a tenth of the steps and
-    linear decay over the last third.
+    linear decay over the last third. What does not fit into the model's context is left out.
 
     Args:
         policy: Changed in place.
@@ -108,11 +117,14 @@ def fine_tune(
         The mean loss of the last tenth of the steps, in nats per token.
 
     Raises:
-        ConfigError: There is nothing to imitate.
+        ConfigError: There is nothing to imitate, or nothing that fits into the model's context.
     """
     if not demonstrations:
         raise ConfigError("the expert gave no demonstrations: raise warmstart.episodes")
     rows = [_sample(policy, demonstration) for demonstration in demonstrations]
+    rows = [row for row in rows if row.length <= policy.max_length]
+    if not rows:
+        raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
     optimizer = torch.optim.AdamW(
         policy.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
     )

@@ -8,8 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from harness.annotators.registry import columns, complete, make, names, needs_reference
+from harness.annotators.surroundings import Surroundings
 from harness.credit import TurnTable
 from harness.rollout import Rollout
+
+__all__ = [
+    "Annotator",
+    "Surroundings",
+    "columns",
+    "complete",
+    "make",
+    "names",
+    "needs_reference",
+]
 
 
 class Annotator(Protocol):

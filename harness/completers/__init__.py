@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypedDict
+from typing import Literal, NotRequired, Protocol, TypedDict
 
 from harness.images import Image
 from harness.rollout import Completion
@@ -27,11 +27,20 @@ class ImagePart(TypedDict):
     image: Image
 
 
+Content = str | list[TextPart | ImagePart]
+"""Of a message: its text, or its parts."""
+
+
 class Message(TypedDict):
-    """One message of a chat: role `system`, `user` or `assistant`, and its text or its parts."""
+    """One message of a chat: role `system`, `user` or `assistant`, and its content.
+
+    An assistant's may have `token_ids`, the tokens that were generated: a chat that goes on after
+    it then keeps them as they are.
+    """
 
     role: str
-    content: str | list[TextPart | ImagePart]
+    content: Content
+    token_ids: NotRequired[tuple[int, ...]]
 
 
 def texts_of(messages: Sequence[Message]) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.completers import Message, Sampling, images_of
+from harness.completers import Message, Sampling
 from harness.completers.decoding import DecodeBatch
 from harness.errors import ConfigError, ContextOverflow
 from harness.images import Image
@@ -70,12 +70,13 @@ class HFCompleter:
         if len(prompt_ids) + sampling.max_tokens > self.policy.max_length:
             raise ContextOverflow(
                 f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the model's {self.policy.max_length}: shorten agent.window or max_tokens"
+                f"exceed the model's {self.policy.max_length}: shorten the prompt or max_tokens"
             )
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
         uniforms = np.minimum(uniforms, _BELOW_ONE)
-        request = Request(prompt_ids, images_of(messages), sampling, uniforms, done)
+        images = self.policy.chats.images(messages)
+        request = Request(prompt_ids, images, sampling, uniforms, done)
         self._waiting.append(request)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._generate())
@@ -90,6 +91,7 @@ class HFCompleter:
         try:
             while self._waiting or batch.rows:
                 await asyncio.sleep(0)  # every episode that can ask does so first
+                self._drop_cancelled(batch)
                 joining = self._joining(len(batch.rows))
                 self._advance(batch, joining)
         except Exception as e:
@@ -99,6 +101,13 @@ class HFCompleter:
             self._waiting.clear()
         finally:
             self.policy.model.train(was_training)
+
+    @torch.inference_mode()
+    def _drop_cancelled(self, batch: DecodeBatch[Request]) -> None:
+        """Let requests go whose episodes were stopped."""
+        self._waiting = [request for request in self._waiting if not request.done.cancelled()]
+        if any(request.done.cancelled() for request in batch.rows):
+            batch.keep([not request.done.cancelled() for request in batch.rows])
 
     def _joining(self, running: int) -> list[Request]:
         """Return the requests that join now: as many as there is room for, once they are enough.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from harness.errors import ConfigError
@@ -27,7 +27,7 @@ def whole(name: str, value: Any, low: int) -> None:
     Raises:
         ConfigError: The message names the hyperparameter, the bound and what was given.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise ConfigError(f"{name} must be a whole number of at least {low}, got {value!r}")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from harness.credit.groups import Norm, encode, standardise
-from harness.credit.grpo import Statistics, grpo
+from harness.credit.alike import states
+from harness.credit.arguments import number
+from harness.credit.groups import Norm, standardise
+from harness.credit.grpo import Singleton, Statistics, grpo
 from harness.credit.registry import estimator
 from harness.credit.returns import step_returns
 from harness.credit.table import Floats, TurnTable
 
 
-@estimator("gigpo")
+@estimator("gigpo", step_returns="reads")
 def gigpo(
     turns: TurnTable,
     *,
@@ -20,29 +22,39 @@ def gigpo(
     gamma: float = 0.95,
     step_weight: float = 1.0,
     invalid_penalty: float = 0.1,
+    singleton: Singleton = "zero",
+    similarity: float | None = None,
 ) -> Floats:
     """Episode advantage plus the advantage among turns taken in the same state.
 
     A = A_E + omega * A_S. A_E is `grpo`. A_S(s, t) = (R_t - mean) / (std + eps) over all turns of
     the group that were taken in state s, with R_t the discounted return from the turn on, less the
     invalid penalty. A state visited once gets A_S = 0.
-    Reference: Feng et al. 2025, GiGPO, arXiv:2505.10978, Eqs. 6 to 8.
-    Departs from it: states are equal when their true state's keys are, not their texts; so its
-    grouping of texts by similarity is not there.
+    Reference: Feng et al. 2025, GiGPO, arXiv:2505.10978; as SCPO recalls it, Eqs. 1 to 3 there.
+    Departs from it: states are equal when their true state's keys are, not their texts. Its code's
+    grouping by similar texts depends on the order of the rows; here `similarity` does not.
 
     Args:
         turns: N turns of R rollouts.
         norm: Divide both parts by their standard deviations (`std`) or only centre them (`mean`).
         statistics: Of the episode part; see `grpo`.
         ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations.
+        eps: Added to the standard deviations; at least 0.
         gamma: Discount of the step returns, in [0, 1].
         step_weight: omega.
-        invalid_penalty: Subtracted from the step return of an invalid turn, and from no other.
+        invalid_penalty: Subtracted from the step return of an invalid turn, and from no other; at
+            least 0.
+        singleton: Of the episode part; see `grpo`.
+        similarity: Take states for equal whose texts have at least this ratio, in (0, 1]; None
+            compares keys alone. See `harness.credit.alike.states`.
 
     Returns:
         Advantage of each turn. Shape [N].
+
+    Raises:
+        ConfigError: A hyperparameter is out of its range.
     """
+    number("step_weight", step_weight)
     episode = grpo(
         turns,
         scale_by_std=norm == "std",
@@ -50,7 +62,8 @@ def gigpo(
         ddof=ddof,
         eps=eps,
         invalid_penalty=invalid_penalty,
+        singleton=singleton,
     )
     to_go = step_returns(turns, gamma, invalid_penalty)  # [N]
-    anchor = encode(turns.group, turns.state_key)  # [N]
+    anchor = states(turns, similarity)  # [N]
     return episode + step_weight * standardise(to_go, anchor, norm=norm, ddof=ddof, eps=eps)

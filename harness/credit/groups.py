@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
-from harness.credit.table import Floats, Ints, Keys
-from harness.errors import ConfigError
+from harness.credit.arguments import number, one_of
+from harness.credit.table import Bools, Floats, Ints, Keys
 
 Norm = Literal["std", "mean"]
 
+_NOISE: Final = 1e-12
+"""What a value may differ from its group's mean by, relative to the mean or 1, and be equal."""
+
 
 def encode(*columns: Ints | Keys) -> Ints:
-    """Label rows: two have equal labels exactly when all columns agree. Shapes [K] each -> [K]."""
-    label = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        code = np.unique(column, return_inverse=True)[1].reshape(-1)
-        label = np.unique(label * (code.max(initial=0) + 1) + code, return_inverse=True)[1]
-    return label.reshape(-1).astype(np.int64)
+    """Label rows: two have equal labels exactly when all columns agree. Shapes [K] each -> [K].
+
+    Labels are 0, 1... without gaps; their order means nothing.
+    """
+    label = _codes(columns[0])
+    for column in columns[1:]:
+        code = _codes(column)
+        label = _codes(label * (code.max(initial=0) + 1) + code)
+    return label
+
+
+def _codes(column: Ints | Keys) -> Ints:
+    if column.dtype != np.object_:
+        return np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    seen: dict[object, int] = {}  # looking keys up is linear, sorting strings is not
+    codes = (seen.setdefault(key, len(seen)) for key in column.tolist())
+    return np.fromiter(codes, dtype=np.int64, count=len(column))
 
 
 def group_size(label: Ints) -> Ints:
@@ -34,7 +48,7 @@ def group_mean(x: Floats, label: Ints) -> Floats:
 def group_std(x: Floats, label: Ints, ddof: int) -> Floats:
     """Standard deviation of each row's group, 0 where it has at most `ddof` rows. Shape [K]."""
     deviation = x - group_mean(x, label)
-    total = np.bincount(label, weights=deviation**2)[label]
+    total = np.bincount(label, weights=deviation**2)[label].astype(np.float64)
     degrees = group_size(label) - ddof
     return np.sqrt(np.divide(total, degrees, out=np.zeros_like(total), where=degrees > 0))
 
@@ -47,18 +61,41 @@ def standardise(x: Floats, label: Ints, *, norm: Norm, ddof: int, eps: float) ->
     them.
 
     Raises:
-        ConfigError: `norm` is neither, or `ddof` is not 0 or 1.
+        ConfigError: `norm` is neither, `ddof` is not 0 or 1, or `eps` is negative.
     """
-    if norm not in ("std", "mean"):
-        raise ConfigError(f"norm must be 'std' or 'mean', got {norm!r}")
-    if ddof not in (0, 1):
-        raise ConfigError(f"ddof must be 0 (population) or 1 (sample), got {ddof!r}")
+    one_of("norm", norm, ("std", "mean"))
+    one_of("ddof", ddof, (0, 1))
+    number("eps", eps, 0)
     if not len(x):
         return np.zeros(0)
     mean = group_mean(x, label)
-    centred = x - mean
-    noise = 1e-12 * np.maximum(np.abs(mean), 1e-300)
-    centred = np.where((group_size(label) == 1) | (np.abs(centred) <= noise), 0.0, centred)
+    centred = np.where((group_size(label) > 1) & differs(x, mean), x - mean, 0.0)
     if norm == "mean":
         return centred
-    return centred / (group_std(centred, label, ddof) + eps)
+    scale = group_std(centred, label, ddof) + eps
+    return np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 0)
+
+
+def differs(x: Floats, mean: Floats) -> Bools:
+    """Tell which values are away from their mean by more than rounding errors. Shapes [K] each."""
+    return np.abs(x - mean) > _NOISE * np.maximum(np.abs(mean), 1.0)
+
+
+def members(label: Ints) -> list[Ints]:
+    """Return the rows of each label 0, 1..., in order. Shape [K] -> one array for each label."""
+    if not len(label):
+        return []
+    rows = np.argsort(label, kind="stable").astype(np.int64)
+    return np.split(rows, np.cumsum(np.bincount(label))[:-1])
+
+
+def whiten(x: Floats, counted: Bools, *, ddof: int, eps: float) -> Floats:
+    """Distance from the mean of all counted rows, in their standard deviations. Shape [K].
+
+    (x - mean) / (std + eps) where `counted`, 0 elsewhere.
+    """
+    rows = np.flatnonzero(counted)
+    white = np.zeros(len(x))
+    one_group = np.zeros(len(rows), dtype=np.int64)
+    white[rows] = standardise(x[rows], one_group, norm="std", ddof=ddof, eps=eps)
+    return white

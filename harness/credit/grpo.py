@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.credit.groups import Norm, encode, standardise
+import numpy as np
+
+from harness.credit.arguments import one_of
+from harness.credit.groups import Norm, group_size, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import episode_returns, penalties
+from harness.credit.returns import outcomes
 from harness.credit.table import Floats, TurnTable
-from harness.errors import ConfigError
 
 Statistics = Literal["rollout", "turn"]
+Singleton = Literal["zero", "raw"]
 
 
 @estimator("grpo")
@@ -22,6 +25,7 @@ def grpo(
     ddof: int = 1,
     eps: float = 1e-6,
     invalid_penalty: float = 0.1,
+    singleton: Singleton = "zero",
 ) -> Floats:
     """Group-relative advantage of a rollout, shared by all its turns.
 
@@ -37,18 +41,25 @@ def grpo(
             so that long rollouts weigh more, with the invalid penalty inside the row's own score,
             as verl-agent's released code does.
         ddof: 1 for the sample standard deviation, 0 for the population's.
-        eps: Added to the standard deviation.
-        invalid_penalty: Subtracted from an invalid row's score; only with `statistics="turn"`.
+        eps: Added to the standard deviation; at least 0.
+        invalid_penalty: Subtracted from an invalid row's score; at least 0, and only with
+            `statistics="turn"`.
+        singleton: Advantage of a group of one score: `zero`, or `raw`, the score over 1 + eps (or
+            as it is, without the division), as in verl-agent's released code, where so a lone
+            success is learned from as if it were better than others. No preset sets it.
 
     Returns:
         Advantage of each turn. Shape [N].
+
+    Raises:
+        ConfigError: A hyperparameter is out of its range.
     """
+    one_of("scale_by_std", scale_by_std, (True, False))
+    one_of("singleton", singleton, ("zero", "raw"))
     norm: Norm = "std" if scale_by_std else "mean"
-    returns = episode_returns(turns)  # [R]
-    if statistics == "turn":
-        score = returns[turns.rollout] - penalties(turns.valid, invalid_penalty)  # [N]
-        return standardise(score, encode(turns.group), norm=norm, ddof=ddof, eps=eps)
-    if statistics != "rollout":
-        raise ConfigError(f"statistics must be 'rollout' or 'turn', got {statistics!r}")
-    group = encode(turns.group[turns.starts])  # [R]
-    return standardise(returns, group, norm=norm, ddof=ddof, eps=eps)[turns.rollout]
+    score, group, owner = outcomes(turns, statistics, invalid_penalty)
+    advantage = standardise(score, group, norm=norm, ddof=ddof, eps=eps)
+    if singleton == "raw":
+        raw = score / (1.0 + eps) if scale_by_std else score
+        advantage = np.where(group_size(group) == 1, raw, advantage)
+    return advantage[owner]

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from harness.credit.table import Floats, TurnTable
 from harness.errors import ConfigError
@@ -17,8 +17,18 @@ Estimator = Callable[..., Floats]
 Base = str | Mapping[str, Any]
 """An estimator that another one builds on: its name, or `{name = ..., hyperparameter = ...}`."""
 
+StepReturns = Literal["", "reads", "changes"]
+"""What an estimator does with the returns of single turns (`returns.step_returns`)."""
+
 PRESETS: Final[dict[str, dict[str, Any]]] = {
-    "paper": {"statistics": "rollout", "ddof": 1, "eps": 1e-6, "gamma": 0.95, "step_weight": 1.0},
+    "paper": {
+        "statistics": "rollout",
+        "ddof": 1,
+        "eps": 1e-6,
+        "gamma": 0.95,
+        "step_weight": 1.0,
+        "invalid_penalty": 0.1,
+    },
     "verl_agent": {
         "statistics": "turn",
         "ddof": 1,
@@ -26,11 +36,13 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "gamma": 0.95,
         "step_weight": 1.0,
         "invalid_penalty": 0.1,
+        "drop_zero": True,
     },
 }
-"""Settings of hyperparameters that several estimators share: the papers', verl-agent's code's.
+"""Settings of hyperparameters that estimators share: the papers', verl-agent's code's.
 
-An estimator registered with `preset=` keeps its paper's own where they are others.
+The code's raw scores in groups of one are not among the latter (`singleton` of `grpo`): they are a
+defect. An estimator registered with `preset=` keeps its own where they are others.
 """
 
 
@@ -39,13 +51,18 @@ class _Entry:
     function: Estimator
     needs: tuple[str, ...]
     own: Mapping[str, Any]
+    step_returns: StepReturns
 
 
 _ESTIMATORS: dict[str, _Entry] = {}
 
 
 def estimator(
-    name: str, *, needs: Sequence[str] = (), preset: Mapping[str, Any] | None = None
+    name: str,
+    *,
+    needs: Sequence[str] = (),
+    preset: Mapping[str, Any] | None = None,
+    step_returns: StepReturns = "",
 ) -> Callable[[Estimator], Estimator]:
     """Register the decorated function as estimator `name`.
 
@@ -55,7 +72,9 @@ def estimator(
     Args:
         name: In `harness.credit.get`.
         needs: Optional columns of the table that it reads.
-        preset: What its paper sets differently from the preset `paper`.
+        preset: What its paper or its code sets differently from the presets.
+        step_returns: It `reads` the returns of single turns, or `changes` them for its base, which
+            then must read them: otherwise the change would have no effect.
     """
 
     def add(function: Estimator) -> Estimator:
@@ -68,7 +87,7 @@ def estimator(
             turns.require(needs, f"estimator {name!r}")
             return function(turns, **hyperparameters)
 
-        _ESTIMATORS[name] = _Entry(checked, tuple(needs), preset or {})
+        _ESTIMATORS[name] = _Entry(checked, tuple(needs), preset or {}, step_returns)
         return checked
 
     return add
@@ -119,13 +138,28 @@ def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
     """Refuse hyperparameters that the estimator does not have.
 
     Raises:
-        ConfigError: The estimator, its base or a hyperparameter is unknown.
+        ConfigError: The estimator, its base or a hyperparameter is unknown, or it changes step
+            returns that its base does not read.
     """
     known = hyperparameters_of(name, hyperparameters)
     check_keywords(f"estimator {name!r}", list(known), hyperparameters)
     base = _base_of(name, hyperparameters)
-    if base is not None:
-        check(*_split(base))
+    if base is None:
+        return
+    check(*_split(base))
+    if _entry(name).step_returns == "changes" and not reads_step_returns(*_split(base)):
+        readers = ", ".join(other for other in names() if _entry(other).step_returns == "reads")
+        raise ConfigError(
+            f"estimator {name!r} changes the returns of single turns, which its base "
+            f"{_split(base)[0]!r} does not read: expected one of {readers}"
+        )
+
+
+def reads_step_returns(name: str, hyperparameters: Mapping[str, Any] | None = None) -> bool:
+    """Return whether the returns of single turns matter to an estimator or to its base."""
+    base = _base_of(name, hyperparameters or {})
+    below = base is not None and reads_step_returns(*_split(base))
+    return _entry(name).step_returns == "reads" or below
 
 
 def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -142,6 +176,23 @@ def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dic
     below = hyperparameters_of(*_split(base)) if base is not None else {}
     below.pop("base", None)
     return {**below, **own}
+
+
+def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return an estimator and what it builds on, outermost first, each with its hyperparameters.
+
+    Raises:
+        ConfigError: A name or a hyperparameter is unknown.
+    """
+    check(name, hyperparameters)
+    own = keywords(get(name))
+    first = (name, {key: hyperparameters.get(key, default) for key, default in own.items()})
+    base = _base_of(name, hyperparameters)
+    if base is None:
+        return [first]
+    below, further = _split(base)
+    passed = {key: value for key, value in hyperparameters.items() if key not in own}
+    return [first, *layers(below, {**passed, **further})]
 
 
 def _base_of(name: str, hyperparameters: Mapping[str, Any]) -> Base | None:
@@ -192,5 +243,13 @@ def preset(
     if name not in PRESETS:
         raise ConfigError(f"unknown preset {name!r}: expected one of {', '.join(PRESETS)}")
     known = hyperparameters_of(estimator_name, given)
-    own = _entry(estimator_name).own if name == "paper" else {}
+    own = _own_settings(estimator_name, given or {})
     return {key: value for key, value in {**PRESETS[name], **own}.items() if key in known}
+
+
+def _own_settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an estimator's paper, and its base's, set differently from the presets."""
+    base = _base_of(name, given)
+    below = _own_settings(*_split(base)) if base is not None else {}
+    taken = keywords(get(name))  # a name that both have means the outer one's
+    return {**{k: v for k, v in below.items() if k not in taken}, **_entry(name).own}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
@@ -82,7 +83,7 @@ class TurnTable:
                 continue
             if column.shape != (n,):
                 raise TableError(f"{name} has shape {column.shape}, expected ({n},)")
-            if column.dtype == np.float64 and not np.isfinite(column).all():
+            if column.dtype.kind == "f" and not np.isfinite(column).all():
                 row = int(np.flatnonzero(~np.isfinite(column))[0])
                 raise TableError(f"{name} is {column[row]} in row {row}, expected finite numbers")
         self._check_order()
@@ -90,13 +91,7 @@ class TurnTable:
     def _check_order(self) -> None:
         if not len(self.rollout):
             return
-        step = np.diff(self.rollout, prepend=-1)
-        if self.rollout[0] != 0 or not np.isin(step, (0, 1)).all():
-            row = int(np.flatnonzero(~np.isin(step, (0, 1)))[:1].sum())
-            raise TableError(
-                f"rollouts must be numbered 0, 1, 2... with contiguous rows; row {row} has "
-                f"rollout {self.rollout[row]}"
-            )
+        _check_numbers(self.rollout)
         rows = np.arange(len(self.rollout))
         expected = rows - self.starts[self.rollout]
         if (self.turn != expected).any():
@@ -129,6 +124,12 @@ class TurnTable:
         """Row of the first turn of each rollout. Shape [R]."""
         return np.flatnonzero(np.diff(self.rollout, prepend=-1)).astype(np.int64)
 
+    @property
+    def goes_on(self) -> Bools:
+        """Whether the next row is of the same rollout. Shape [N]."""
+        same: Bools = np.diff(self.rollout, append=-1) == 0
+        return same
+
     @classmethod
     def from_columns(cls, **columns: Any) -> TurnTable:
         """Build a table from sequences, with defaults for what is missing.
@@ -136,6 +137,10 @@ class TurnTable:
         Only `rollout` and `reward` are required. Defaults: one group, turns counted from 0, success
         where the rollout's return is positive, all turns valid and none failed, all states
         different, actions and texts empty.
+
+        Args:
+            **columns: Sequences of N. Keys and texts are strings, or whole numbers, which become
+                strings; flags are true or false, or 1 and 0.
 
         Raises:
             TableError: A column is unknown, missing or does not fit.
@@ -193,28 +198,71 @@ def _rewards(rollout: Rollout, kind: str) -> list[float]:
     return [0.0] * (len(rollout.turns) - 1) + [float(rollout.success)]
 
 
-_TYPES: dict[str, Any] = {
-    **dict.fromkeys(("rollout", "group", "turn"), np.int64),
-    **dict.fromkeys(("success", "valid", "failed"), np.bool_),
-    **dict.fromkeys(("state_key", "next_state_key", "action_key", "text"), np.object_),
+_WHOLE: Final = ("rollout", "group", "turn")
+_FLAGS: Final = ("success", "valid", "failed")
+_KEYS: Final = ("state_key", "next_state_key", "action_key", "text")
+_TYPES: Final[dict[str, Any]] = {
+    **dict.fromkeys(_WHOLE, np.int64),
+    **dict.fromkeys(_FLAGS, np.bool_),
 }
+"""Of the columns that are neither keys nor float64."""
 
 
 def _typed(name: str, column: Any) -> NDArray[Any]:
+    """Return a column in its type; nothing is rounded, and no text is read as a number."""
+    if name in _KEYS:
+        return _keys(name, column)
     try:
-        return np.asarray(column, dtype=_TYPES.get(name, np.float64))
-    except (TypeError, ValueError) as e:
+        given = np.asarray(column)
+    except ValueError as e:  # rows of unequal lengths
         raise TableError(f"column {name!r} cannot be read: {e}") from None
+    if given.dtype.kind not in "biuf" and given.size:
+        expected = "numbers"
+    elif name in _FLAGS and not np.isin(given, (0, 1)).all():
+        expected = "true or false"
+    elif name in _WHOLE and not _are_whole(given):
+        expected = "whole numbers"
+    else:
+        return given.astype(_TYPES.get(name, np.float64))
+    raise TableError(f"column {name!r} cannot be read: expected {expected}, got {column!r:.60}")
+
+
+def _are_whole(given: NDArray[Any]) -> bool:
+    numbers = given.dtype.kind != "b" and bool(np.isfinite(given).all())
+    return numbers and bool((given % 1 == 0).all())
+
+
+def _keys(name: str, column: Any) -> Keys:
+    """Return a column of strings, whole numbers among them written out."""
+    keys = np.asarray(column, dtype=np.object_)
+    for row, key in enumerate(keys.tolist() if keys.ndim == 1 else ()):
+        if isinstance(key, str):
+            continue
+        if isinstance(key, bool) or not isinstance(key, Integral):
+            raise TableError(f"column {name!r} must hold strings, got {key!r:.60} in row {row}")
+        keys = keys.copy() if keys is column else keys
+        keys[row] = str(key)
+    return keys
+
+
+def _check_numbers(rollout: Ints) -> None:
+    """Refuse rollouts that are not numbered 0, 1, 2... in this order."""
+    step = np.diff(rollout, prepend=-1)
+    wrong = np.flatnonzero((step != 1) & ((step != 0) | (rollout < 0)))
+    if len(wrong):
+        raise TableError(
+            f"rollouts must be numbered 0, 1, 2... with contiguous rows; row {wrong[0]} has "
+            f"rollout {rollout[wrong[0]]}"
+        )
 
 
 def _defaults(rollout: Ints, reward: Floats) -> dict[str, NDArray[Any]]:
-    n = len(rollout)
-    if rollout.ndim != 1 or reward.shape != (n,):
+    if rollout.ndim != 1 or reward.shape != rollout.shape:
         raise TableError(
             f"rollout has shape {rollout.shape}, reward {reward.shape}: expected equal [N]"
         )
-    if (rollout < 0).any():
-        raise TableError(f"rollout indices start at 0, got {rollout.min()}")
+    _check_numbers(rollout)
+    n = len(rollout)
     begins = np.diff(rollout, prepend=-1) != 0
     first = np.maximum.accumulate(np.where(begins, np.arange(n), 0))
     returns = np.bincount(rollout, weights=reward)

@@ -1,14 +1,42 @@
-"""Estimators of the divergence from the reference policy, per token.
+"""Estimators of a divergence KL(p, q) from tokens that were drawn from p, one value per token.
 
 Reference: Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import torch
 
 
+def k1(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
+    """Return log p - log q: unbiased, may be negative. Shapes [B, T] -> [B, T].
+
+    As a penalty its gradient is that of log p, whose mean is 0: it holds nothing back. It is meant
+    for rewards.
+    """
+    return logprob - reference_logprob
+
+
+def k2(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
+    """Return (log p - log q)^2 / 2: biased, never negative. Shapes [B, T] -> [B, T].
+
+    As a penalty its gradient is, in the mean, that of the divergence.
+    """
+    return (logprob - reference_logprob).square() / 2
+
+
 def k3(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
-    """Return exp(d) - d - 1, d = log p_ref - log p: unbiased, never negative. [B, T] -> [B, T]."""
+    """Return exp(d) - d - 1, d = log q - log p: unbiased, never negative. [B, T] -> [B, T]."""
     difference = reference_logprob - logprob
     return difference.exp() - difference - 1
+
+
+ESTIMATORS: Final[dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
+    "k1": k1,
+    "k2": k2,
+    "k3": k3,
+}
+"""By name: `(log p, log q) -> KL`."""

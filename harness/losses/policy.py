@@ -1,60 +1,111 @@
-"""The token-level clipped policy loss of PPO, GRPO and GiGPO."""
+"""The policy loss, made of four independent choices: ratio, clip, aggregation and penalties."""
 
 from __future__ import annotations
 
 import torch
 
+from harness.credit.arguments import number, one_of
 from harness.errors import ConfigError
-from harness.losses.aggregate import token_mean
+from harness.losses.aggregate import aggregate
 from harness.losses.clip import clipped_share, clipped_surrogate
-from harness.losses.kl import k3
+from harness.losses.kl import ESTIMATORS, k3
+from harness.losses.ratio import RATIOS, importance_ratio
 from harness.losses.registry import loss
 from harness.packing import TokenBatch
 
 
-@loss("clipped")
+@loss("clipped", linear_unless=("kl_coefficient", "entropy_coefficient"))
 def clipped(
     logprob: torch.Tensor,
     batch: TokenBatch,
     *,
+    ratio: str = "token",
     clip_low: float = 0.2,
     clip_high: float = 0.2,
+    dual_clip: float | None = None,
+    aggregation: str = "token_mean",
+    constant: float | None = None,
+    kl: str = "k3",
     kl_coefficient: float = 0.0,
+    entropy_coefficient: float = 0.0,
+    entropy: torch.Tensor | None = None,
     num_tokens: int | None = None,
+    num_sequences: int | None = None,
 ) -> tuple[torch.Tensor, dict[str, float]]:
-    """Clipped surrogate with one ratio per token, averaged over tokens, plus a k3 penalty.
+    """Clipped surrogate of PPO, GRPO, DAPO, GSPO and their kin, with penalties.
 
-    L = mean_t[ -min(r_t A_t, clip(r_t, 1 - low, 1 + high) A_t) + beta * k3_t ], with the ratio
-    r_t = exp(log p(t) - log p_old(t)).
-    Reference: PPO, arXiv:1707.06347, Eq. 7; KL penalty as in GRPO, arXiv:2402.03300, Eq. 4.
+    L = aggregate_t[ -min(r_t A_t, clip(r_t, 1 - low, 1 + high) A_t) + beta KL_t - eta H_t ], with
+    the ratio r of `importance_ratio` and the mean of `aggregate`.
+    Reference: PPO, arXiv:1707.06347, Eq. 7; KL penalty as in GRPO, arXiv:2402.03300, Eq. 4. OPRL's
+    Eq. 6, a mean over turns, is ratio "turn" and aggregation "sequence_mean_token_mean" in the
+    context "window".
 
     Args:
         logprob: Log-probabilities under the policy being trained. Shape [B, T].
         batch: The tokens; `reference_logprob` is needed if `kl_coefficient` is not 0.
-        clip_low: Lower clip range.
-        clip_high: Upper clip range.
-        kl_coefficient: beta.
+        ratio: "token", "turn" or "sequence".
+        clip_low: Lower clip range, in [0, 1].
+        clip_high: Upper clip range, 0 or more.
+        dual_clip: Upper bound of the ratio where the advantage is negative, 1 or more; None for
+            none.
+        aggregation: "token_mean", "sequence_mean_token_mean" or "sequence_mean_token_sum".
+        constant: Divides the last one's sums: the longest response allowed, 1 or more tokens; None
+            leaves them whole.
+        kl: "k1", "k2" or "k3".
+        kl_coefficient: beta, 0 or more.
+        entropy_coefficient: eta, 0 or more.
+        entropy: H, with gradient; needed if `entropy_coefficient` is not 0. Shape [B, T].
         num_tokens: Action tokens of the mini-batch that this batch is a part of.
+        num_sequences: Sequences of that mini-batch.
 
     Returns:
         The loss (shape []), and sums over the batch's action tokens for logging: `clipped`,
-        `kl_reference`, `kl_old` (k3 between the policy and the one that generated), `num_tokens`.
+        `kl_reference`, `kl_old` (from the policy that generated to this one), `num_tokens`; and
+        the largest ratio, `ratio_max`.
 
     Raises:
-        ConfigError: A penalty is asked for but the batch has no reference.
+        ConfigError: A hyperparameter is out of range, or a penalty is asked for but the batch has
+            no reference or there is no entropy.
     """
-    mask = batch.action_mask
-    ratio = torch.where(mask, logprob - batch.old_logprob, 0.0).exp()  # [B, T]
-    per_token = -clipped_surrogate(ratio, batch.advantage, clip_low, clip_high)
-    metrics = {"num_tokens": float(mask.sum())}
+    one_of("ratio", ratio, RATIOS)
+    _check_clip(clip_low, clip_high, dual_clip)
+    mask, bounds = batch.action_mask, (clip_low, clip_high, dual_clip)
+    likelier = importance_ratio(logprob, batch.old_logprob, batch.turn, ratio)  # [B, T]
+    per_token = -clipped_surrogate(likelier, batch.advantage, *bounds)
+    figures = {"num_tokens": float(mask.sum())}
     with torch.no_grad():
-        stopped = clipped_share(ratio, batch.advantage, clip_low, clip_high) & mask
-        metrics["clipped"] = float(stopped.sum())
-        metrics["kl_old"] = float((k3(logprob, batch.old_logprob) * mask).sum())
-    if kl_coefficient:
-        if batch.reference_logprob is None:
-            raise ConfigError("kl_coefficient needs a reference policy, the batch has none")
-        penalty = k3(logprob, batch.reference_logprob)
+        stopped = clipped_share(likelier, batch.advantage, *bounds) & mask
+        figures["clipped"] = float(stopped.sum())
+        figures["kl_old"] = float((k3(batch.old_logprob, logprob) * mask).sum())
+        figures["ratio_max"] = float(likelier.where(mask, 0.0).max())
+    penalty = _kl_penalty(logprob, batch, kl, kl_coefficient)
+    if penalty is not None:
         per_token = per_token + kl_coefficient * penalty
-        metrics["kl_reference"] = float((penalty.detach() * mask).sum())
-    return token_mean(per_token, mask, num_tokens), metrics
+        figures["kl_reference"] = float((penalty.detach() * mask).sum())
+    number("entropy_coefficient", entropy_coefficient, 0)
+    if entropy_coefficient:
+        if entropy is None:
+            raise ConfigError("entropy_coefficient needs the entropies of tokens, there are none")
+        per_token = per_token - entropy_coefficient * entropy
+    whole = {"num_tokens": num_tokens, "num_sequences": num_sequences}
+    return aggregate(per_token, mask, aggregation, constant=constant, **whole), figures
+
+
+def _check_clip(low: float, high: float, dual: float | None) -> None:
+    number("clip_low", low, 0, 1)
+    number("clip_high", high, 0)
+    if dual is not None:
+        number("dual_clip", dual, 1)
+
+
+def _kl_penalty(
+    logprob: torch.Tensor, batch: TokenBatch, kind: str, coefficient: float
+) -> torch.Tensor | None:
+    """Return the divergence from the reference at each token, None if it does not count. [B, T]."""
+    one_of("kl", kind, tuple(ESTIMATORS))
+    number("kl_coefficient", coefficient, 0)
+    if not coefficient:
+        return None
+    if batch.reference_logprob is None:
+        raise ConfigError("kl_coefficient needs a reference policy, the batch has none")
+    return ESTIMATORS[kind](logprob, batch.reference_logprob)

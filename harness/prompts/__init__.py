@@ -7,6 +7,10 @@ A template sees `goal`, `first_observation`, `observation`, `history` (the last 
 image of the observation goes; a style with this mark needs a model that sees and an environment
 that shows images. Its first line is a comment that names the parser: `{# parser: tagged #}`.
 
+In a transcript the first prompt is the template without history, and each later one a follow-up:
+the file with `.next` before `.jinja`, without a parser line, or a plain one that shows the
+observation and what works now. The episode so far is in the chat and need not be in it.
+
 The folder of an environment has its name in small letters, without namespace and version:
 `agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`.
 """
@@ -34,6 +38,16 @@ _FOLDER = Path(__file__).parent / "templates"
 _HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
 _FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
 _IMAGE_MARK: Final = "\x00image\x00"
+_FOLLOW_UP: Final = ".next"
+_PLAIN_FOLLOW_UP: Final = """{observation}
+{{% if choices %}}
+
+What works now:
+{{% for choice in choices %}}
+{choice}
+{{% endfor %}}
+{{% endif %}}
+"""
 _ARRIVAL = re.compile(r"^You arrive at [^.]*\. ")
 
 
@@ -61,7 +75,7 @@ class PromptStyle:
 
     Attributes:
         name: Environment and style, such as `alfworld/compact`.
-        version: First 12 hex characters of the template's SHA-256; results carry it.
+        version: First 12 hex characters of the SHA-256 of its templates; results carry it.
         parser: Name of the parser.
         shows_image: The prompt has a place for the observation's image.
     """
@@ -71,6 +85,7 @@ class PromptStyle:
     parser: str
     shows_image: bool
     _template: jinja2.Template
+    _follow_up: jinja2.Template
 
     def parse(self, text: str, choices: Sequence[str] = ()) -> Parsed:
         """Return the action in a model's text, and whether the text keeps the format asked for."""
@@ -86,7 +101,22 @@ class PromptStyle:
         Raises:
             ConfigError: The style shows an image and there is none.
         """
-        text = self._template.render(image=_IMAGE_MARK, **fields)
+        return self._content(self._template, image, fields)
+
+    def render_next(
+        self, image: Image | None = None, **fields: Any
+    ) -> str | list[TextPart | ImagePart]:
+        """Return the content of a later prompt of a transcript, after the answer before.
+
+        Raises:
+            ConfigError: The style shows an image and there is none.
+        """
+        return self._content(self._follow_up, image, fields)
+
+    def _content(
+        self, template: jinja2.Template, image: Image | None, fields: dict[str, Any]
+    ) -> str | list[TextPart | ImagePart]:
+        text = template.render(image=_IMAGE_MARK, **fields)
         if not self.shows_image:
             return text
         if image is None:
@@ -114,7 +144,7 @@ def load(style: str, env_id: str) -> PromptStyle:
         path = _FOLDER / folder / f"{style}.jinja"
         if path.is_file():
             return _compile(path, f"{folder}/{style}")
-    known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja")})
+    known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja") if "." not in path.stem})
     raise ConfigError(f"unknown prompt style {style!r}: expected one of {', '.join(known)}")
 
 
@@ -123,8 +153,27 @@ def _compile(path: Path, name: str) -> PromptStyle:
     header = _HEADER.match(source)
     if header is None:
         raise ConfigError(f"{path} must begin with a line such as {{# parser: plain #}}")
-    parsing.get(header.group(1))
-    version = hashlib.sha256(source.encode()).hexdigest()[:12]
+    parser = header.group(1)
+    lettered = parsing.get(parser).lettered
     body = source[header.end() :]
-    shows_image = "image" in jinja2.meta.find_undeclared_variables(_JINJA.parse(body))
-    return PromptStyle(name, version, header.group(1), shows_image, _JINJA.from_string(body))
+    beside = path.with_suffix(f"{_FOLLOW_UP}.jinja")
+    follow_up = (
+        beside.read_text(encoding="utf-8")
+        if beside.is_file()
+        else _plain_follow_up(lettered, _shows_image(body))
+    )
+    version = hashlib.sha256((source + follow_up).encode()).hexdigest()[:12]
+    shows_image = _shows_image(body) or _shows_image(follow_up)
+    first, later = _JINJA.from_string(body), _JINJA.from_string(follow_up)
+    return PromptStyle(name, version, parser, shows_image, first, later)
+
+
+def _shows_image(source: str) -> bool:
+    return "image" in jinja2.meta.find_undeclared_variables(_JINJA.parse(source))
+
+
+def _plain_follow_up(lettered: bool, shows_image: bool) -> str:
+    """Return the follow-up template of a style that has none of its own."""
+    choice = "{{ loop.index0 | letter }} {{ choice }}" if lettered else "- {{ choice }}"
+    observation = ("{{ image }}" if shows_image else "") + "{{ observation }}"
+    return _PLAIN_FOLLOW_UP.format(observation=observation, choice=choice)

@@ -8,7 +8,10 @@ from harness.credit import TurnTable
 
 @st.composite
 def turn_tables(draw, max_groups=3, min_size=1, max_size=4, max_turns=5):
-    """Tables with several groups, unequal lengths, shared states, invalid turns, any rewards."""
+    """Tables with several groups, unequal lengths, shared states, invalid turns, any rewards.
+
+    Every optional column is filled, but for `return_bonus`, which scpo fills for itself.
+    """
     rows = []
     rollout = 0
     for group in range(draw(st.integers(1, max_groups))):
@@ -22,16 +25,33 @@ def turn_tables(draw, max_groups=3, min_size=1, max_size=4, max_turns=5):
             rollout += 1
     columns = list(zip(*rows, strict=True))
     names = ("rollout", "group", "turn", "reward", "state_key", "action_key", "valid")
-    return TurnTable.from_columns(**dict(zip(names, columns, strict=True)))
+    given = dict(zip(names, columns, strict=True))
+    more = further_columns(given, np.random.default_rng(draw(st.integers(0, 2**16))))
+    return TurnTable.from_columns(**given, **more)
+
+
+def further_columns(given, rng):
+    """The columns that follow from the drawn ones, and random ones of the annotators."""
+    rollout, state = given["rollout"], given["state_key"]
+    n = len(rollout)
+    last = [i + 1 == n or rollout[i + 1] != rollout[i] for i in range(n)]
+    reached = ["end" if last[i] else state[i + 1] for i in range(n)]
+    return {
+        "next_state_key": reached,
+        "text": [f"{given['action_key'][i]} || at {reached[i]}" for i in range(n)],
+        "failed": rng.random(n) < 0.3,
+        "value": rng.normal(size=n),
+        "process_reward": rng.normal(size=n),
+        "entropy": rng.random(n) * 2,
+        "hindsight": rng.uniform(0.05, 1, size=n),
+        "kl": rng.normal(size=n) * 0.1,
+    }
 
 
 def permuted(table, order):
     """The same rollouts in another order, and the row each new row came from."""
     rows = np.concatenate([np.flatnonzero(table.rollout == r) for r in order])
     renumber = {old: new for new, old in enumerate(order)}
-    columns = {
-        name: getattr(table, name)[rows]
-        for name in ("group", "turn", "reward", "state_key", "action_key", "valid")
-    }
+    columns = {name: column[rows] for name, column in vars(table).items() if column is not None}
     columns["rollout"] = [renumber[r] for r in table.rollout[rows]]
     return TurnTable.from_columns(**columns), rows

@@ -1,12 +1,11 @@
 """Configuration: recipes parse, mistakes are named."""
 
-import dataclasses
 import json
 
 import pytest
 
 from agentgyms.errors import AgentGymsError, DataMissing
-from harness import checks, methods, settings
+from harness import annotators, checks, credit, losses, methods, settings, starting
 from harness import config as configs
 from harness.errors import ConfigError
 
@@ -51,9 +50,9 @@ def test_overrides():
         ("method.loss.clip=1", "no hyperparameter 'clip'"),
         ("agent.style='terse'", "unknown prompt style 'terse'"),
         ("method.credit.norm='max'", "norm must be"),
-        ("method.credit.gamma='x'", "method gigpo cannot use its settings"),
+        ("method.credit.gamma='x'", "gamma must be a number"),
         ("method.loss.num_tokens=7", "no hyperparameter 'num_tokens'"),
-        ("method.loss.clip_low='x'", "method gigpo cannot use its settings"),
+        ("method.loss.clip_low='x'", "clip_low must be a number"),
         ("rollout.group_size=0", "rollout.group_size must be at least 1"),
         ("rollout.max_batch=0", "rollout.max_batch must be at least 1"),
         ("run.seed=-1", "run.seed must be at least 0"),
@@ -71,6 +70,15 @@ def test_overrides():
         ("warmstart.steps=0", "warmstart.steps must be at least 1"),
         ("warmstart.noise=1.0", r"warmstart.noise must be in \[0, 1\)"),
         ("warmstart.episodes=0", "a tiny model needs warmstart.episodes"),
+        ("agent.context='chat'", "agent.context must be one of 'window', 'transcript'"),
+        ("method.rows='word'", "method.rows must be one of None, 'turn', 'token'"),
+        ("method.rows='token'", "method.rows is 'token', but the estimator 'gigpo' compares turns"),
+        ("rollout.max_draws=0", "rollout.max_draws must be at least 1"),
+        ("rollout.enough_members=5", "enough_members is 5, but rollout.group_size only 4"),
+        ("rollout.enough_share=1.5", r"rollout.enough_share must be in \(0, 1\]"),
+        ("run.keep_rollouts=-1", "run.keep_rollouts must be at least 0"),
+        ("optimizer.max_kl=0.0", "optimizer.max_kl must be greater than 0"),
+        ("method.annotators.critic={}", "method gigpo has no annotator 'critic': expected none"),
     ],
 )
 def test_mistakes_are_named(override, message):
@@ -102,12 +110,91 @@ def test_a_resolved_configuration_leaves_nothing_to_defaults():
     config = settings.resolve(configs.load("corridor-tiny", ["method.loss={}"]))
     assert config.method.credit["gamma"] == 0.95
     assert config.method.credit["statistics"] == "rollout"
-    assert config.method.loss == {"clip_low": 0.2, "clip_high": 0.2, "kl_coefficient": 0.01}
+    assert config.method.loss["clip_low"] == 0.2
+    assert config.method.loss["kl_coefficient"] == 0.01
+    assert config.method.loss.keys() == losses.hyperparameters("clipped").keys()
+    assert config.optimizer.epochs == 1
+    assert config.rollout.dynamic_sampling is False
     assert settings.resolve(config) == config
 
 
-def test_the_table_of_methods_refers_to_what_exists():
-    for name, method in methods.METHODS.items():
-        config = configs.load("corridor-tiny", [f"method.name={name!r}"])
+@pytest.mark.parametrize("name", methods.METHODS)
+def test_the_table_of_methods_refers_to_what_exists(name):
+    row = methods.get(name)
+    config = from_row(name)
+    checks.check(config)
+    resolved = settings.resolve(config)
+    assert settings.resolve(resolved) == resolved
+    assert row.actor in methods.ACTORS
+    assert row.rows in ("turn", "token")
+    filled = {c for a in resolved.method.annotators for c in annotators.columns(a)}
+    assert set(credit.registry.needs(row.estimator, row.credit)) <= filled
+    assert set(row.annotators) == set(resolved.method.annotators), "none is idle, none is missing"
+    assert json.loads(json.dumps(configs.to_dict(resolved))), "a run can keep it"
+
+
+def from_row(name, *overrides):
+    rows = [f"method.name={name!r}", "method.loss={}", "method.credit={}"]
+    return configs.load("corridor-tiny", [*rows, *overrides])
+
+
+def test_a_method_brings_settings_of_a_run_that_recipes_may_change():
+    gvpo = settings.resolve(from_row("gvpo"))
+    assert gvpo.rollout.enough_members == 4, "at most all of a group"
+    assert gvpo.rollout.enough_share == 0.9
+    assert settings.resolve(from_row("gvpo", "rollout.group_size=8")).rollout.enough_members == 6
+    assert settings.resolve(from_row("dapo")).rollout.dynamic_sampling is True
+    off = from_row("dapo", "rollout.dynamic_sampling=false")
+    assert settings.resolve(off).rollout.dynamic_sampling is False
+    assert settings.resolve(from_row("loop")).optimizer.epochs == 2
+    assert settings.resolve(from_row("loop", "optimizer.epochs=3")).optimizer.epochs == 3
+
+
+def test_sums_over_tokens_are_divided_by_the_longest_response():
+    assert settings.loss_settings(from_row("dr_grpo"))["constant"] == 8
+    other = from_row("dr_grpo", "method.loss.constant=100.0")
+    assert settings.loss_settings(other)["constant"] == 100
+    assert settings.loss_settings(from_row("dmpo"))["constant"] is None
+
+
+def test_annotators_are_those_that_fill_what_the_estimator_reads():
+    def of(*given):
+        return settings.annotator_settings(from_row(*given))
+
+    assert of("gigpo") == {}
+    assert list(of("salt", "method.credit.base='empg'")) == ["entropy"]
+    assert list(of("reinforce_pp")) == ["reference_kl"]
+    assert list(of("reinforce_pp", "method.credit.kl_coefficient=0.0")) == []
+    oprl = of("oprl", "method.annotators.process_reward.beta=0.1")["process_reward"]
+    assert oprl["beta"] == 0.1
+    assert oprl["objective"] == "dpo"
+    assert oprl["learning_rate"] == 1e-6
+    for override, message in (
+        ("method.annotators.process_reward=3", "must be a section, got 3"),
+        ("method.annotators.process_reward.beta=-1", "process_reward.beta must be"),
+        ("method.annotators.process_reward.gamma=1", "no hyperparameter 'gamma'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            checks.check(from_row("oprl", override))
+
+
+def test_who_needs_the_policy_before_training():
+    needing = {name for name in methods.METHODS if settings.needs_reference(from_row(name))}
+    without = {"reinforce", "dr_grpo", "dapo", "gspo", "loop", "gvpo", "sft", "ei"}
+    assert needing == methods.METHODS.keys() - without - {"oprl", "oprl_grpo", "oprl_reinforce_pp"}
+
+
+def test_a_scorer_that_cannot_be_opened_is_refused_before_the_run_exists(tmp_path):
+    for scorer, message in (
+        ("cross-encoder:", "unknown scorer"),
+        (f"cross-encoder:{tmp_path}/none", "cannot be loaded.*exact or lexical"),
+    ):
+        config = from_row(
+            "scpo", f"method.credit.scorer={scorer!r}", f"run.output='{tmp_path}'", "run.name='r'"
+        )
         checks.check(config)
-        assert dataclasses.is_dataclass(method)
+        with pytest.raises(ConfigError, match=message):
+            starting.start(config)
+    assert not (tmp_path / "r").exists()
+    with pytest.raises(ConfigError, match="scorer"):
+        checks.check(from_row("scpo", "method.credit.scorer='psychic'"))

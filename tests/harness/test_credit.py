@@ -1,27 +1,21 @@
-"""Estimators: numbers worked by hand, identities, the shared oracle cases."""
+"""Turn tables, group statistics, and GRPO and GiGPO by hand; what holds of all is elsewhere."""
 
-import json
 import math
-import os
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import permuted, turn_tables
+from strategies import turn_tables
 
 from harness import credit
 from harness.credit import TurnTable, diagnostics
 from harness.credit.gigpo import gigpo
 from harness.credit.groups import encode, group_mean, group_std, standardise
 from harness.credit.grpo import grpo
-from harness.credit.returns import episode_returns, rewards_to_go
+from harness.credit.returns import rewards_to_go
 from harness.errors import ConfigError, TableError
 from harness.rollout import Completion, Rollout, Turn
-
-CASES = os.environ.get("AGENTGYMS_TEST_CASES", "")
 
 
 def two_rollouts():
@@ -108,39 +102,9 @@ def test_labels_agree_exactly_when_all_columns_do():
     np.testing.assert_array_equal(equal, (first[:, None] == first) & (second[:, None] == second))
 
 
-@given(turn_tables(min_size=2))
-def test_group_advantages_sum_to_zero(table):
-    for settings_ in ({}, {"scale_by_std": False}):
-        advantage = grpo(table, **settings_)[table.starts]
-        sums = np.bincount(table.group[table.starts], weights=advantage)
-        np.testing.assert_allclose(sums, 0, atol=1e-9)
-
-
-@given(turn_tables(), st.floats(-3, 3, width=16))
-def test_a_constant_added_to_every_return_changes_nothing(table, constant):
-    reward = table.reward.copy()
-    reward[table.starts] += constant
-    shifted = replace(table, reward=reward)
-    np.testing.assert_allclose(
-        grpo(shifted, scale_by_std=False), grpo(table, scale_by_std=False), atol=1e-9
-    )
-
-
 @given(turn_tables())
 def test_gigpo_without_steps_is_grpo(table):
     np.testing.assert_array_equal(gigpo(table, step_weight=0.0), grpo(table))
-
-
-@given(turn_tables(), st.randoms())
-def test_the_order_of_rollouts_does_not_matter(table, random):
-    order = list(range(len(table.starts)))
-    random.shuffle(order)
-    shuffled, rows = permuted(table, order)
-    for name in credit.names():
-        for statistics in ("rollout", "turn"):
-            got = credit.get(name)(shuffled, statistics=statistics)
-            expected = credit.get(name)(table, statistics=statistics)[rows]
-            np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
 @given(turn_tables())
@@ -165,7 +129,9 @@ def test_rounding_errors_are_not_blown_up_to_signals():
 
 
 def test_unknown_names_and_wrong_settings_are_refused():
-    with pytest.raises(ConfigError, match="unknown estimator 'gippo': expected one of gigpo, grpo"):
+    with pytest.raises(
+        ConfigError, match="unknown estimator 'gippo': expected one of .*gigpo, grpo"
+    ):
         credit.get("gippo")
     with pytest.raises(
         ConfigError, match="has no hyperparameter 'gama': expected norm, statistics"
@@ -188,6 +154,21 @@ def test_unknown_names_and_wrong_settings_are_refused():
         ({"rollout": [0], "reward": [0], "colour": ["red"]}, "unknown column 'colour'"),
         ({"rollout": [0]}, "column 'reward' is missing"),
         ({"rollout": [0], "reward": ["much"]}, "column 'reward' cannot be read"),
+        ({"rollout": [0], "reward": ["1.5"]}, "column 'reward' cannot be read"),
+        ({"rollout": [0], "reward": [[1.0], [2.0, 3.0]]}, "column 'reward' cannot be read"),
+        ({"rollout": 0, "reward": [0]}, "rollout has shape"),
+        ({"rollout": [10**12], "reward": [0]}, "numbered 0, 1, 2.*row 0 has rollout 1000"),
+        ({"rollout": [-1, 0], "reward": [0, 0]}, "numbered 0, 1, 2.*row 0 has rollout -1"),
+        ({"rollout": [0.5, 1.2], "reward": [0, 0]}, "'rollout' cannot be read: .*whole numbers"),
+        ({"rollout": [0, math.inf], "reward": [0, 0]}, "'rollout' cannot be read: .*whole"),
+        ({"rollout": [False], "reward": [0]}, "'rollout' cannot be read: .*whole numbers"),
+        ({"rollout": ["0"], "reward": [0]}, "'rollout' cannot be read: .*numbers"),
+        ({"rollout": [0, 1], "reward": [0, 0], "group": [0.5, 0.7]}, "'group' .*whole numbers"),
+        ({"rollout": [0], "reward": [0], "success": ["False"]}, "'success' .*numbers"),
+        ({"rollout": [0], "reward": [0], "valid": [0.5]}, "'valid' .*true or false"),
+        ({"rollout": [0], "reward": [0], "failed": [None]}, "'failed' cannot be read"),
+        ({"rollout": [0], "reward": [0], "state_key": [None]}, "'state_key' .*strings.*row 0"),
+        ({"rollout": [0, 0], "reward": [0, 0], "text": ["a", {}]}, "'text' .*strings.*row 1"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(columns, message):
@@ -195,10 +176,28 @@ def test_tables_that_do_not_fit_are_refused(columns, message):
         TurnTable.from_columns(**columns)
 
 
-def test_an_empty_table_is_no_problem():
-    empty = TurnTable.from_columns(rollout=[], reward=[])
-    for name in credit.names():
-        assert credit.get(name)(empty).shape == (0,)
+def test_whole_numbers_may_be_keys_and_flags():
+    table = TurnTable.from_columns(
+        rollout=[0.0, 0.0, 1.0], reward=[0, 1, 2], state_key=[1, "1", 2], valid=[1, 0, 1.0]
+    )
+    assert table.rollout.tolist() == [0, 0, 1]
+    assert table.state_key.tolist() == ["1", "1", "2"]
+    assert table.valid.tolist() == [True, False, True]
+
+
+def test_verl_agents_rule_for_groups_of_one_is_a_choice():
+    table = TurnTable.from_columns(rollout=[0, 1, 2], group=[0, 1, 1], reward=[10, 3, 5])
+    root = math.sqrt(2) + 1e-6
+    np.testing.assert_allclose(grpo(table), [0, -1 / root, 1 / root])
+    raw = grpo(table, singleton="raw")
+    np.testing.assert_allclose(raw, [10 / (1 + 1e-6), -1 / root, 1 / root], rtol=1e-12)
+    np.testing.assert_array_equal(gigpo(table, singleton="raw"), raw)
+    assert grpo(table, singleton="raw", scale_by_std=False).tolist() == [10, -1, 1]
+    # One rollout of two turns has two scores where rows are counted, one where rollouts are.
+    alone = TurnTable.from_columns(rollout=[0, 0], reward=[0, 4], valid=[True, False])
+    assert grpo(alone, singleton="raw", scale_by_std=False).tolist() == [4, 4]
+    rows = grpo(alone, singleton="raw", scale_by_std=False, statistics="turn")
+    np.testing.assert_allclose(rows, [0.05, -0.05])
 
 
 def test_diagnostics_by_hand():
@@ -209,69 +208,3 @@ def test_diagnostics_by_hand():
     assert diagnostics.shared_states(alone) == 0.0
     assert diagnostics.repeated_states(alone) == pytest.approx(2 / 3)
     assert diagnostics.silent_groups(alone) == 1.0
-
-
-def read_case(path):
-    inputs = json.loads(path.read_text())
-    rows = [
-        (rollout, group, step)
-        for rollout, (group, steps) in enumerate(
-            (g, t["steps"])
-            for g, trajectories in enumerate(inputs["inputs"]["groups"])
-            for t in trajectories
-        )
-        for step in steps
-    ]
-    table = TurnTable.from_columns(
-        rollout=[r for r, _, _ in rows],
-        group=[g for _, g, _ in rows],
-        reward=[s["reward"] for _, _, s in rows],
-        state_key=[s["state"] for _, _, s in rows],
-        action_key=[s["action"] for _, _, s in rows],
-        valid=[s["valid"] for _, _, s in rows],
-    )
-    return table, inputs["expected"]
-
-
-def flat(groups):
-    nested = [g["total"] if isinstance(g, dict) else g for g in groups]
-    return [a for group in nested for trajectory in group for a in trajectory]
-
-
-ORACLES = {
-    "grpo": ("grpo", {}),
-    "dr_grpo": ("grpo", {"scale_by_std": False}),
-    "gigpo_mean_std": ("gigpo", {}),
-    "gigpo_mean": ("gigpo", {"norm": "mean"}),
-}
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not CASES, reason="AGENTGYMS_TEST_CASES names no folder of oracle cases")
-@pytest.mark.parametrize(
-    "path", sorted(Path(CASES or ".", "credit").glob("c*.json")), ids=lambda p: p.stem
-)
-def test_oracle_cases(path):
-    table, expected = read_case(path)
-    checked = 0
-    for oracle, (name, base) in ORACLES.items():
-        for variant, groups in expected.get(oracle, {}).items():
-            options = dict(part.split("=") for part in variant.split(","))
-            settings_ = {**base, "statistics": "turn" if options["stats"] == "step" else "rollout"}
-            if "ddof" in options:
-                settings_["ddof"] = int(options["ddof"])
-            got = credit.get(name)(table, **settings_)
-            np.testing.assert_allclose(got, flat(groups), atol=1e-6, err_msg=f"{oracle} {variant}")
-            checked += 1
-    assert checked >= 10
-
-
-@settings(max_examples=20)
-@given(turn_tables())
-def test_estimators_leave_the_table_alone(table):
-    before = {name: getattr(table, name).copy() for name in ("reward", "rollout", "valid")}
-    for name in credit.names():
-        credit.get(name)(table)
-    for name, column in before.items():
-        np.testing.assert_array_equal(getattr(table, name), column)
-    assert episode_returns(table).shape == (len(table.starts),)

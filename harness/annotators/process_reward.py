@@ -1,0 +1,202 @@
+"""Implicit process reward models: language models whose log-ratios to another are rewards."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from harness.annotators.surroundings import Surroundings, lengths_of, optimizer_step
+from harness.credit import TurnTable
+from harness.credit.arguments import number, one_of, whole
+from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
+from harness.credit.returns import episode_returns
+from harness.credit.table import Bools, Floats, Ints
+from harness.errors import TrainingError
+from harness.packing import Sample, merge, micro_batches
+from harness.rollout import Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRewardSettings:
+    """What a process reward model is trained to, and how.
+
+    Attributes:
+        objective: `"dpo"`: preferences between successes and failures of a group (OPRL); `"ce"`:
+            cross-entropy of success (PRIME).
+        beta: Scale of the reward, more than 0.
+        update: The model learns from a step's rollouts `"before"` or `"after"` it scores them.
+        threshold: A rollout is positive if its return is above it; None takes successes. In units
+            of the return, the run's `method.reward_scale` included.
+        learning_rate: Of AdamW; more than 0.
+        weight_decay: Of AdamW; 0 or more.
+        max_grad_norm: Longest gradient; more than 0.
+        mini_batches: Parts into which a step's groups are cut, one optimizer step each; 1 or more.
+    """
+
+    objective: Literal["dpo", "ce"] = "dpo"
+    beta: float = 0.05
+    update: Literal["before", "after"] = "before"
+    threshold: float | None = None
+    learning_rate: float = 1e-6
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    mini_batches: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` if a value is out of range."""
+        one_of("process_reward.objective", self.objective, ("dpo", "ce"))
+        one_of("process_reward.update", self.update, ("before", "after"))
+        if self.threshold is not None:
+            number("process_reward.threshold", self.threshold)
+        for name in ("beta", "learning_rate", "max_grad_norm"):
+            number(f"process_reward.{name}", getattr(self, name), 1e-12)
+        number("process_reward.weight_decay", self.weight_decay, 0.0)
+        whole("process_reward.mini_batches", self.mini_batches, 1)
+
+    @property
+    def needs_reference(self) -> bool:
+        """The denominator is the policy as training began, not the one that played."""
+        return self.objective == "ce"
+
+
+class ProcessReward:
+    """Fills `process_reward`: beta * (log pi_phi - log pi_den), summed over a turn's tokens.
+
+    pi_phi starts as a copy of the policy. With the objective "dpo" pi_den is the policy that played
+    the rollouts and the loss is the mean over all pairs of a success and a failure of one group of
+    -log sigmoid(R+ - R-); with "ce" pi_den is the policy as training began and the loss is the
+    cross-entropy of sigmoid(R) and success. R is a rollout's summed reward.
+    Reference: OPRL, Eqs. 1 and 2; the overview of its section 3.1 trains the model before it
+    scores (further on the section speaks of the model "from the previous training step": that is
+    update "after"). PRIME, arXiv:2502.01456, whose algorithm scores first.
+    Departs from them: no mini-batch cuts a group, so every pair of it counts.
+
+    Gradients take two passes: scores of all rollouts without a graph give the loss's slope in each
+    R; then each sequence alone, weighted by its rollout's slope. Memory does not grow with groups.
+
+    Attributes:
+        model: pi_phi.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("process_reward",)
+
+    def __init__(self, settings: ProcessRewardSettings, around: Surroundings) -> None:
+        """Copy the policy."""
+        self._settings, self._around = settings, around
+        self.model = around.policy.trainable_copy()
+        self._optimizer = torch.optim.AdamW(
+            self.model.model.parameters(),
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+        )
+        self._figures: dict[str, float] = {}
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with its rewards; the model learns before or after it gives them."""
+        around = self._around
+        denominator = around.reference if self._settings.objective == "ce" else around.policy
+        assert denominator is not None
+        old, _ = around.scores(denominator, rollouts)
+        positive = self._positive(turns)
+        if self._settings.update == "before":
+            self._figures = self._learn(turns, rollouts, positive, old)
+        reward = self._settings.beta * (around.scores(self.model, rollouts)[0] - old)
+        if self._settings.update == "after":
+            self._figures = self._learn(turns, rollouts, positive, old)
+        rows = around.as_rows(reward, lengths_of(rollouts))
+        return replace(turns, process_reward=rows)
+
+    def learn(
+        self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
+    ) -> dict[str, float]:
+        """Return the figures of the step; the model has learned already."""
+        return self._figures
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights and optimizer."""
+        return {
+            "model": self.model.model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self.model.model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+
+    def _positive(self, turns: TurnTable) -> Bools:
+        if self._settings.threshold is None:
+            return turns.success[turns.starts]
+        return episode_returns(turns) > self._settings.threshold
+
+    def _learn(
+        self, turns: TurnTable, rollouts: Sequence[Rollout], positive: Bools, old: Floats
+    ) -> dict[str, float]:
+        """Take one optimizer step for each part of the groups and return the means of figures."""
+        group = turns.group[turns.starts]
+        tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])
+        owner = np.repeat(np.arange(len(rollouts)), tokens)
+        names = np.unique(group)
+        sums: dict[str, float] = defaultdict(float)
+        parts = np.array_split(names, min(self._settings.mini_batches, len(names)))
+        for part in parts:
+            chosen = np.flatnonzero(np.isin(group, part))
+            members = [rollouts[i] for i in chosen.tolist()]
+            part_old = old[np.isin(owner, chosen)]
+            made = self._step(members, group[chosen], positive[chosen], part_old)
+            for name, value in made.items():
+                sums[name] += value
+        figures = {
+            "process_reward/loss": sums["loss"] / len(parts),
+            "process_reward/grad_norm": sums["grad_norm"] / len(parts),
+            "process_reward/pairs": float(sums["pairs"]),
+        }
+        if sums["pairs"]:  # else no pair can be told right or wrong
+            figures["process_reward/pair_accuracy"] = sums["right"] / sums["pairs"]
+        return figures
+
+    def _step(
+        self, rollouts: Sequence[Rollout], group: Ints, positive: Bools, old: Floats
+    ) -> dict[str, float]:
+        tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])
+        ratio = self._around.scores(self.model, rollouts)[0] - old
+        score = self._settings.beta * np.add.reduceat(ratio, np.cumsum(tokens) - tokens)  # [R]
+        if not np.isfinite(score).all():
+            raise TrainingError("the reward model's scores are not finite: lower its learning_rate")
+        pairs = Pairs.within(group, positive)
+        if self._settings.objective == "dpo":
+            loss, slope = pairs.loss(score), pairs.slope(score)
+        else:
+            loss, slope = cross_entropy(score, positive), cross_entropy_slope(score, positive)
+        weight = np.repeat(
+            self._settings.beta * slope, [len(rollout.turns) for rollout in rollouts]
+        )
+        rows = merge(self._around.sequences(rollouts, weight))
+        return {
+            "loss": loss,
+            "pairs": len(pairs),
+            "right": pairs.accuracy(score) * len(pairs),
+            "grad_norm": self._descend(rows) if rows else 0.0,
+        }
+
+    def _descend(self, rows: Sequence[Sample]) -> float:
+        """Take an optimizer step down the weighted sum of log-probabilities."""
+        self.model.model.train()
+        self._optimizer.zero_grad()
+        for batch in micro_batches(
+            rows, self._around.max_tokens, self.model.pad_id, self.model.device
+        ):
+            logprob, _ = self.model.logprobs(batch, self._around.temperature)
+            (logprob * batch.advantage).sum().backward()  # type: ignore[no-untyped-call]
+        norm = optimizer_step(self._optimizer, self._settings.max_grad_norm, "the reward model")
+        self.model.model.eval()
+        return norm
+
+
+def _num_tokens(rollout: Rollout) -> int:
+    return sum(len(turn.completion.response_ids) for turn in rollout.turns)

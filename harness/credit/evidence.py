@@ -1,0 +1,185 @@
+"""What the visits of a group to one state say about the actions taken there (ECPO)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.credit.arguments import number, one_of, whole
+from harness.credit.groups import differs, encode
+from harness.credit.table import Bools, Floats, Ints, TurnTable
+
+Saturation = Literal["ratio", "exp", "none"]
+Sigma = Literal["unweighted", "weighted", "raw"]
+Between = Literal["raw", "shrunk"]
+
+INVALID: Final = "<invalid>"
+"""The canonical action of all invalid ones; no valid action is ever counted with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How ECPO weighs evidence: the hyperparameters of `ecpo` of the same names."""
+
+    kappa: float
+    tau: float
+    saturation: Saturation
+    sigma: Sigma
+    sigma_ddof: int
+    between: Between
+    min_depth: int
+    floor: float
+    shrink: bool
+    gate: bool
+    eps: float
+
+    def __post_init__(self) -> None:
+        """Check the ranges.
+
+        Raises:
+            ConfigError: A hyperparameter is out of its range.
+        """
+        number("kappa", self.kappa, 0)
+        number("tau", self.tau, 1e-9)
+        one_of("saturation", self.saturation, ("ratio", "exp", "none"))
+        one_of("sigma", self.sigma, ("unweighted", "weighted", "raw"))
+        one_of("sigma_ddof", self.sigma_ddof, (0, 1))
+        one_of("between", self.between, ("raw", "shrunk"))
+        whole("min_depth", self.min_depth, 0)
+        number("floor", self.floor, 0, 1)
+        one_of("shrink", self.shrink, (True, False))
+        one_of("gate", self.gate, (True, False))
+        number("eps", self.eps, 0)
+
+    @classmethod
+    def of(cls, hyperparameters: Mapping[str, Any]) -> Calibration:
+        """Return the calibration among `ecpo`'s hyperparameters."""
+        return cls(**{name: hyperparameters[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """S states of groups, M pairs of a state and a canonical action taken there, N turns.
+
+    Attributes:
+        anchor: State of each turn, 0..S-1. Shape [N].
+        pair: State and action of each turn, 0..M-1. Shape [N].
+        owner: State of each pair. Shape [M].
+        depth: First turn at which the state was visited, from 0. Shape [S].
+        visits: N. Shape [S].
+        mean: mu, mean step return over the visits. Shape [S].
+        between: B, the variance between actions. Shape [S].
+        within: W, the variance within actions. Shape [S].
+        saturation: Growth of trust with N, in [0, 1]. Shape [S].
+        sigma: What advantages are divided by. Shape [S].
+        strict_valid: Whether the state may give credit. Shape [S].
+        reliability: rho, 0 where it may not. Shape [S].
+        action_mean: q, mean step return of an action. Shape [M].
+        estimate: q~, or q without shrinkage. Shape [M].
+        advantage: A_act. Shape [M].
+    """
+
+    anchor: Ints
+    pair: Ints
+    owner: Ints
+    depth: Ints
+    visits: Ints
+    mean: Floats
+    between: Floats
+    within: Floats
+    saturation: Floats
+    sigma: Floats
+    strict_valid: Bools
+    reliability: Floats
+    action_mean: Floats
+    estimate: Floats
+    advantage: Floats
+
+
+def evidence(turns: TurnTable, returns: Floats, by: Calibration) -> Evidence:
+    """Return the evidence for each state of each group; see `ecpo` for the equations.
+
+    Args:
+        turns: N turns.
+        returns: Step return of each turn. Shape [N].
+        by: How to weigh it.
+    """
+    anchor = encode(turns.group, turns.state_key)
+    key = np.where(turns.valid, turns.action_key, INVALID)
+    pair = encode(anchor, turns.valid.astype(np.int64), key)
+    owner = np.zeros(pair.max(initial=-1) + 1, dtype=np.int64)
+    owner[pair] = anchor
+
+    visits, count = np.bincount(anchor), np.bincount(pair)
+    mean = np.bincount(anchor, weights=returns) / visits
+    action_mean = np.bincount(pair, weights=returns) / count
+    estimate = (count * action_mean + by.kappa * mean[owner]) / (count + by.kappa)
+    estimate = estimate if by.shrink else action_mean
+
+    compared = action_mean if by.between == "raw" else estimate
+    between = np.bincount(owner, weights=count * (compared - mean[owner]) ** 2) / visits
+    within = np.bincount(anchor, weights=(returns - action_mean[pair]) ** 2) / visits
+    saturation = _saturation(visits, by)
+    gate = saturation * _quotient(between, between + within + by.eps)
+
+    depth = np.full(len(visits), np.iinfo(np.int64).max)
+    np.minimum.at(depth, anchor, turns.turn)
+    strict = _comparable(returns, anchor, mean, owner) & (depth >= by.min_depth)
+    trusted = np.maximum(gate, by.floor) if by.gate else np.ones(len(visits))
+
+    sigma = _sigma(returns, anchor, estimate, owner, count, by)
+    centred = np.where(differs(estimate, mean[owner]), estimate - mean[owner], 0.0)
+    return Evidence(
+        anchor=anchor,
+        pair=pair,
+        owner=owner,
+        depth=depth,
+        visits=visits,
+        mean=mean,
+        between=between,
+        within=within,
+        saturation=saturation,
+        sigma=sigma,
+        strict_valid=strict,
+        reliability=np.where(strict, trusted, 0.0),
+        action_mean=action_mean,
+        estimate=estimate,
+        advantage=_quotient(centred, sigma[owner] + by.eps),
+    )
+
+
+def _comparable(returns: Floats, anchor: Ints, mean: Floats, owner: Ints) -> Bools:
+    """Tell which states have two visits, two actions, and returns that differ. [S]."""
+    varied = np.bincount(anchor, weights=differs(returns, mean[anchor])) > 0
+    repeated: Bools = (np.bincount(anchor) > 1) & (np.bincount(owner) > 1)
+    return repeated & varied
+
+
+def _saturation(visits: Ints, by: Calibration) -> Floats:
+    if by.saturation == "none":
+        return np.ones(len(visits))
+    if by.saturation == "exp":
+        return -np.expm1(-visits / by.tau)
+    return visits / (visits + by.tau)
+
+
+def _sigma(
+    returns: Floats, anchor: Ints, estimate: Floats, owner: Ints, count: Ints, by: Calibration
+) -> Floats:
+    """Return the standard deviation that each state's action advantages are divided by. [S]."""
+    x, label = (returns, anchor) if by.sigma == "raw" else (estimate, owner)
+    weight = count.astype(np.float64) if by.sigma == "weighted" else np.ones(len(x))
+    total = np.bincount(label, weights=weight)
+    mean = np.bincount(label, weights=weight * x) / total
+    squares = np.bincount(label, weights=weight * (x - mean[label]) ** 2)
+    return np.sqrt(_quotient(squares, total - by.sigma_ddof))
+
+
+def _quotient(above: NDArray[Any], below: NDArray[Any]) -> Floats:
+    quotient = np.zeros(above.shape)
+    np.divide(above, below, out=quotient, where=below > 0)
+    return quotient

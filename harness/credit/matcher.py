@@ -1,0 +1,203 @@
+"""SCPO's monotonic matcher: which step of a failure reaches which position of a success."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from harness.credit.arguments import number, one_of
+from harness.credit.similarity import checked, matrix
+from harness.credit.table import Floats, Ints
+from harness.errors import ConfigError
+
+Result = TypeVar("Result")
+
+Walk = Generator[tuple[int, int], float, Result]
+"""Asks for similarities, (reference position, step), one after the other, and returns a result."""
+
+Credited = list[tuple[int, int, float]]
+"""(reference position, step, similarity) of the matches that count, in the order they were made."""
+
+
+def next_table(self_similarity: Floats, theta: float = 0.6) -> Ints:
+    """Return where matching goes on when the position after j does not match. Shape [m].
+
+    It is built as the prefix function of Knuth, Morris and Pratt, with `similarity >= theta` for
+    equality. Where that is an equivalence, next(j) is the longest k < j such that positions 0..k
+    are similar to positions j-k..j one by one, or -1. Similarity need not be transitive, and then
+    the construction may end at another k: it compares position j with k + 1 alone.
+    Reference: SCPO, Algorithm 2, line 1, which names the table and its threshold and leaves its
+    construction open; this is the usual one.
+
+    Args:
+        self_similarity: M*, of each pair of reference positions. Shape [m, m].
+        theta: Least similarity of a match, in [0, 1].
+
+    Raises:
+        ConfigError: The similarities are no square matrix in [0, 1], or theta is out of range.
+    """
+    number("theta", theta, 0, 1)
+    own = matrix(self_similarity)
+    walk = table_walk(len(own), theta)
+    table = played(walk, checked(own, (len(own), len(own))))
+    return np.asarray(table, dtype=np.int64)
+
+
+def matches(
+    similarity: Floats,
+    self_similarity: Floats,
+    order: Sequence[int] | Ints,
+    theta: float = 0.6,
+    lam: float = 0.4,
+    monotone: bool = True,
+) -> list[tuple[int, int]]:
+    """Return the credited pairs (reference position, step), in the order they were made.
+
+    Arguments as those of `match`. A pair whose similarity is below `lam` is among them: it takes
+    its position without earning anything.
+    """
+    check_levels(theta, lam)
+    found = _found(similarity, self_similarity, order, theta, monotone)
+    return [(position, step) for position, step, _ in found]
+
+
+def match(
+    similarity: Floats,
+    self_similarity: Floats,
+    order: Sequence[int] | Ints,
+    theta: float = 0.6,
+    lam: float = 0.4,
+    monotone: bool = True,
+) -> Floats:
+    """Return the credit of each step of a failed rollout, in [0, 1]. Shape [l].
+
+    r_v = max(0, M_jv - lambda) / (1 - lambda) for a step v that takes the match to a reference
+    position j beyond all that were credited before, 0 for the others.
+    Reference: SCPO, section 3.3 and Algorithm 2.
+
+    Args:
+        similarity: M, of reference positions and failed steps. Shape [m, l].
+        self_similarity: M*, of reference positions with each other. Shape [m, m].
+        order: Steps in the order they are looked at: each of 0..l-1 once. Shape [l].
+        theta: Least similarity of a match, in [0, 1].
+        lam: Soft base lambda, in [0, 1): a similarity up to it earns nothing.
+        monotone: False credits every match, also at positions credited before: the paper's ablation
+            without monotonicity.
+
+    Raises:
+        ConfigError: A shape, a similarity, the order or a number does not fit.
+    """
+    check_levels(theta, lam)
+    found = _found(similarity, self_similarity, order, theta, monotone)
+    return credit_of(found, len(order), lam)
+
+
+def credit_of(found: Credited, size: int, lam: float) -> Floats:
+    """Return the credit of `size` steps with these matches. Shape [size]."""
+    credit = np.zeros(size)
+    for _, step, score in found:
+        credit[step] = max(0.0, (score - lam) / (1.0 - lam))
+    return credit
+
+
+def check_levels(theta: float, lam: float) -> None:
+    """Refuse thresholds out of their ranges.
+
+    Raises:
+        ConfigError: theta is not in [0, 1] or lambda not in [0, 1).
+    """
+    number("theta", theta, 0, 1)
+    number("lam", lam, 0, 1)
+    if lam == 1:
+        raise ConfigError("lam must be below 1: credit is divided by 1 - lam")
+
+
+def table_walk(size: int, theta: float) -> Walk[list[int]]:
+    """Return the table `next` of `size` positions, asking for the similarities it takes."""
+    table = [-1] * size
+    k = -1
+    for position in range(1, size):
+        while (yield k + 1, position) < theta:
+            if k < 0:
+                break
+            k = table[k]
+        else:
+            k += 1
+        table[position] = k
+    return table
+
+
+def match_walk(
+    size: int, order: Sequence[int], table: Sequence[int], theta: float, monotone: bool
+) -> Walk[Credited]:
+    """Return what is credited along a reference of `size` positions, asking as it goes."""
+    found: Credited = []
+    j = frontier = -1
+    if not size:
+        return found
+    for step in order:
+        while (score := (yield j + 1, step)) < theta:
+            if j < 0:
+                break
+            j = table[j]
+        else:
+            j += 1
+            if j > frontier or not monotone:
+                found.append((j, step, score))
+                frontier = max(frontier, j)
+        if j == size - 1:
+            break
+    return found
+
+
+def played(walk: Walk[Result], similarity: Floats) -> Result:
+    """Return a walk's result, with its questions answered from a matrix."""
+    return lockstep([walk], lambda asked: [float(similarity[place]) for _, place in asked])[0]
+
+
+def lockstep(
+    walks: Sequence[Walk[Result]],
+    answer: Callable[[list[tuple[int, tuple[int, int]]]], Sequence[float]],
+) -> list[Result]:
+    """Return the results of several walks, answering one question of each at a time, together.
+
+    Args:
+        walks: Not started.
+        answer: Of questions (index of the walk, what it asked for), the similarities.
+    """
+    results: list[Any] = [None] * len(walks)
+    asked: list[tuple[int, tuple[int, int]]] = []
+    told: list[tuple[int, float | None]] = [(index, None) for index in range(len(walks))]
+    while told:
+        asked.clear()
+        for index, score in told:
+            try:
+                walk = walks[index]
+                asked.append((index, next(walk) if score is None else walk.send(score)))
+            except StopIteration as end:
+                results[index] = end.value
+        scores = answer(asked) if asked else []
+        told = [(index, score) for (index, _), score in zip(asked, scores, strict=True)]
+    return results
+
+
+def _found(
+    similarity: Floats,
+    self_similarity: Floats,
+    order: Sequence[int] | Ints,
+    theta: float,
+    monotone: bool,
+) -> Credited:
+    one_of("monotone", monotone, (True, False))
+    scores = matrix(similarity)
+    size, length = scores.shape
+    steps = np.asarray(order).tolist()
+    if len(steps) != length or set(steps) != set(range(length)):
+        raise ConfigError(f"order must hold each of the {length} steps once, got {order!r}")
+    own = checked(self_similarity, (size, size))
+    walk = match_walk(
+        size, [int(v) for v in steps], next_table(own, theta).tolist(), theta, monotone
+    )
+    return played(walk, checked(scores, (size, length)))

@@ -1,0 +1,65 @@
+"""Tables whose rows are response tokens, for estimators that give credit to tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.credit.table import Floats, Ints, TurnTable
+from harness.errors import TableError
+
+
+def token_table(turns: TurnTable, lengths: Ints, **columns: Any) -> TurnTable:
+    """Return the table whose rows are the response tokens of the turns, in their order.
+
+    Keys and flags of a turn are repeated for its tokens, `turn` counts tokens within the rollout,
+    the turn's reward is on its last token, texts are empty. Optional columns of the turns are not
+    carried over: a turn's value is not its tokens'.
+
+    Args:
+        turns: N turns.
+        lengths: Number of response tokens of each turn, at least 1. [N].
+        **columns: Optional columns with one number per token, as `value` or `process_reward`.
+            [sum(lengths)].
+
+    Raises:
+        TableError: `lengths` do not fit the turns, or a column is unknown or does not fit.
+    """
+    lengths = np.asarray(lengths)
+    if lengths.shape != (len(turns),) or not np.issubdtype(lengths.dtype, np.integer):
+        raise TableError(
+            f"lengths must be {len(turns)} whole numbers, one for each turn, got {lengths.dtype} "
+            f"of shape {lengths.shape}"
+        )
+    if (lengths < 1).any():
+        row = int(np.flatnonzero(lengths < 1)[0])
+        raise TableError(f"turn in row {row} has {lengths[row]} tokens, expected at least 1")
+    repeated = {
+        name: np.repeat(getattr(turns, name), lengths)
+        for name in (
+            *("rollout", "group", "success", "valid", "failed"),
+            *("state_key", "next_state_key", "action_key"),
+        )
+    }
+    taken = sorted({*repeated, "turn", "reward", "text"} & set(columns))
+    if taken:
+        raise TableError(f"column {taken[0]!r} follows from the turns, it cannot be given")
+    reward = np.zeros(int(lengths.sum()))
+    reward[np.cumsum(lengths) - 1] = turns.reward
+    return TurnTable.from_columns(**repeated, reward=reward, **columns)
+
+
+def by_turn(advantage: Floats, lengths: Ints) -> list[Floats]:
+    """Return the tokens' advantages turn by turn: N arrays of shapes [lengths[i]].
+
+    Raises:
+        TableError: There are more or fewer advantages than tokens.
+    """
+    if advantage.shape != (int(np.sum(lengths)),):
+        raise TableError(
+            f"advantage has shape {advantage.shape}, expected ({int(np.sum(lengths))},)"
+        )
+    if not len(lengths):
+        return []
+    return np.split(advantage, np.cumsum(lengths)[:-1])

@@ -1,0 +1,46 @@
+"""The loss of a critic."""
+
+from __future__ import annotations
+
+import torch
+
+from harness.credit.arguments import number
+from harness.errors import ConfigError
+
+
+def value_loss(
+    value: torch.Tensor,
+    old_value: torch.Tensor,
+    returns: torch.Tensor,
+    mask: torch.Tensor,
+    clip: float | None = 0.2,
+    *,
+    num_values: int | None = None,
+) -> torch.Tensor:
+    """Return half the mean squared error of values, clipped as PPO's public code does. Shape [].
+
+    L = mean[ max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2) ] / 2: a value that has moved
+    more than c towards its return since the rollouts has no gradient.
+    Reference: PPO, arXiv:1707.06347, has the squared error; the clip is in its authors' code.
+
+    Args:
+        value: V, under the critic being trained. Any shape S.
+        old_value: V_old, when the rollouts were scored. Shape S.
+        returns: R, what the value is to be. Shape S.
+        mask: True at the values that count. Shape S.
+        clip: c, more than 0, in units of the return; None leaves the clip out.
+        num_values: Values that count in the whole mini-batch, where these are a part of it, so that
+            the parts add up to the whole; None takes those given.
+
+    Raises:
+        ConfigError: `clip` is out of range.
+    """
+    error = (value - returns).square()
+    if clip is not None:
+        number("clip", clip, 0)
+        if not clip:
+            raise ConfigError("clip must be more than 0: no value could be learned")
+        near = old_value + (value - old_value).clamp(-clip, clip)
+        error = torch.maximum(error, (near - returns).square())
+    count = int(mask.sum()) if num_values is None else num_values
+    return (error * mask).sum() / (2 * max(count, 1))

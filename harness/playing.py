@@ -1,0 +1,205 @@
+"""Who plays a training step, and on which tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from harness import methods, prompts
+from harness.agent import Actor, Agent, Decision, EpisodeView
+from harness.collect import EnvPool, collect
+from harness.completers import Sampling
+from harness.completers.hf import HFCompleter
+from harness.completers.scripted import ScriptedCompleter
+from harness.config import Config
+from harness.credit.table import INVALID_FEEDBACK
+from harness.errors import ContextOverflow, TrainingError
+from harness.policy import Policy
+from harness.rollout import Completion, Rollout
+from harness.sampling import TaskDraw, TaskSampler, seed_of
+from harness.sampling_rounds import collect_informative, returns_differ
+from harness.warmstart import Demonstrator
+
+_ROLLOUTS = 1
+"""Stream of random numbers; the trainer has the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a step played.
+
+    Attributes:
+        rollouts: Those without errors.
+        figures: To log, under `rollout/`.
+    """
+
+    rollouts: list[Rollout]
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+class Player:
+    """Plays the rollouts of training steps.
+
+    Args:
+        config: The run, resolved.
+        policy: The one that is trained.
+        reference: The policy before training, for methods whose rollouts are its.
+    """
+
+    def __init__(self, config: Config, policy: Policy, reference: Policy | None) -> None:
+        """Make no environment yet."""
+        self._config, self._policy = config, policy
+        self._kind = methods.get(config.method.name).actor
+        played_by = reference if self._kind == "initial" else policy
+        assert played_by is not None
+        self._agent = make_agent(config, played_by, config.agent.temperature)
+        oracle = {"oracle": True} if self._kind == "expert" else {}
+        self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
+        self._sampler = TaskSampler(tasks_of(self._pool), config.run.seed)
+
+    def play(self, step: int) -> Played:
+        """Return the rollouts of a training step, from 0.
+
+        Raises:
+            TrainingError: Not one episode could be played.
+        """
+        rollout = self._config.rollout
+        seed = seed_of(self._config.run.seed, _ROLLOUTS, step)
+        enough: dict[str, Any] = {
+            "enough_members": rollout.enough_members,
+            "enough_share": rollout.enough_share,
+            "enough_turns": rollout.enough_turns or 0,
+        }
+
+        def draw(again: int = 0) -> list[TaskDraw]:
+            return self._sampler.draw(step, rollout.tasks_per_step, again)
+
+        figures: dict[str, float] = {}
+        if rollout.dynamic_sampling:
+            rounds = asyncio.run(
+                collect_informative(
+                    self._pool,
+                    draw,
+                    self._actor(),
+                    seed=seed,
+                    informative=partial(returns_differ, reward=self._config.method.reward),
+                    max_draws=rollout.max_draws,
+                    **enough,
+                )
+            )
+            played, figures = [*rounds.rollouts, *rounds.lost], rounds.figures()
+        else:
+            played = asyncio.run(collect(self._pool, draw(), self._actor(), seed=seed, **enough))
+        rollouts = [one for one in played if not one.error]
+        if not rollouts:
+            raise TrainingError(f"every episode of step {step} was lost: {played[0].error}")
+        return Played(rollouts, rollout_figures(rollouts, len(played) - len(rollouts)) | figures)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._pool.close()
+
+    def _actor(self) -> Actor:
+        """Return who decides in a step; an expert forgets what it met in the step before."""
+        if self._kind != "expert":
+            return self._agent
+        warm = self._config.warmstart
+        return Expert(self._config, self._policy, warm.expert, warm.noise)
+
+
+class Expert:
+    """The environment's expert, whose answers have tokens, as if the policy had said them.
+
+    Foreign actions, which noise brings in, and moves that the expert is not sure of count as
+    malformed, so that nobody imitates them. There are no log-probabilities: all are 0.
+
+    Args:
+        config: The run.
+        policy: Whose tokens the prompts and answers get.
+        kind: Which expert.
+        noise: Share of foreign actions, in [0, 1).
+    """
+
+    def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:
+        """Raise `ConfigError` if `noise` is out of range."""
+        self._agent = make_silent_agent(config)
+        self._policy = policy
+        self._demonstrator = Demonstrator(self._agent, kind, noise)
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return the expert's action.
+
+        Raises:
+            ContextOverflow: Prompt and answer do not fit into the model's context.
+        """
+        decision = await self._demonstrator.act(view, seed)
+        sure = bool(self._demonstrator.demonstrations)
+        self._demonstrator.demonstrations.clear()
+        self._demonstrator.texts.clear()
+        policy, messages = self._policy, self._agent.messages(view)
+        prompt = policy.encode_chat(messages)
+        answer = decision.completion.text
+        said = (*policy.encode(answer), int(policy.tokenizer.eos_token_id))
+        if len(prompt) + len(said) > policy.max_length:
+            raise ContextOverflow(
+                f"a prompt of {len(prompt)} tokens and {len(said)} of the expert's answer exceed "
+                f"the model's {policy.max_length}"
+            )
+        completion = Completion(
+            answer, prompt, said, (0.0,) * len(said), images=policy.chats.images(messages)
+        )
+        return replace(decision, completion=completion, valid=decision.valid and sure)
+
+
+def make_agent(config: Config, policy: Policy, temperature: float) -> Agent:
+    """Return the agent of a run, sampling at `temperature`."""
+    completer = HFCompleter(policy, config.rollout.max_batch)
+    return _agent(config, completer, Sampling(temperature, config.agent.max_tokens))
+
+
+def make_silent_agent(config: Config) -> Agent:
+    """Return the agent of a run without a model, for its prompts."""
+    return _agent(config, ScriptedCompleter(_nobody), Sampling())
+
+
+def _agent(config: Config, completer: Any, sampling: Sampling) -> Agent:
+    style = prompts.load(config.agent.style, config.env.id)
+    return Agent(completer, style, sampling, config.agent.window, config.agent.context)
+
+
+def _nobody(_: Sequence[Any]) -> str:
+    raise AssertionError("demonstrations come from the expert, not from a model")
+
+
+def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
+    """Return environments of a split."""
+    settings = {**config.env.kwargs, "split": split, **kwargs}
+    if config.env.max_turns is not None:
+        settings["max_turns"] = config.env.max_turns
+    return EnvPool(config.env.id, group_size, config.rollout.max_live, **settings)
+
+
+def tasks_of(pool: EnvPool) -> Any:
+    """Return the task set that a pool's environments play."""
+    group = pool.take()
+    tasks = group.envs[0].tasks
+    pool.give_back(group)
+    return tasks
+
+
+def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
+    """Return the figures of a step's rollouts, under `rollout/`."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    return {
+        "rollout/success": sum(r.success for r in rollouts) / len(rollouts),
+        "rollout/score": sum(r.score for r in rollouts) / len(rollouts),
+        "rollout/turns": len(turns) / len(rollouts),
+        "rollout/invalid_share": sum(t.feedback in INVALID_FEEDBACK for t in turns) / len(turns),
+        "rollout/unfinished_share": sum(not t.completion.finished for t in turns) / len(turns),
+        "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
+        "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
+        "rollout/lost_groups": float(lost),
+    }

@@ -1,0 +1,641 @@
+"""`harness credit`: recorded rollouts in, every method's advantages out, as text and as a page."""
+
+import copy
+import csv
+import io
+import itertools
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from harness import credit, methods, rollout_files
+from harness.cli import main
+from harness.credit import TurnTable, scpo
+from harness.credit_view import comparing, example, figures, page, recordings, text
+from harness.errors import ConfigError, TableError
+from harness.rollout import Completion, Rollout, Turn
+
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "credit.md"
+HOSTILE = (
+    "</script><script>window.hacked = 1</script>",
+    "<img src=x onerror='window.hacked = 1'>",
+    "{{json}} ${window.hacked = 1} `",
+    "a\u2028b\u2029c \x00\x07\x1b[2J",
+    "\u202eright to left\u202c \U0001f9ea 漢字 \ud800",
+    "x" * 10_000,
+    "<!-- <script> ]]> &amp; \"'",
+    "",
+)
+
+
+@pytest.fixture(scope="module")
+def played():
+    return recordings.of_example()
+
+
+def turn(action, state, after, reward=0.0, feedback="ok", seen="seen", outcome="outcome"):
+    said = Completion(action)
+    return Turn(seen, state, said, action, action, feedback, reward, outcome, after, 0.0)
+
+
+def hostile_rollouts(count=6, turns=9):
+    """Rollouts of two groups, each text an attack; two of three are successes."""
+    rollouts = []
+    for index in range(count):
+        nasty = [HOSTILE[(index + t) % len(HOSTILE)] for t in range(turns + 1)]
+        taken = [
+            turn(nasty[t], f"s{t % 4}", f"s{(t + 1) % 4}", seen=nasty[t], outcome=nasty[t + 1])
+            for t in range(turns)
+        ]
+        won = index // 2 % 2 == 0
+        taken[-1] = replace(taken[-1], reward=float(won), feedback="ok" if won else "malformed")
+        rollout = Rollout(HOSTILE[index], "f", index % 2, index, 0, goal=HOSTILE[index])
+        rollout.turns, rollout.success = taken, won
+        rollouts.append(rollout)
+    return rollouts
+
+
+def shown(rollouts, names=()):
+    recorded = recordings.of_rollouts(rollouts, "<b>file</b>.jsonl")
+    results = comparing.compare(recorded.turns, comparing.choose(names))
+    return page.render(recorded, results)
+
+
+def embedded(html):
+    found = re.search(r'<script type="application/json" id="recorded">(.*?)</script>', html, re.S)
+    return json.loads(found[1])
+
+
+# --- what is computed ---------------------------------------------------------------------------
+
+
+def test_every_method_that_learns_from_advantages_is_there_once():
+    choices = comparing.choose()
+    told = [name for choice in choices for name in (choice.name, *choice.aliases)]
+    advantages = {row.name for row in methods.METHODS.values() if row.loss != "nll"}
+    assert advantages <= set(told)
+    assert len(told) == len(set(told))
+    assert {choice.estimator for choice in choices} >= set(credit.names()) - {"imitation", "dmpo"}
+    alike = {choice.name: choice.aliases for choice in choices}
+    assert set(alike["grpo"]) == {"dapo", "gspo"}, "they differ in the loss alone"
+
+
+def test_advantages_are_those_of_the_estimators(played):
+    for result in comparing.compare(played.turns, comparing.choose(["grpo", "ecpo", "salt"])):
+        choice = result.choice
+        expected = credit.get(choice.estimator)(played.turns, **choice.settings)
+        np.testing.assert_array_equal(result.advantage, expected)
+
+
+def test_settings_are_the_methods_row_the_preset_and_what_is_asked_for():
+    (choice,) = comparing.choose(["salt_rloo"], ["salt_rloo.history=1"])
+    assert choice.settings["base"] == "rloo"
+    assert choice.settings["history"] == 1
+    (choice,) = comparing.choose(["gigpo"], ["gigpo.norm=mean"], "verl_agent")
+    assert choice.settings["norm"] == "mean"
+    assert choice.settings["statistics"] == "turn"
+
+
+def test_by_default_no_model_is_asked():
+    (choice,) = comparing.choose(["scpo"])
+    assert choice.settings["scorer"] == "lexical"
+    assert choice.note == "scorer lexical in place of cross-encoder"
+    (choice,) = comparing.choose(["scpo"], ['scpo.scorer="exact"'])
+    assert choice.settings["scorer"] == "exact"
+    assert choice.note == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((["grp"],), "unknown method 'grp': expected some of "),
+        ((["grpo"], ["grpo.kappa=1"]), "has no hyperparameter 'kappa'"),
+        ((["grpo"], ["ecpo.kappa=1"]), "nothing named 'ecpo' is computed"),
+        ((["grpo"], ["ddof=1"]), "METHOD.KEY=VALUE, got 'ddof=1'"),
+        ((["grpo"], [], "papers"), "unknown preset 'papers'"),
+    ],
+)
+def test_wrong_choices_are_named(arguments, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        comparing.choose(*arguments)
+
+
+def test_what_a_file_lacks_is_said_and_no_error(played):
+    results = comparing.compare(played.turns, comparing.choose(["ppo", "grpo"]))
+    assert results[0].advantage is None
+    assert results[0].missing == ("value",)
+    assert results[1].advantage is not None
+    assert "ppo                   not computed: needs value" in text.summary(played, results)
+
+
+def test_a_penalty_on_the_divergence_is_left_out_where_there_is_none(played):
+    (result,) = comparing.compare(played.turns, comparing.choose(["reinforce_pp"]))
+    assert result.choice.note == "kl_coefficient 0 in place of 0.01"
+    asked = comparing.choose(["reinforce_pp"], ["reinforce_pp.kl_coefficient=0.5"])
+    (result,) = comparing.compare(played.turns, asked)
+    assert result.missing == ("kl",)
+    with_kl = replace(played.turns, kl=np.ones(len(played.turns)))
+    (result,) = comparing.compare(with_kl, comparing.choose(["reinforce_pp"]))
+    assert result.choice.settings["kl_coefficient"] == 0.01
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def test_the_example_is_the_same_every_time_and_worth_looking_at(played):
+    assert example.rollouts() == list(played.rollouts)
+    for group in range(3):
+        won = [rollout.success for rollout in played.rollouts if rollout.group == group]
+        assert 2 <= sum(won) <= 6
+    data = page.contents(played, comparing.compare(played.turns, comparing.choose()))
+    for group in data["groups"]:
+        assert any(matrix["credited"] for matrix in group["matrices"])
+        assert group["anchors"]["divergent"]
+        assert group["graph"]["sets"]
+
+
+def test_files_become_one_table_and_their_groups_stay_apart(tmp_path, played):
+    rollouts = list(played.rollouts)
+    n = len(played.turns)
+    rollout_files.write(tmp_path / "a.jsonl", rollouts, {"value": np.arange(n), "kl": np.ones(n)})
+    rollout_files.write(tmp_path / "b.jsonl.gz", rollouts, {"value": np.ones(n)})
+    both = recordings.load([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"])
+    assert both.source == "a.jsonl, b.jsonl.gz"
+    assert both.turns.group[:n].max() == 2
+    np.testing.assert_array_equal(both.turns.group[n:], played.turns.group + 3)
+    np.testing.assert_array_equal(both.turns.value, [*range(n), *[1.0] * n])
+    assert both.turns.kl is None, "only one of the files has it"
+    assert both.turns.reward.max() == 10
+
+
+def test_a_runs_folder_says_what_was_trained_on(tmp_path, played):
+    with pytest.raises(ConfigError, match=r"keeps no rollouts: train with --set run\.keep_rollo"):
+        recordings.load([tmp_path])
+    for step, rollouts in ((5, played.rollouts[:2]), (10, played.rollouts)):
+        path = tmp_path / "rollouts" / f"step-{step:06d}.jsonl.gz"
+        rollout_files.write(path, list(rollouts))
+    config = {"method": {"reward": "success", "reward_scale": 2.0}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    recorded = recordings.load([tmp_path])
+    assert len(recorded.rollouts) == 24
+    assert recorded.reward == "1 for success, times 2"
+    assert recorded.turns.reward.max() == 2
+    assert recordings.load([tmp_path], reward_scale=1.0).reward == "1 for success"
+
+
+def test_rollouts_that_cannot_be_credited_are_left_out_with_their_columns():
+    good = hostile_rollouts(2)
+    lost = copy.deepcopy(good[0])
+    lost.error = "EnvUnavailable: gone"
+    empty = Rollout("t", "f", 0, 0, 0)
+    columns = {"value": np.arange(27.0)}
+    recorded = recordings.of_rollouts([good[0], lost, empty, good[1]], "x", columns=columns)
+    assert recorded.left_out == 2
+    assert recorded.turns.value.tolist() == [*range(9), *range(18, 27)]
+    with pytest.raises(TableError, match="x has no rollout with turns and without an error"):
+        recordings.of_rollouts([lost, empty], "x")
+
+
+# --- what the methods saw -----------------------------------------------------------------------
+
+
+def pictured(recorded, *names):
+    data = page.contents(recorded, comparing.compare(recorded.turns, comparing.choose(names)))
+    return data, data["groups"]
+
+
+def test_the_graph_is_connected_and_merged_turns_share_their_ends(played):
+    data, groups = pictured(played, "salt")
+    assert data["groups"][0]["anchors"] is None
+    for group in groups:
+        graph = group["graph"]
+        ends = list(zip(graph["before"], graph["after"], strict=True))
+        sets = {}
+        for row, label in enumerate(graph["merged"]):
+            sets.setdefault(label, []).append(row)
+        alone = sets.pop(-1)
+        for rows in sets.values():
+            assert len({ends[row] for row in rows}) == 1
+            assert len({graph["value"][row] for row in rows}) == 1
+        assert len(sets) == graph["sets"]
+        assert [graph["value"][r] for r in alone] == [graph["base"][r] for r in alone]
+        for rollout in group["rollouts"]:
+            first, last = rollout["start"], rollout["start"] + rollout["length"] - 1
+            assert graph["before"][first] == 0
+            assert graph["after"][first:last] == graph["before"][first + 1 : last + 1]
+
+
+def test_the_graph_of_a_history_of_one_is_that_of_actions_and_states(played):
+    choices = comparing.choose(["salt"], ["salt.history=1"])
+    data = page.contents(played, comparing.compare(played.turns, choices))
+    assert data["groups"][0]["graph"]["history"] == 1
+    table, graph = played.turns, data["groups"][0]["graph"]
+    pairs = list(zip(table.action_key, table.next_state_key, strict=True))[: len(graph["after"])]
+    assert len(set(pairs)) == len(set(graph["after"]))
+    assert len(set(zip(pairs, graph["after"], strict=True))) == len(set(pairs))
+
+
+def test_matrices_hold_the_credit_that_scpo_gives(played):
+    _, groups = pictured(played, "scpo")
+    settings = comparing.choose(["scpo"])[0].settings
+    names = ("theta", "lam", "scorer", "order", "reference", "monotone", "no_ops")
+    plans = scpo.plan(played.turns, **{name: settings[name] for name in names})
+    total = scpo.credit(played.turns, plans)
+    assert total.max() > 0
+    offset = 0
+    for group in groups:
+        rows = len(group["action"])
+        found = np.zeros(rows)
+        for matrix in group["matrices"]:
+            assert len(matrix["score"]) == len(matrix["rows"]) * len(matrix["columns"])
+            assert group["rollouts"][matrix["reference"]]["success"]
+            assert not group["rollouts"][matrix["failed"]]["success"]
+            for position, step, value in matrix["credited"]:
+                found[matrix["columns"][step]] += value
+                assert matrix["score"][position * len(matrix["columns"]) + step] >= 60
+        np.testing.assert_allclose(found, total[offset : offset + rows], atol=1e-3)
+        offset += rows
+
+
+def test_an_anchor_by_hand():
+    # In state s: a twice, returns 1 and 0; b once, return 1. b looks better than a: divergent.
+    rollouts = []
+    for member, (action, reward) in enumerate((("a", 1.0), ("a", 0.0), ("b", 1.0))):
+        rollout = Rollout("t", "f", 7, member, 0, success=reward > 0)
+        rollout.turns = [turn(action, "s", f"end {member}", reward, seen="a room")]
+        rollouts.append(rollout)
+    recorded = recordings.of_rollouts(rollouts, "x", reward_scale=1.0)
+    data, groups = pictured(recorded, "ecpo")
+    assert groups[0]["id"] == 7
+    anchors = groups[0]["anchors"]
+    assert (anchors["total"], anchors["comparable"], anchors["divergent"]) == (1, 1, 1)
+    (anchor,) = anchors["shown"]
+    assert data["texts"][anchor["state"]] == "a room"
+    assert anchor["visits"] == 3
+    assert anchor["mean"] == 0.6667
+    told = [(data["texts"][a["action"]], a["n"], a["q"], a["shrunk"]) for a in anchor["actions"]]
+    # q~ = (n q + 2 mu) / (n + 2): (1 + 4/3) / 4 = 0.5833 and (1 + 4/3) / 3 = 0.7778.
+    assert told == [("a", 2, 0.5, 0.5833), ("b", 1, 1, 0.7778)]
+    assert anchor["actions"][1]["at"] == (2, 0)
+
+
+def test_parts_count_from_zero_when_groups_are_mixed():
+    table = TurnTable.from_columns(
+        rollout=[0, 0, 1, 2, 2, 3], group=[5, 5, 3, 5, 5, 3], reward=[0, 1, 1, 0, 0, 0]
+    )
+    first, second = figures.parts(table)
+    assert (first.group, first.rows.tolist(), first.rollouts.tolist()) == (3, [2, 5], [1, 3])
+    assert second.row[second.rows].tolist() == [0, 1, 2, 3]
+    assert second.rollout[second.rollouts].tolist() == [0, 1]
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+
+
+def test_the_terminal_shows_every_turn_beside_every_method(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(
+        "credit", "--example", "--group", "1", "--methods", "grpo,gigpo,ecpo,scpo,salt,gvpo"
+    )
+    assert result.exit_code == 0
+    assert "24 rollouts in 3 groups" in result.output
+    assert "group 1, rollout 7:" in result.output
+    assert "group 0, rollout" not in result.output
+    assert "--group shows another" not in result.output
+    tables = result.output.split("group 1, rollout 0", 1)[1]
+    assert max(map(len, tables.splitlines())) <= 80
+    assert tables.count("turn  action") == 2 * 8, "six methods take two blocks a rollout"
+
+
+def test_csv_and_json_have_all_digits(tmp_path, played):
+    result = run("credit", "--example", "--methods", "gigpo,ppo", "--csv", "-")
+    rows = list(csv.DictReader(io.StringIO(result.output)))
+    expected = credit.get("gigpo")(played.turns)
+    assert [float(row["gigpo"]) for row in rows] == expected.tolist()
+    path = tmp_path / "new" / "out.json"
+    run("credit", "--example", "--methods", "gigpo,ppo", "--json", str(path))
+    told = json.loads(path.read_text())
+    assert told["methods"]["ppo"]["needs"] == ["value"]
+    assert [row["gigpo"] for row in told["turns"]] == expected.tolist()
+    assert {"group", "rollout", "turn", "action", "reward"} <= set(told["turns"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give files of rollouts or runs' folders, or --example"),
+        (("x.jsonl", "--example"), "give files of rollouts or runs' folders, or --example"),
+        (("--example", "--group", "3"), "there is no group 3: expected 0 to 2"),
+    ],
+)
+def test_wrong_use_is_said(arguments, said):
+    result = run("credit", *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_many_turns_are_not_all_printed(tmp_path):
+    rollouts = [copy.deepcopy(r) for _ in range(9) for r in hostile_rollouts()]
+    for index, rollout in enumerate(rollouts):
+        rollout.group = index // 2
+    rollout_files.write(tmp_path / "many.jsonl", rollouts)
+    result = run("credit", str(tmp_path / "many.jsonl"), "--methods", "grpo")
+    assert "group 0 of 27: --group shows another, --csv all of them" in result.output
+    assert "group 1, rollout" not in result.output
+    assert "\x1b" not in result.output, "what a rollout says is no command for the terminal"
+    assert "\x07" not in result.output
+
+
+def test_methods_are_listed_in_one_line_each():
+    lines = run("methods").output.splitlines()
+    assert [line.split()[0] for line in lines] == ["method", *methods.METHODS]
+    (ppo,) = (line for line in lines if line.startswith("ppo "))
+    assert "gae" in ppo
+    assert "value" in ppo
+    assert "arXiv:1707.06347" in ppo
+    (plus,) = (line for line in lines if line.startswith("reinforce_pp "))
+    assert " kl " in plus
+
+
+def test_no_model_and_none_of_its_packages_is_needed(tmp_path):
+    code = f"""
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {{"torch", "transformers", "jinja2", "matplotlib"}}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+from harness.cli import main
+main(["credit", "--example", "--html", {str(tmp_path / "page.html")!r}], standalone_mode=False)
+main(["methods"], standalone_mode=False)
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_what_the_documentation_says_is_so(tmp_path):
+    text_ = DOCUMENTATION.read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```json\n(.*?)```", text_, re.S)
+    (tmp_path / "brought.jsonl").write_text(lines)
+    result = run("credit", str(tmp_path / "brought.jsonl"), "--methods", "gigpo,salt")
+    assert "2 rollouts in 1 group, 3 turns" in result.output
+    (snippet,) = re.findall(r"```python\n(.*?)```", text_, re.S)
+    exec(snippet, {})
+    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \|.*\| ([`\w]*) ?\|$", text_, re.M)
+    told = {name: estimator for estimator, names, _ in rows for name in names.split(", ")}
+    assert told == {row.name: row.estimator for row in methods.METHODS.values()}
+    assert {estimator for estimator, _, _ in rows} == set(credit.names())
+    for estimator, names, column in rows:
+        row = methods.METHODS[names.split(", ")[0]]
+        assert column == " ".join(f"`{c}`" for c in comparing.columns_of(estimator, row.credit))
+
+
+# --- the page without a browser -----------------------------------------------------------------
+
+
+def test_no_text_can_leave_its_place():
+    html = shown(hostile_rollouts())
+    assert html.count("</script") == 2
+    assert html.count("<script") == 2
+    assert "<img" not in html
+    assert "<b>file" not in html
+    assert "\u2028" not in html
+    texts = embedded(html)["texts"]
+    assert HOSTILE[0] in texts
+    assert HOSTILE[2] in texts
+    assert HOSTILE[5][:4000] + "…" in texts
+
+
+def test_the_page_asks_nothing_of_a_network(played):
+    html = page.render(played, comparing.compare(played.turns, comparing.choose()))
+    assert "default-src 'none'" in html
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", html))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in html
+    assert "src=" not in html
+
+
+def test_the_json_inside_is_the_credit(played):
+    results = comparing.compare(played.turns, comparing.choose())
+    data = embedded(page.render(played, results))
+    assert len(data["groups"]) == 3
+    for index, result in enumerate(results):
+        told = [value for g in data["groups"] for value in g["credit"].get(str(index), [])]
+        if result.advantage is None:
+            assert told == []
+            assert data["methods"][index]["missing"] == list(result.missing)
+        else:
+            np.testing.assert_allclose(told, result.advantage, rtol=1e-3)
+
+
+def large_rollouts(groups=16, size=8, turns=50):
+    rng = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(300)]
+
+    def say(count):
+        return " ".join(rng.choice(words, count))
+
+    rollouts = []
+    for index in range(groups * size):
+        rollout = Rollout(f"task {index // size}", "f", index // size, index % size, 0, say(8))
+        states = rng.integers(0, 30, turns + 1)
+        rollout.turns = [
+            turn(f"go to {states[t + 1]}", f"s{a}", f"s{b}", seen=say(60), outcome=say(60))
+            for t, (a, b) in enumerate(itertools.pairwise(states))
+        ]
+        rollout.success = bool(rng.random() < 0.4)
+        rollout.turns[-1] = replace(rollout.turns[-1], reward=float(rollout.success))
+        rollouts.append(rollout)
+    return rollouts
+
+
+def test_a_large_batch_gives_a_page_below_five_megabytes():
+    html = shown(large_rollouts())
+    assert len(html.encode()) < 5_000_000
+    assert len(embedded(html)["groups"]) == 16
+
+
+def test_short_numbers():
+    assert [figures.short(x) for x in (0.123456, -2.0, 1e-9, 12345.6)] == [0.1235, -2, 1e-9, 12350]
+
+
+# --- the page in a real browser -----------------------------------------------------------------
+
+
+class Window:
+    """A browser's window with a page, and what went wrong in it."""
+
+    def __init__(self):
+        from selenium import webdriver
+
+        from agentgyms.webshop.browser_launch import find_binaries
+
+        found = find_binaries(None, None, True)
+        options = webdriver.ChromeOptions()
+        options.binary_location = found.browser
+        for switch in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+            options.add_argument(switch)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = webdriver.ChromeService(found.driver)
+        self.driver = webdriver.Chrome(options=options, service=service)
+
+    def open(self, path, width=1280):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.driver.get(path.as_uri())
+        assert self.look("return document.documentElement.dataset.ready") == "yes"
+
+    def look(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def press(self, *keys):
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def errors(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture(scope="module")
+def window():
+    window = Window()
+    yield window
+    window.driver.quit()
+
+
+@pytest.fixture(scope="module")
+def example_page(tmp_path_factory, played):
+    path = tmp_path_factory.mktemp("page") / "example.html"
+    path.write_text(page.render(played, comparing.compare(played.turns, comparing.choose())))
+    return path
+
+
+SVGS = "return FIGURES.filter(f => !f.table).map(f => svgText(f)).concat(svgText(FIGURES[1]))"
+
+
+@pytest.mark.browser
+def test_hostile_rollouts_are_text_and_nothing_else(window, tmp_path):
+    path = tmp_path / "hostile.html"
+    path.write_text(shown(hostile_rollouts()), encoding="utf-8")
+    window.open(path)
+    for group in (0, 1):
+        window.look("showGroup(arguments[0]); FIGURES.forEach(f => svgText(f))", group)
+    window.look("find('theme').click()")
+    window.look("for (const b of document.querySelectorAll('.pick')) b.click()")
+    assert window.errors() == []
+    assert window.look("return window.hacked") is None
+    assert window.look("return document.querySelectorAll('img, script').length") == 2
+    assert HOSTILE[0] in window.look("return document.getElementById('card').parentNode.innerText")
+
+
+@pytest.mark.browser
+def test_figures_can_be_saved_as_vector_graphics(window, example_page):
+    from xml.etree import ElementTree
+
+    window.open(example_page)
+    drawings = [ElementTree.fromstring(svg.encode()) for svg in window.look(SVGS)]
+    assert [drawing.tag for drawing in drawings] == ["{http://www.w3.org/2000/svg}svg"] * 5
+    for drawing in drawings:
+        assert len(list(drawing.iter())) > 30
+        assert not list(drawing.iter("{http://www.w3.org/2000/svg}image"))
+    assert window.errors() == []
+
+
+@pytest.mark.browser
+def test_values_are_read_with_the_keyboard(window, example_page):
+    from selenium.webdriver.common.keys import Keys
+
+    window.open(example_page)
+    window.look("document.querySelector('#credit svg').focus()")
+    window.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    tip = "return document.getElementById('tip').innerText"
+    assert window.look(tip).startswith("rollout 0, turn 2 of 9\nopen microwave 1")
+    window.press(Keys.ARROW_DOWN)
+    assert window.look(tip).startswith("rollout 1, turn 2 of 8\nlook")
+    window.press(Keys.ENTER)
+    assert "Rollout 1: success after 8 turns" in window.look(
+        "return document.querySelector('#turns figcaption').innerText"
+    )
+    chosen = "return document.querySelector('#turns tr.chosen').innerText"
+    assert window.look(chosen).split("\t")[:2] == ["2", "look"]
+    window.press(Keys.ESCAPE)
+    assert window.look("return document.getElementById('tip').hidden")
+    window.look("document.getElementById('group-after').focus()")
+    window.press(Keys.ENTER)
+    assert "chill a bowl" in window.look("return document.getElementById('task').innerText")
+    assert window.errors() == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_fits_and_can_be_read(window, example_page, width, dark):
+    window.open(example_page, width)
+    if dark:
+        window.look("document.getElementById('theme').click()")
+    assert window.look("return document.documentElement.scrollWidth") <= width
+    low = window.look(
+        """
+        const channels = c => c.match(/[\\d.]+/g).map(Number);
+        const lum = ([r, g, b]) => [r, g, b].map(v => v / 255).map(
+          v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4
+        ).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+        const back = e => {
+          for (; e; e = e.parentElement) {
+            const c = channels(getComputedStyle(e).backgroundColor);
+            if (c.length === 3 || c[3] > .8) return c;
+          }
+        };
+        return [...document.querySelectorAll("body *")].filter(e =>
+          [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
+          && !e.closest(".unseen, .skip, script, noscript, svg, option, [hidden]")
+        ).map(e => {
+          const a = lum(channels(getComputedStyle(e).color)), b = lum(back(e));
+          return [e.textContent.trim(), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
+        }).filter(([, ratio]) => ratio < 4.5);
+        """
+    )
+    assert low == []
+    assert window.errors() == []
+
+
+@pytest.mark.browser
+def test_methods_can_be_put_aside_and_scales_shared(window, example_page):
+    window.open(example_page)
+    panels = "return document.querySelectorAll('#turns th.of').length"
+    before = window.look(panels)
+    window.look("document.querySelector('#boxes input').click()")
+    assert window.look(panels) == before - 1
+    window.look("find('scale').value = 'shared'; find('scale').dispatchEvent(new Event('change'))")
+    legend = window.look("return document.querySelector('#credit svg').textContent")
+    assert "+7.50" in legend
+    assert "+scale" not in legend
+    window.look(
+        "for (const box of document.querySelectorAll('#boxes input')) if (box.checked) box.click()"
+    )
+    assert "No method is chosen." in window.look("return find('credit').innerText")
+    assert window.errors() == []
+
+
+@pytest.mark.browser
+def test_a_large_page_opens_and_turns_its_groups(window, tmp_path):
+    path = tmp_path / "large.html"
+    path.write_text(shown(large_rollouts()), encoding="utf-8")
+    window.open(path)
+    window.look("showGroup(15)")
+    assert "task 15" in window.look("return document.getElementById('task').innerText")
+    assert window.look("return document.querySelectorAll('#credit rect').length") > 8 * 50
+    assert window.errors() == []
