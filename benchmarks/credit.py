@@ -46,6 +46,7 @@ PAPERS = {
     "scpo": "28 s, its cross-encoder's 27.7 s included (SCPO, Table 5)",
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gigpo, similarity .95": ("gigpo", {"similarity": 0.95}),
     "scpo, lexical": ("scpo", {"scorer": "lexical"}),
     "scpo, balanced(4)": ("scpo", {"order": "balanced(4)"}),
     "scpo on ecpo": ("scpo", {"base": "ecpo"}),

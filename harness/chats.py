@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -15,6 +16,9 @@ from harness.vision import Vision
 
 _ANSWER: Final = "\x00answer\x00"
 """Stands for an answer while the template writes what is around it."""
+
+_MARK_SIGNS: Final = re.compile(r"[\x00<>\[\]|]")
+"""What makes a special token of a word."""
 
 _PROBE: Final[tuple[Message, ...]] = (
     {"role": "user", "content": "What is on the shelf?"},
@@ -32,6 +36,9 @@ class Chats:
     between the answers. So a chat that goes on after an answer begins with the tokens that the
     model saw and said before, to the last one, whatever its answer's text would be encoded to.
 
+    A text that a user's message shows comes from an environment: special tokens in it are written
+    as plain words, so that no page can end its message and answer for the model.
+
     Args:
         tokenizer: With a chat template.
         encode: The tokens of a text, special ones recognised.
@@ -43,6 +50,7 @@ class Chats:
     ) -> None:
         """Write nothing yet."""
         self._tokenizer, self._encode, self._vision = tokenizer, encode, vision
+        self._marks = _pattern([_ANSWER, *_special_tokens(tokenizer)])
         self._closing = lru_cache(_REMEMBERED_TEMPLATES)(self._closing_anew)
 
     def encode(self, messages: Sequence[Message], stop_ids: Collection[int]) -> tuple[int, ...]:
@@ -117,9 +125,23 @@ class Chats:
         return written
 
     def _plain(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        if self._vision:
-            return self._vision.without_marks(messages)
-        return [dict(message) for message in messages]
+        """Return messages as the template takes them."""
+        return [{**message, "content": self._content(message)} for message in messages]
+
+    def _content(self, message: Message) -> Any:
+        """Return a message's content, special tokens that it only shows made words."""
+        content = message["content"]
+        if isinstance(content, str):
+            return content if message["role"] == "system" else self._harmless(content)
+        return [
+            {"type": "image"}
+            if part["type"] == "image"
+            else {"type": "text", "text": self._harmless(part["text"])}
+            for part in content
+        ]
+
+    def _harmless(self, text: str) -> str:
+        return self._marks.sub(lambda mark: _MARK_SIGNS.sub(" ", mark[0]), text)
 
     def _render(self, messages: Sequence[Any], *, going_on: bool = True) -> str:
         try:
@@ -137,6 +159,16 @@ class Chats:
     def _said(self, answer: Message) -> tuple[int, ...]:
         own = answer.get("token_ids", ())
         return own or self._encode(str(self._plain([answer])[0]["content"]))
+
+
+def _special_tokens(tokenizer: Any) -> list[str]:
+    added = tokenizer.added_tokens_decoder.values()
+    return [str(token) for token in added if token.special]
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str]:
+    """Return what matches any of the words, the longest where several do."""
+    return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
 
 
 def _shown_between(messages: Sequence[Message]) -> list[list[Image]]:

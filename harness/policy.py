@@ -55,7 +55,7 @@ class Policy:
             tokenizer.pad_token = tokenizer.eos_token
         self.model = model.to(self.device)
         self.tokenizer = tokenizer
-        self.vision = Vision(self.model, tokenizer, image_processor) if image_processor else None
+        self.vision = Vision(self.model, image_processor) if image_processor else None
         self._encode = lru_cache(maxsize=16384)(self._encode_anew)  # prompts come again and again
         self.chats = Chats(tokenizer, self.encode, self.vision)
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import torch
 
-from harness.completers import ImagePart, Message, TextPart
 from harness.errors import ConfigError
 from harness.images import SAID, Image
 
@@ -45,15 +44,13 @@ class Vision:
 
     Args:
         model: A Qwen2.5-VL on its device.
-        tokenizer: Its tokenizer.
         image_processor: Its image processor, of the PIL kind.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, image_processor: Any) -> None:
+    def __init__(self, model: Any, image_processor: Any) -> None:
         """Prepare no image yet."""
         self.model, self.image_processor = model, image_processor
         self.image_token_id = int(model.config.image_token_id)
-        self._mark = str(tokenizer.convert_ids_to_tokens(self.image_token_id))
         self._prepare = lru_cache(_REMEMBERED_IMAGES)(self._prepare_anew)
 
     def num_tokens(self, image: Image) -> int:
@@ -74,26 +71,6 @@ class Vision:
                 "less narrow"
             ) from e
         return int(patches) // int(self.image_processor.merge_size) ** 2
-
-    def without_marks(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """Return messages as a chat template takes them, texts that name the image token made safe.
-
-        A text comes from an environment and must not be taken for an image.
-        """
-        return [{**message, "content": self._content(message["content"])} for message in messages]
-
-    def _content(self, content: str | list[TextPart | ImagePart]) -> Any:
-        if isinstance(content, str):
-            return self._safe(content)
-        return [
-            {"type": "image"}
-            if part["type"] == "image"
-            else {"type": "text", "text": self._safe(part["text"])}
-            for part in content
-        ]
-
-    def _safe(self, text: str) -> str:
-        return text.replace(self._mark, self._mark.replace("|", " "))
 
     def expand(self, tokens: Sequence[int], images: Sequence[Image]) -> tuple[int, ...]:
         """Return a prompt in which each image's one token is repeated as the image needs it.

@@ -10,6 +10,8 @@ from typing import Final
 
 import torch
 
+from harness.losses.ratio import LARGEST_LOG
+
 
 def k1(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
     """Return log p - log q: unbiased, may be negative. Shapes [B, T] -> [B, T].
@@ -29,8 +31,11 @@ def k2(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
 
 
 def k3(logprob: torch.Tensor, reference_logprob: torch.Tensor) -> torch.Tensor:
-    """Return exp(d) - d - 1, d = log q - log p: unbiased, never negative. [B, T] -> [B, T]."""
-    difference = reference_logprob - logprob
+    """Return exp(d) - d - 1, d = log q - log p: unbiased, never negative. [B, T] -> [B, T].
+
+    d is cut off where ratios are; beyond it one token would be the whole penalty, or infinite.
+    """
+    difference = (reference_logprob - logprob).clamp(max=LARGEST_LOG)
     return difference.exp() - difference - 1
 
 

@@ -12,7 +12,7 @@ import torch
 RATIOS: Final = ("token", "turn", "sequence")
 """What one ratio is for."""
 
-_LARGEST_LOG: Final = 20.0
+LARGEST_LOG: Final = 20.0
 """Log-ratios are cut off here, where e^20 = 5e8 is far outside every clip range, and float32 ends
 at e^88. Beyond it a token has no gradient."""
 
@@ -49,4 +49,4 @@ def importance_ratio(
         length = own.sum(-1, keepdim=True).clamp(min=1)
         mean = log_ratio.sum(-1, keepdim=True) / length
         log_ratio = torch.where(own, mean.detach() + log_ratio - log_ratio.detach(), 0.0)
-    return log_ratio.clamp(-_LARGEST_LOG, _LARGEST_LOG).exp()
+    return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
