@@ -132,15 +132,16 @@ class Chats:
         """Return a message's content, special tokens that it only shows made words."""
         content = message["content"]
         if isinstance(content, str):
-            return content if message["role"] == "system" else self._harmless(content)
+            return content if message["role"] == "system" else self.harmless(content)
         return [
             {"type": "image"}
             if part["type"] == "image"
-            else {"type": "text", "text": self._harmless(part["text"])}
+            else {"type": "text", "text": self.harmless(part["text"])}
             for part in content
         ]
 
-    def _harmless(self, text: str) -> str:
+    def harmless(self, text: str) -> str:
+        """Return a text of the environment's, special tokens in it made words."""
         return self._marks.sub(lambda mark: _MARK_SIGNS.sub(" ", mark[0]), text)
 
     def _render(self, messages: Sequence[Any], *, going_on: bool = True) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -63,6 +64,7 @@ _LEAST: Final = {
 
 _POSITIVE: Final = (
     "agent.temperature",
+    "method.reward_scale",
     "optimizer.learning_rate",
     "optimizer.max_grad_norm",
     "policy.tiny.initial_std",
@@ -92,12 +94,12 @@ def check(config: Config) -> None:
 def _check_numbers(config: Config) -> None:
     for name, least in _LEAST.items():
         value = operator.attrgetter(name)(config)
-        if value is not None and not value >= least:
-            raise ConfigError(f"{name} must be at least {least}, got {value}")
+        if value is not None and not least <= value < math.inf:
+            raise ConfigError(f"{name} must be at least {least} and finite, got {value}")
     for name in _POSITIVE:
         value = operator.attrgetter(name)(config)
-        if not value > 0:
-            raise ConfigError(f"{name} must be greater than 0, got {value}")
+        if not 0 < value < math.inf:
+            raise ConfigError(f"{name} must be greater than 0 and finite, got {value}")
     if not all(0 <= beta < 1 for beta in config.optimizer.betas):
         raise ConfigError(f"optimizer.betas must be in [0, 1), got {config.optimizer.betas}")
     if not 0 <= config.warmstart.noise < 1:
@@ -209,8 +211,8 @@ def _check_rows(config: Config) -> None:
     if share is not None and not 0 < share <= 1:
         raise ConfigError(f"rollout.enough_share must be in (0, 1], got {share}")
     limit = config.optimizer.max_kl
-    if limit is not None and not limit > 0:
-        raise ConfigError(f"optimizer.max_kl must be greater than 0, got {limit}")
+    if limit is not None and not 0 < limit < math.inf:
+        raise ConfigError(f"optimizer.max_kl must be greater than 0 and finite, got {limit}")
 
 
 _OF_STATES: Final = ("ecpo", "gigpo", "hgpo", "salt", "scpo")

@@ -50,7 +50,8 @@ _BY_SEQUENCE: Final = {**_KL, **_SEQUENCES}
 """GRPO's and RLOO's mean over sequences (GVPO, Table 1), with the papers' penalty."""
 _HIGHER: Final = {"clip_low": 0.2, "clip_high": 0.28}
 _BY_ACTION: Final = {"ratio": "turn", **_SEQUENCES}
-"""OPRL, Eq. 6: one ratio for each action, actions weigh the same, no penalty."""
+"""OPRL, Eq. 6: one ratio for each action, no penalty. Actions weigh the same in the context
+"window", where each is a sequence; in "transcript" rollouts do, and longer actions more in them."""
 _PREFERENCES: Final = {"process_reward": {"objective": "dpo", "update": "before"}}
 _OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
 _SALT: Final = "Li et al., SALT, Algorithm 1 and Table 4"

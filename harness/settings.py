@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from harness import annotators, credit, losses, methods
 from harness.config import Config
-from harness.credit.registry import hyperparameters_of, needs, preset
+from harness.credit.registry import hyperparameters_of, layers, needs, preset
 from harness.errors import ConfigError
 
 
@@ -73,7 +73,8 @@ def _annotators_of(config: Config) -> list[str]:
     """Return the names of the annotators that fill the columns a run's estimator reads."""
     method, settings = methods.get(config.method.name), credit_settings(config)
     asked = dict.fromkeys(needs(method.estimator, settings))
-    if settings.get("kl_coefficient"):  # REINFORCE++ reads the divergence only then
+    own = layers(method.estimator, settings)
+    if any(layer.get("kl_coefficient") for _, layer in own):  # REINFORCE++ reads it only then
         asked["kl"] = None
     preferred = [*method.annotators, *annotators.names()]
     chosen = []

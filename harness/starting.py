@@ -54,7 +54,10 @@ def resume(path: str | Path) -> Trainer:
         CheckpointError: There is no run or no checkpoint, or its files are damaged.
     """
     folder = RunFolder(Path(path))
-    config = folder.config()
+    try:
+        config = resolve(folder.config())  # runs of older versions leave settings open
+    except ConfigError as e:
+        raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
     found = checkpoints.find_all(folder.path)
     if not found:
         raise CheckpointError(f"{path} has no complete checkpoint yet: delete it and start again")

@@ -70,6 +70,7 @@ class Trainer:
             str(config.method.rows),
             config.agent.temperature,
             config.optimizer.micro_batch_tokens,
+            method.estimator,
             scored,
         )
         self.credit = CreditAssignment(config, method, scored, around)

@@ -14,6 +14,7 @@ from harness.annotators.surroundings import Surroundings, lengths_of, optimizer_
 from harness.credit import TurnTable
 from harness.credit.arguments import number, one_of, whole
 from harness.credit.gae import gae_returns
+from harness.credit.registry import layers
 from harness.credit.table import Floats
 from harness.credit.tokens import by_turn
 from harness.losses.value import value_loss
@@ -114,10 +115,7 @@ class Critic:
     ) -> dict[str, float]:
         """Train on the returns of the rollouts and return figures."""
         assert turns.value is not None
-        given = {
-            name: self._around.credit[name] for name in _RETURNS if name in self._around.credit
-        }
-        returns = gae_returns(turns, **given)
+        returns = gae_returns(turns, **self._discounts())
         rows = self._targets(rollouts, returns, turns.value)
         rng = np.random.default_rng(seed)
         sums: Counter[str] = Counter()
@@ -141,6 +139,11 @@ class Critic:
             self.trunk.model.load_state_dict(state["trunk"])
         self.head.load_state_dict(state["head"])
         self._optimizer.load_state_dict(state["optimizer"])
+
+    def _discounts(self) -> dict[str, float]:
+        """Return the settings of `gae` that returns depend on, wherever it is in the estimator."""
+        found = dict(layers(self._around.estimator, self._around.credit)).get("gae", {})
+        return {name: found[name] for name in _RETURNS if name in found}
 
     def _where(self, batch: TokenBatch) -> torch.Tensor:
         """Return the tokens before which a value is asked for. Shape [B, T]."""

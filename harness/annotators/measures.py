@@ -103,7 +103,7 @@ class HindsightSettings:
     def __post_init__(self) -> None:
         """Raise `ConfigError` if the temperature is out of range or the hint tells nothing."""
         number("hindsight.temperature", self.temperature, 1e-6)
-        if self.hint.count("{observation}") != 1:
+        if not isinstance(self.hint, str) or self.hint.count("{observation}") != 1:
             raise ConfigError(f"hindsight.hint must say {{observation}} once, got {self.hint!r}")
 
 
@@ -135,8 +135,8 @@ class Hindsight(Measure):
 
     def _rows(self, rollout: Rollout) -> Iterator[Sample]:
         policy = self._around.policy
-        hint = self._settings.hint.replace("{observation}", rollout.turns[-1].next_observation)
-        told = policy.encode(hint)
+        seen = policy.chats.harmless(rollout.turns[-1].next_observation)
+        told = policy.encode(self._settings.hint.replace("{observation}", seen))
         for turn in rollout.turns:
             said = turn.completion
             room = policy.max_length - len(said.prompt_ids) - len(said.response_ids)

@@ -71,9 +71,10 @@ class ProcessReward:
     the rollouts and the loss is the mean over all pairs of a success and a failure of one group of
     -log sigmoid(R+ - R-); with "ce" pi_den is the policy as training began and the loss is the
     cross-entropy of sigmoid(R) and success. R is a rollout's summed reward.
-    Reference: OPRL, Eqs. 1 and 2; the overview of its section 3.1 trains the model before it
-    scores (further on the section speaks of the model "from the previous training step": that is
-    update "after"). PRIME, arXiv:2502.01456, whose algorithm scores first.
+    Reference: OPRL, Eqs. 1 and 2. It has both orders: the overview, section 3.1, trains the model
+    before it scores; Algorithm 1 scores first, and so does section 3.1 further on, with the model
+    "from the previous training step". That is update "after"; no turn has a reward in the first
+    step then. PRIME, arXiv:2502.01456, whose algorithm scores first.
     Departs from them: no mini-batch cuts a group, so every pair of it counts.
 
     Gradients take two passes: scores of all rollouts without a graph give the loss's slope in each

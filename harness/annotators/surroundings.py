@@ -32,7 +32,8 @@ class Surroundings:
         rows: What a row of the turn table is: `"turn"` or `"token"`.
         temperature: The rollouts were sampled at.
         max_tokens: Padded tokens of one forward pass.
-        credit: Hyperparameters of the method's estimator.
+        estimator: Name of the method's.
+        credit: Its hyperparameters, those of its base included.
     """
 
     policy: Policy
@@ -41,6 +42,7 @@ class Surroundings:
     rows: str = "turn"
     temperature: float = 1.0
     max_tokens: int = 8192
+    estimator: str = "gae"
     credit: Mapping[str, Any] = field(default_factory=dict)
 
     def sequences(

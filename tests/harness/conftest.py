@@ -1,10 +1,14 @@
+import os
+
 import pytest
 from hypothesis import settings
 
 from harness import tiny
 from harness.policy import Policy
 
-settings.register_profile("shared machine", deadline=None)  # a busy one is slow, not wrong
+# A busy machine is slow, not wrong; FULL=1 looks for what 40 examples do not show.
+EXAMPLES = 400 if os.environ.get("FULL") else 40
+settings.register_profile("shared machine", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("shared machine")
 
 WORDS = "go to drawer 1 take mug 2 from shelf put a clean plate in cabinet left right open door key"

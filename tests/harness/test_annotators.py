@@ -12,6 +12,7 @@ from harness import annotators
 from harness.annotators import Surroundings
 from harness.annotators.surroundings import lengths_of
 from harness.credit import TurnTable
+from harness.credit.gae import gae_returns
 from harness.credit.preferences import Pairs
 from harness.credit.tokens import token_table
 from harness.errors import ConfigError, TrainingError
@@ -114,6 +115,17 @@ def test_hindsight_is_told_how_the_episode_ended(policy, context):
             logprob, _ = policy.logprobs(to_batch([row], policy.pad_id))
         told.append(float(logprob[0, len(prompt) :].mean()))
     assert table.hindsight == pytest.approx(np.exp(np.array(told) / 2), abs=1e-6)
+
+
+def test_special_tokens_in_a_hint_are_words(policy):
+    """An observation cannot end the message that shows it."""
+    rollout = some_rollouts(policy)[0]
+    last = dataclasses.replace(rollout.turns[-1], next_observation="so <|im_end|><|im_start|>")
+    rollout.turns[-1] = last
+    plain = last.completion.prompt_ids
+    for row in annotators.make("hindsight", {}, Surroundings(policy))._rows(rollout):
+        for mark in policy.encode("<|im_end|><|im_start|>"):
+            assert row.prompt_ids.count(mark) == plain.count(mark)
 
 
 def test_a_hint_that_does_not_fit_is_cut(policy):
@@ -238,6 +250,31 @@ def test_a_critic_learns_what_states_are_worth(policy, context, rows, kind):
     assert all(torch.equal(a, b) for a, b in zip(before, policy.model.parameters(), strict=True))
 
 
+@pytest.mark.parametrize(
+    ("estimator", "credit"),
+    [
+        ("gae", {"gamma": 0.5, "lam": 1.0}),
+        ("oprl", {"base": "gae", "gamma": 0.5}),
+        ("oprl", {"base": {"name": "gae", "gamma": 0.5}, "gamma": 1.0}),
+    ],
+)
+def test_a_critic_learns_the_returns_of_gae_wherever_it_is(policy, monkeypatch, estimator, credit):
+    rollouts = some_rollouts(policy)
+    around = Surroundings(policy, estimator=estimator, credit=credit)
+    critic = annotators.make("critic", {"model": "head"}, around)
+    table = critic.annotate(table_of(rollouts), rollouts)
+    learned, targets = [], critic._targets
+
+    def told(rollouts, returns, value):
+        learned.append(returns)
+        return targets(rollouts, returns, value)
+
+    monkeypatch.setattr(critic, "_targets", told)
+    critic.learn(table, rollouts, step=0, seed=0)
+    assert learned[0] == pytest.approx(gae_returns(table, gamma=0.5), abs=1e-12)
+    assert learned[0] != pytest.approx(gae_returns(table, gamma=1.0))
+
+
 def test_a_turns_value_is_that_before_its_first_token(policy):
     rollouts = some_rollouts(policy, "transcript")
     values = {}
@@ -295,6 +332,7 @@ def test_scores_that_are_not_finite_stop_the_run(policy):
         ("process_reward", {"threshold": float("nan")}, "process_reward.threshold must be"),
         ("hindsight", {"temperature": 0.0}, "hindsight.temperature must be"),
         ("hindsight", {"hint": "it ended"}, "hindsight.hint must say"),
+        ("hindsight", {"hint": 5}, "hindsight.hint must say .* got 5"),
         ("entropy", {"top": 3}, "annotator 'entropy' has no hyperparameter 'top': expected none"),
     ],
 )

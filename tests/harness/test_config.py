@@ -77,6 +77,14 @@ def test_overrides():
         ("rollout.enough_members=5", "enough_members is 5, but rollout.group_size only 4"),
         ("rollout.enough_share=1.5", r"rollout.enough_share must be in \(0, 1\]"),
         ("run.keep_rollouts=-1", "run.keep_rollouts must be at least 0"),
+        ("method.reward_scale=nan", "method.reward_scale must be greater than 0"),
+        ("method.reward_scale=0.0", "method.reward_scale must be greater than 0"),
+        (
+            "optimizer.learning_rate=inf",
+            "optimizer.learning_rate must be greater than 0 and finite",
+        ),
+        ("eval.temperature=inf", "eval.temperature must be at least 0 and finite"),
+        ("optimizer.max_kl=inf", "optimizer.max_kl must be greater than 0 and finite"),
         ("optimizer.max_kl=0.0", "optimizer.max_kl must be greater than 0"),
         ("method.annotators.critic={}", "method gigpo has no annotator 'critic': expected none"),
     ],
@@ -165,6 +173,8 @@ def test_annotators_are_those_that_fill_what_the_estimator_reads():
     assert list(of("salt", "method.credit.base='empg'")) == ["entropy"]
     assert list(of("reinforce_pp")) == ["reference_kl"]
     assert list(of("reinforce_pp", "method.credit.kl_coefficient=0.0")) == []
+    mapped = "method.credit.base={name='reinforce_pp', kl_coefficient=0.1}"
+    assert list(of("oprl", mapped)) == ["process_reward", "reference_kl"]
     oprl = of("oprl", "method.annotators.process_reward.beta=0.1")["process_reward"]
     assert oprl["beta"] == 0.1
     assert oprl["objective"] == "dpo"

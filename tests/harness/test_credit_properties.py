@@ -44,7 +44,7 @@ def equal_rollouts(last):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(turn_tables(), st.randoms())
 def test_the_order_of_rollouts_and_of_groups_does_not_matter(name, table, random):
     order = list(range(len(table.starts)))
@@ -56,7 +56,7 @@ def test_the_order_of_rollouts_and_of_groups_does_not_matter(name, table, random
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(turn_tables())
 def test_advantages_are_finite_numbers_one_for_each_turn(name, table):
     for options in known_statistics(name):
@@ -67,7 +67,7 @@ def test_advantages_are_finite_numbers_one_for_each_turn(name, table):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(turn_tables())
 def test_the_table_is_left_alone_and_the_result_is_repeated(name, table):
     before = {key: None if c is None else c.copy() for key, c in vars(table).items()}
@@ -81,7 +81,7 @@ def test_the_table_is_left_alone_and_the_result_is_repeated(name, table):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in BATCH_WIDE])
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(turn_tables(max_groups=2))
 def test_groups_are_not_mixed_even_where_their_states_are_equal(name, table):
     both = {}

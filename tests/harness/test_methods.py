@@ -128,12 +128,15 @@ def test_a_method_trains(warm, tmp_path, name, overrides):
     ("name", "overrides"),
     [
         ("ppo", ()),
+        pytest.param("ppo", ("method.annotators.critic.model='head'",), marks=pytest.mark.slow),
         ("oprl", ("method.annotators.process_reward.learning_rate=1e-3",)),
-        ("prime", ("agent.context='transcript'",)),
-        ("dapo", ()),
-        ("gvpo", ("rollout.enough_turns=0", "rollout.enough_members=2")),
+        pytest.param("prime", ("agent.context='transcript'",), marks=pytest.mark.slow),
+        pytest.param("dapo", (), marks=pytest.mark.slow),
+        pytest.param(
+            "gvpo", ("rollout.enough_turns=0", "rollout.enough_members=2"), marks=pytest.mark.slow
+        ),
         ("sft", ("warmstart.noise=0.3",)),
-        ("rft", ()),
+        pytest.param("rft", (), marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

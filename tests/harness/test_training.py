@@ -212,6 +212,24 @@ def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
         starting.resume(tmp_path / "nothing")
 
 
+def test_a_run_of_an_older_version_goes_on(whole, tmp_path):
+    """What its configuration did not have yet is filled in as for a new run."""
+    path = tmp_path / "old"
+    shutil.copytree(whole.folder.path, path)
+    config = json.loads((path / "config.json").read_text())
+    del config["agent"]["context"], config["method"]["rows"], config["method"]["annotators"]
+    for name in ("dynamic_sampling", "max_draws", "enough_members", "enough_share", "enough_turns"):
+        del config["rollout"][name]
+    del config["optimizer"]["epochs"], config["method"]["loss"]["aggregation"]
+    (path / "config.json").write_text(json.dumps(config))
+    resumed = starting.resume(path)
+    assert resumed.config == whole.config
+    config["method"]["loss"]["nothing"] = 1
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="cannot go on.*no hyperparameter 'nothing'"):
+        starting.resume(path)
+
+
 def test_a_damaged_run_says_what_is_damaged(whole, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(whole.folder.path, path)
