@@ -1,9 +1,8 @@
-"""`harness credit`: recorded rollouts in, every method's advantages out, as text and as a page."""
+"""`harness credit`: recorded rollouts in, every method's advantages out, and what each one saw."""
 
 import copy
 import csv
 import io
-import itertools
 import json
 import re
 import subprocess
@@ -14,63 +13,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from told_rollouts import hostile_rollouts, turn
 
 from harness import credit, methods, rollout_files
 from harness.cli import main
 from harness.credit import TurnTable, scpo
 from harness.credit_view import comparing, example, figures, page, recordings, text
 from harness.errors import ConfigError, TableError
-from harness.rollout import Completion, Rollout, Turn
+from harness.rollout import Rollout
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "credit.md"
-HOSTILE = (
-    "</script><script>window.hacked = 1</script>",
-    "<img src=x onerror='window.hacked = 1'>",
-    "{{json}} ${window.hacked = 1} `",
-    "a\u2028b\u2029c \x00\x07\x1b[2J",
-    "\u202eright to left\u202c \U0001f9ea 漢字 \ud800",
-    "x" * 10_000,
-    "<!-- <script> ]]> &amp; \"'",
-    "",
-)
 
 
 @pytest.fixture(scope="module")
 def played():
     return recordings.of_example()
-
-
-def turn(action, state, after, reward=0.0, feedback="ok", seen="seen", outcome="outcome"):
-    said = Completion(action)
-    return Turn(seen, state, said, action, action, feedback, reward, outcome, after, 0.0)
-
-
-def hostile_rollouts(count=6, turns=9):
-    """Rollouts of two groups, each text an attack; two of three are successes."""
-    rollouts = []
-    for index in range(count):
-        nasty = [HOSTILE[(index + t) % len(HOSTILE)] for t in range(turns + 1)]
-        taken = [
-            turn(nasty[t], f"s{t % 4}", f"s{(t + 1) % 4}", seen=nasty[t], outcome=nasty[t + 1])
-            for t in range(turns)
-        ]
-        won = index // 2 % 2 == 0
-        taken[-1] = replace(taken[-1], reward=float(won), feedback="ok" if won else "malformed")
-        rollout = Rollout(HOSTILE[index], "f", index % 2, index, 0, goal=HOSTILE[index])
-        rollout.turns, rollout.success = taken, won
-        rollouts.append(rollout)
-    return rollouts
-
-
-def shown(rollouts, names=()):
-    recorded = recordings.of_rollouts(rollouts, "<b>file</b>.jsonl")
-    results = comparing.compare(recorded.turns, comparing.choose(names))
-    return page.render(recorded, results)
-
-
-def embedded(html):
-    found = re.search(r'<script type="application/json" id="recorded">(.*?)</script>', html, re.S)
-    return json.loads(found[1])
 
 
 # --- what is computed ---------------------------------------------------------------------------
@@ -401,241 +358,3 @@ def test_what_the_documentation_says_is_so(tmp_path):
     for estimator, names, column in rows:
         row = methods.METHODS[names.split(", ")[0]]
         assert column == " ".join(f"`{c}`" for c in comparing.columns_of(estimator, row.credit))
-
-
-# --- the page without a browser -----------------------------------------------------------------
-
-
-def test_no_text_can_leave_its_place():
-    html = shown(hostile_rollouts())
-    assert html.count("</script") == 2
-    assert html.count("<script") == 2
-    assert "<img" not in html
-    assert "<b>file" not in html
-    assert "\u2028" not in html
-    texts = embedded(html)["texts"]
-    assert HOSTILE[0] in texts
-    assert HOSTILE[2] in texts
-    assert HOSTILE[5][:4000] + "…" in texts
-
-
-def test_the_page_asks_nothing_of_a_network(played):
-    html = page.render(played, comparing.compare(played.turns, comparing.choose()))
-    assert "default-src 'none'" in html
-    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", html))
-    assert addresses == {"http://www.w3.org/2000/svg"}
-    assert "@import" not in html
-    assert "src=" not in html
-
-
-def test_the_json_inside_is_the_credit(played):
-    results = comparing.compare(played.turns, comparing.choose())
-    data = embedded(page.render(played, results))
-    assert len(data["groups"]) == 3
-    for index, result in enumerate(results):
-        told = [value for g in data["groups"] for value in g["credit"].get(str(index), [])]
-        if result.advantage is None:
-            assert told == []
-            assert data["methods"][index]["missing"] == list(result.missing)
-        else:
-            np.testing.assert_allclose(told, result.advantage, rtol=1e-3)
-
-
-def large_rollouts(groups=16, size=8, turns=50):
-    rng = np.random.default_rng(0)
-    words = [f"word{i}" for i in range(300)]
-
-    def say(count):
-        return " ".join(rng.choice(words, count))
-
-    rollouts = []
-    for index in range(groups * size):
-        rollout = Rollout(f"task {index // size}", "f", index // size, index % size, 0, say(8))
-        states = rng.integers(0, 30, turns + 1)
-        rollout.turns = [
-            turn(f"go to {states[t + 1]}", f"s{a}", f"s{b}", seen=say(60), outcome=say(60))
-            for t, (a, b) in enumerate(itertools.pairwise(states))
-        ]
-        rollout.success = bool(rng.random() < 0.4)
-        rollout.turns[-1] = replace(rollout.turns[-1], reward=float(rollout.success))
-        rollouts.append(rollout)
-    return rollouts
-
-
-def test_a_large_batch_gives_a_page_below_five_megabytes():
-    html = shown(large_rollouts())
-    assert len(html.encode()) < 5_000_000
-    assert len(embedded(html)["groups"]) == 16
-
-
-def test_short_numbers():
-    assert [figures.short(x) for x in (0.123456, -2.0, 1e-9, 12345.6)] == [0.1235, -2, 1e-9, 12350]
-
-
-# --- the page in a real browser -----------------------------------------------------------------
-
-
-class Window:
-    """A browser's window with a page, and what went wrong in it."""
-
-    def __init__(self):
-        from selenium import webdriver
-
-        from agentgyms.webshop.browser_launch import find_binaries
-
-        found = find_binaries(None, None, True)
-        options = webdriver.ChromeOptions()
-        options.binary_location = found.browser
-        for switch in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
-            options.add_argument(switch)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        service = webdriver.ChromeService(found.driver)
-        self.driver = webdriver.Chrome(options=options, service=service)
-
-    def open(self, path, width=1280):
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.driver.get(path.as_uri())
-        assert self.look("return document.documentElement.dataset.ready") == "yes"
-
-    def look(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def press(self, *keys):
-        for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
-
-    def errors(self):
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-
-@pytest.fixture(scope="module")
-def window():
-    window = Window()
-    yield window
-    window.driver.quit()
-
-
-@pytest.fixture(scope="module")
-def example_page(tmp_path_factory, played):
-    path = tmp_path_factory.mktemp("page") / "example.html"
-    path.write_text(page.render(played, comparing.compare(played.turns, comparing.choose())))
-    return path
-
-
-SVGS = "return FIGURES.filter(f => !f.table).map(f => svgText(f)).concat(svgText(FIGURES[1]))"
-
-
-@pytest.mark.browser
-def test_hostile_rollouts_are_text_and_nothing_else(window, tmp_path):
-    path = tmp_path / "hostile.html"
-    path.write_text(shown(hostile_rollouts()), encoding="utf-8")
-    window.open(path)
-    for group in (0, 1):
-        window.look("showGroup(arguments[0]); FIGURES.forEach(f => svgText(f))", group)
-    window.look("find('theme').click()")
-    window.look("for (const b of document.querySelectorAll('.pick')) b.click()")
-    assert window.errors() == []
-    assert window.look("return window.hacked") is None
-    assert window.look("return document.querySelectorAll('img, script').length") == 2
-    assert HOSTILE[0] in window.look("return document.getElementById('card').parentNode.innerText")
-
-
-@pytest.mark.browser
-def test_figures_can_be_saved_as_vector_graphics(window, example_page):
-    from xml.etree import ElementTree
-
-    window.open(example_page)
-    drawings = [ElementTree.fromstring(svg.encode()) for svg in window.look(SVGS)]
-    assert [drawing.tag for drawing in drawings] == ["{http://www.w3.org/2000/svg}svg"] * 5
-    for drawing in drawings:
-        assert len(list(drawing.iter())) > 30
-        assert not list(drawing.iter("{http://www.w3.org/2000/svg}image"))
-    assert window.errors() == []
-
-
-@pytest.mark.browser
-def test_values_are_read_with_the_keyboard(window, example_page):
-    from selenium.webdriver.common.keys import Keys
-
-    window.open(example_page)
-    window.look("document.querySelector('#credit svg').focus()")
-    window.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    tip = "return document.getElementById('tip').innerText"
-    assert window.look(tip).startswith("rollout 0, turn 2 of 9\nopen microwave 1")
-    window.press(Keys.ARROW_DOWN)
-    assert window.look(tip).startswith("rollout 1, turn 2 of 8\nlook")
-    window.press(Keys.ENTER)
-    assert "Rollout 1: success after 8 turns" in window.look(
-        "return document.querySelector('#turns figcaption').innerText"
-    )
-    chosen = "return document.querySelector('#turns tr.chosen').innerText"
-    assert window.look(chosen).split("\t")[:2] == ["2", "look"]
-    window.press(Keys.ESCAPE)
-    assert window.look("return document.getElementById('tip').hidden")
-    window.look("document.getElementById('group-after').focus()")
-    window.press(Keys.ENTER)
-    assert "chill a bowl" in window.look("return document.getElementById('task').innerText")
-    assert window.errors() == []
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_page_fits_and_can_be_read(window, example_page, width, dark):
-    window.open(example_page, width)
-    if dark:
-        window.look("document.getElementById('theme').click()")
-    assert window.look("return document.documentElement.scrollWidth") <= width
-    low = window.look(
-        """
-        const channels = c => c.match(/[\\d.]+/g).map(Number);
-        const lum = ([r, g, b]) => [r, g, b].map(v => v / 255).map(
-          v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4
-        ).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-        const back = e => {
-          for (; e; e = e.parentElement) {
-            const c = channels(getComputedStyle(e).backgroundColor);
-            if (c.length === 3 || c[3] > .8) return c;
-          }
-        };
-        return [...document.querySelectorAll("body *")].filter(e =>
-          [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
-          && !e.closest(".unseen, .skip, script, noscript, svg, option, [hidden]")
-        ).map(e => {
-          const a = lum(channels(getComputedStyle(e).color)), b = lum(back(e));
-          return [e.textContent.trim(), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
-        }).filter(([, ratio]) => ratio < 4.5);
-        """
-    )
-    assert low == []
-    assert window.errors() == []
-
-
-@pytest.mark.browser
-def test_methods_can_be_put_aside_and_scales_shared(window, example_page):
-    window.open(example_page)
-    panels = "return document.querySelectorAll('#turns th.of').length"
-    before = window.look(panels)
-    window.look("document.querySelector('#boxes input').click()")
-    assert window.look(panels) == before - 1
-    window.look("find('scale').value = 'shared'; find('scale').dispatchEvent(new Event('change'))")
-    legend = window.look("return document.querySelector('#credit svg').textContent")
-    assert "+7.50" in legend
-    assert "+scale" not in legend
-    window.look(
-        "for (const box of document.querySelectorAll('#boxes input')) if (box.checked) box.click()"
-    )
-    assert "No method is chosen." in window.look("return find('credit').innerText")
-    assert window.errors() == []
-
-
-@pytest.mark.browser
-def test_a_large_page_opens_and_turns_its_groups(window, tmp_path):
-    path = tmp_path / "large.html"
-    path.write_text(shown(large_rollouts()), encoding="utf-8")
-    window.open(path)
-    window.look("showGroup(15)")
-    assert "task 15" in window.look("return document.getElementById('task').innerText")
-    assert window.look("return document.querySelectorAll('#credit rect').length") > 8 * 50
-    assert window.errors() == []
