@@ -16,7 +16,7 @@ from harness import metrics, starting
     ],
 )
 def test_it_learns_what_holds_on_tasks_it_never_played(tmp_path, recipe, splits, gain):
-    settings = [f"run.output='{tmp_path}'", "run.name='demo'", "run.seed=1"]
+    settings = [f"run.output='{tmp_path}'", "run.name='demo'", "run.seed=1", "eval.every=0"]
     starting.start(configs.load(recipe, settings)).run()
     records = metrics.read(tmp_path / "demo")
     for split in splits:
