@@ -114,6 +114,7 @@ def test_a_run_leaves_everything_behind(whole):
     assert [c.step for c in checkpoints.find_all(path)] == [5, 10]
 
 
+@pytest.mark.slow
 def test_five_and_five_steps_around_a_kill_equal_ten(whole, tmp_path):
     """A process is killed with SIGKILL after its fifth step; resumed, it equals the other one."""
     config = small(tmp_path, "killed", "run.steps=10", "checkpoint.every=5")

@@ -79,6 +79,7 @@ def test_training_steps_change_text_and_vision_weights(whole):
     assert all(abs(record["update/kl_old"]) < 1e-5 for record in steps), "one update per step"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(whole, tmp_path):
     path = run(seeing(tmp_path, "half", "warmstart.steps=12", "run.steps=2")).folder.path
     resumed = starting.resume(path)
@@ -204,6 +205,7 @@ def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
     assert lines(first) == lines(second)
 
 
+@pytest.mark.slow
 def test_the_recipe_of_visual_sokoban_takes_its_steps(tmp_path):
     settings = [f"run.output='{tmp_path}'", "run.name='sokoban'", "run.threads=1"]
     trainer = run(configs.load("visual-sokoban-tiny", settings))

@@ -54,6 +54,7 @@ def test_the_program_serves_a_corpus_and_sigterm_ends_it(tmp_path, monkeypatch):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_two_thousand_clients_stay_connected():
     """As in training: each keeps its connection and thinks; the shell's limit is raised for it."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)

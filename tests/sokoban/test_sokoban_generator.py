@@ -173,6 +173,7 @@ def digest_of_rooms():
     return h.hexdigest()[:16]
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_rooms():
     here = os.path.dirname(__file__)  # noqa: PTH120
     path = os.pathsep.join([here, *sys.path])
