@@ -10,6 +10,7 @@ from told_rollouts import HOSTILE, embedded, hostile_rollouts, shown, turn
 
 from harness.credit_view import comparing, figures, page, recordings
 from harness.rollout import Rollout
+from tests.contrast import LOW_CONTRAST
 
 
 @pytest.fixture(scope="module")
@@ -201,28 +202,7 @@ def test_the_page_fits_and_can_be_read(window, example_page, width, dark):
     if dark:
         window.look("document.getElementById('theme').click()")
     assert window.look("return document.documentElement.scrollWidth") <= width
-    low = window.look(
-        """
-        const channels = c => c.match(/[\\d.]+/g).map(Number);
-        const lum = ([r, g, b]) => [r, g, b].map(v => v / 255).map(
-          v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4
-        ).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-        const back = e => {
-          for (; e; e = e.parentElement) {
-            const c = channels(getComputedStyle(e).backgroundColor);
-            if (c.length === 3 || c[3] > .8) return c;
-          }
-        };
-        return [...document.querySelectorAll("body *")].filter(e =>
-          [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
-          && !e.closest(".unseen, .skip, script, noscript, svg, option, [hidden]")
-        ).map(e => {
-          const a = lum(channels(getComputedStyle(e).color)), b = lum(back(e));
-          return [e.textContent.trim(), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
-        }).filter(([, ratio]) => ratio < 4.5);
-        """
-    )
-    assert low == []
+    assert window.look(LOW_CONTRAST) == []
     assert window.errors() == []
 
 
