@@ -28,7 +28,10 @@ _TURN: Final[dict[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """One line of a recording; the reset is turn 0, with action "" and reward 0."""
+    """One line of a recording; the reset is turn 0, with action "" and reward 0.
+
+    `agent` is what the agent read and said before it acted, for readers; a replay ignores it.
+    """
 
     turn: int
     action: str
@@ -37,6 +40,7 @@ class RecordedTurn:
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+    agent: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -59,6 +63,7 @@ class Recording:
 
 def turn_line(turn: RecordedTurn) -> str:
     """Return a turn as its line, without the newline."""
+    said = {"agent": turn.agent} if turn.agent else {}
     return wire.dumps(
         {
             "turn": turn.turn,
@@ -68,6 +73,7 @@ def turn_line(turn: RecordedTurn) -> str:
             "terminated": turn.terminated,
             "truncated": turn.truncated,
             "info": wire.encode_info(turn.info),
+            **said,
         }
     )
 
@@ -152,6 +158,9 @@ def _turn(fields: dict[str, Any], expected: int) -> RecordedTurn:
     _check_types(fields, _TURN, "turn")
     if fields["turn"] != expected:
         raise BadRequest(f"turn {fields['turn']}, expected turn {expected}")
+    said = fields.get("agent", {})
+    if not isinstance(said, dict):
+        raise BadRequest(f"'agent' of the turn must be an object, got {type(said).__name__}")
     return RecordedTurn(
         turn=fields["turn"],
         action=fields["action"],
@@ -160,4 +169,5 @@ def _turn(fields: dict[str, Any], expected: int) -> RecordedTurn:
         terminated=fields["terminated"],
         truncated=fields["truncated"],
         info=wire.decode_info(fields.get("info")),
+        agent=said,
     )

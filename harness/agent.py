@@ -48,11 +48,15 @@ class Decision:
         action: For the environment.
         completion: What the model said.
         valid: The completion keeps the format that the prompt asks for.
+        prompt: What the prompt of this turn said, without the preamble of the episode.
+        left_out: What a limited prompt left out, such as `"2 turns"`; "" for nothing.
     """
 
     action: str
     completion: Completion
     valid: bool = True
+    prompt: str = ""
+    left_out: str = ""
 
 
 class Actor(Protocol):

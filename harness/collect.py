@@ -89,11 +89,15 @@ class EnvPool:
         env_id: A registered id.
         group_size: Rollouts per task.
         max_live: Most environments at once, at least one group's.
+        record: Keep each rollout's `recording`.
         **kwargs: As for `gymnasium.make`.
     """
 
-    def __init__(self, env_id: str, group_size: int, max_live: int, **kwargs: Any) -> None:
+    def __init__(
+        self, env_id: str, group_size: int, max_live: int, *, record: bool = False, **kwargs: Any
+    ) -> None:
         """Make no environment yet."""
+        self.record = record
         self.env_id, self.group_size, self.kwargs = env_id, group_size, kwargs
         self.max_groups = max(1, max_live // group_size)
         self._free: list[GroupEnv] = []

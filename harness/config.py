@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import hashlib
-import json
-import tomllib
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import sections
 from harness.errors import ConfigError
 from harness.tiny import TinyConfig
 
@@ -191,14 +186,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     Raises:
         ConfigError: The file is missing or no TOML, or a key or value is wrong.
     """
-    file = _find(path)
-    try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as e:
-        raise ConfigError(f"{file} is not valid TOML: {e}") from None
-    for override in overrides:
-        _override(values, override)
-    return from_dict(values)
+    return from_dict(sections.overridden(sections.read(_find(path)), overrides))
 
 
 def _find(path: str | Path) -> Path:
@@ -209,29 +197,13 @@ def _find(path: str | Path) -> Path:
     raise ConfigError(f"there is no recipe {path}: expected a TOML file or one of {known}")
 
 
-def _override(values: dict[str, Any], override: str) -> None:
-    dotted, equals, text = override.partition("=")
-    if not equals:
-        raise ConfigError(f"an override has the form section.key=value, got {override!r}")
-    *sections, key = dotted.strip().split(".")
-    for section in sections:
-        values = values.setdefault(section, {})
-        if not isinstance(values, dict):
-            raise ConfigError(f"{dotted!r}: {section!r} is no section")
-    try:
-        values[key] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[key] = text
-
-
 def from_dict(values: Mapping[str, Any]) -> Config:
     """Return the configuration of nested dictionaries; missing keys take their defaults.
 
     Raises:
         ConfigError: A key is unknown or a value has the wrong type.
     """
-    config: Config = _build(Config, values, "")
-    return config
+    return sections.build(Config, values)
 
 
 def to_dict(config: Config) -> dict[str, Any]:
@@ -241,38 +213,4 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 def digest(config: Config) -> str:
     """Return the first 12 hex characters of the configuration's SHA-256."""
-    text = json.dumps(to_dict(config), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _build(kind: type[Any], values: Any, where: str) -> Any:
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"{where.rstrip('.')} must be a section, got {values!r}")
-    hints = typing.get_type_hints(kind)
-    for key in values:
-        if key not in hints:
-            near = difflib.get_close_matches(key, hints, n=1)
-            hint = f"; did you mean {where}{near[0]}?" if near else ""
-            raise ConfigError(
-                f"unknown configuration key {where}{key}: expected one of {', '.join(hints)}{hint}"
-            )
-    return kind(**{key: _value(hints[key], v, f"{where}{key}") for key, v in values.items()})
-
-
-def _value(hint: Any, value: Any, where: str) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _build(hint, value, f"{where}.")
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is types.UnionType:
-        return None if value is None else _value(inner[0], value, where)
-    if origin is tuple and isinstance(value, list | tuple):
-        kinds = inner[:1] * len(value) if inner[1:] == (...,) else inner
-        if len(kinds) != len(value):
-            raise ConfigError(f"{where} needs {len(kinds)} values, got {value!r}")
-        return tuple(_value(k, v, where) for k, v in zip(kinds, value, strict=True))
-    expected = origin or hint
-    if expected is float and type(value) is int:
-        return float(value)
-    if not isinstance(value, expected) or (type(value) is bool and expected is not bool):
-        raise ConfigError(f"{where} must be of type {expected.__name__}, got {value!r}")
-    return value
+    return sections.digest(to_dict(config))

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentgyms.core import Feedback, Observation, TextEnv
 from agentgyms.errors import EnvUnavailable
-from harness.agent import Actor, EpisodeView
-from harness.errors import ContextOverflow
+from agentgyms.recording import make_header
+from agentgyms.transcript import RecordedTurn, Recording
+from harness.agent import Actor, Decision, EpisodeView
+from harness.errors import ContextOverflow, ModelUnavailable
 from harness.images import look
 from harness.rollout import Rollout, StopReason, Turn
 from harness.sampling import TaskDraw, seed_of
@@ -46,13 +48,19 @@ class Episode:
             self.draw.seed,
             goal=self.info["goal"],
         )
+        if self.pool.record:
+            options = {"task_id": self.draw.task_id}
+            header = make_header(self.pool.env_id, self.env, self.draw.seed, options)
+            first = RecordedTurn(0, "", self.observation, 0.0, False, False, self.info)
+            self.rollout.recording = Recording(header, [first])
 
 
 async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
     """Play one episode to its end.
 
-    A failure of the environment's infrastructure ends it with `error`; a bad action never does. A
-    prompt that outgrows the model's context ends it as lost. It is `STOPPED` at `episode.stop_at`.
+    A failure of the environment's infrastructure, or of the model's, ends it with `error`; a bad
+    action never does. A prompt that outgrows the model's context ends it as lost. It is `STOPPED`
+    at `episode.stop_at`.
 
     Raises:
         ContextOverflow: The very first prompt does not fit.
@@ -67,7 +75,7 @@ async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
             over = await _take_turn(episode, actor, view, rollout, turn_seed)
             if not over and episode.stop_at is not None and len(rollout.turns) >= episode.stop_at:
                 rollout.stop_reason, over = StopReason.STOPPED, True
-    except EnvUnavailable as e:
+    except (EnvUnavailable, ModelUnavailable) as e:
         rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
     except ContextOverflow:
         if not rollout.turns:
@@ -83,6 +91,20 @@ async def _take_turn(
     observation, reward, terminated, truncated, info = await episode.pool.call(
         lambda: episode.env.step(decision.action), blocking=episode.env.blocking
     )
+    if rollout.recording:
+        said = _said(decision)
+        rollout.recording.turns.append(
+            RecordedTurn(
+                info["turn"],
+                decision.action,
+                observation,
+                float(reward),
+                terminated,
+                truncated,
+                info,
+                said,
+            )
+        )
     text, image = look(observation)
     turn = Turn(
         observation=view.observation,
@@ -102,6 +124,19 @@ async def _take_turn(
     rollout.success, rollout.score = info["success"], info["score"]
     rollout.stop_reason = StopReason.TERMINATED if terminated else StopReason.TURN_LIMIT
     return terminated or truncated
+
+
+def _said(decision: Decision) -> dict[str, Any]:
+    """Return what a recording keeps of a decision: what was asked, and what was answered."""
+    completion = decision.completion
+    return {
+        "prompt": decision.prompt,
+        "left_out": decision.left_out,
+        "answer": completion.text,
+        "valid": decision.valid,
+        "finished": completion.finished,
+        "tokens": [completion.usage.prompt, completion.usage.response],
+    }
 
 
 def describe(error: Exception) -> str:

@@ -6,6 +6,8 @@ AgentGymsError
     │   └── ContextOverflow           a prompt does not fit into the model's context
     ├── TableError (ValueError)       columns of a turn table are missing or do not fit together
     ├── CheckpointError (OSError)     a checkpoint is missing, damaged or of another run
+    ├── ResultError (OSError)         an evaluation's folder is missing, damaged or another one's
+    ├── ModelUnavailable (RuntimeError) a model's server failed: no verdict on the agent
     └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
 """
 
@@ -32,6 +34,14 @@ class TableError(HarnessError, ValueError):
 
 class CheckpointError(HarnessError, OSError):
     """A checkpoint is missing, damaged or belongs to another run."""
+
+
+class ResultError(HarnessError, OSError):
+    """The folder of an evaluation is missing, damaged or belongs to another one."""
+
+
+class ModelUnavailable(HarnessError, RuntimeError):
+    """A model gave no answer that could be used, retries included. Never score the episode."""
 
 
 class TrainingError(HarnessError, RuntimeError):

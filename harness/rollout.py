@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agentgyms.transcript import Recording
 from harness.images import Image
 
 
@@ -20,6 +21,27 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that were read and written, as they are billed.
+
+    Attributes:
+        prompt: Tokens of prompts.
+        response: Tokens of responses.
+        calls: Answers of the model.
+    """
+
+    prompt: int = 0
+    response: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum."""
+        return Usage(
+            self.prompt + other.prompt, self.response + other.response, self.calls + other.calls
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What a completer returns.
 
@@ -30,6 +52,7 @@ class Completion:
         logprobs: Log-probability of each response token under the sampling distribution, in nats.
         finished: The model ended its turn itself; False if it ran into the token limit.
         images: Those the prompt showed, in order.
+        usage: Tokens read and written, also where their ids are unknown.
     """
 
     text: str
@@ -38,6 +61,7 @@ class Completion:
     logprobs: tuple[float, ...] = ()
     finished: bool = True
     images: tuple[Image, ...] = ()
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +96,7 @@ class Rollout:
         success: Solved, by the benchmark's rule.
         score: The benchmark's score at the end, in [0, 1].
         error: What failed in the infrastructure, else "". Such a rollout is never scored.
+        recording: Of the environment's side, with what the agent read and said, if asked for.
     """
 
     task_id: str
@@ -85,3 +110,4 @@ class Rollout:
     success: bool = False
     score: float = 0.0
     error: str = ""
+    recording: Recording | None = None

@@ -73,10 +73,12 @@ class Sampling:
     Attributes:
         temperature: 0 takes the most likely token.
         max_tokens: Longest response in tokens.
+        top_p: Only the most likely tokens that have this share together are drawn, in (0, 1].
     """
 
     temperature: float = 1.0
     max_tokens: int = 512
+    top_p: float = 1.0
 
 
 class Completer(Protocol):
