@@ -21,7 +21,7 @@ help:
 	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
 	@echo "                DATA=/path/to/games takes the official games, RECIPE=name another recipe"
 	@echo "make test       the tests: offline, on CPU"
-	@echo "make test-real  the tests that need real parts: official engine, real games, browser, containers"
+	@echo "make test-real  the tests that need real parts: official engine, real games, browser, vLLM, containers"
 	@echo "make check      format, lint and types"
 	@echo "make bench      the benchmarks behind the figures in README.md"
 
@@ -58,7 +58,7 @@ test: $(VENV)/test.stamp
 
 test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
-	  $(BIN)/python -m pytest -q -m 'data or official or docker or browser or slow' $(ARGS)
+	  $(BIN)/python -m pytest -q -m 'data or official or docker or browser or slow or vllm' $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .

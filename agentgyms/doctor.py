@@ -32,6 +32,7 @@ _EXTRAS: Final = {
     "flask": "server",
     "waitress": "server",
     "selenium": "browser",
+    "httpx2": "eval",
     "torch": "harness",
     "transformers": "harness",
     "vllm": "vllm",

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+_EVAL: Final = ("httpx2", "jinja2", "matplotlib")
 _SERVER: Final = ("flask", "prometheus_client", "waitress", "werkzeug")
 
 PACKAGES: Final = {
     "server": _SERVER,
     "browser": ("selenium", *_SERVER),
+    "eval": _EVAL,
     "harness": (
-        "jinja2",
-        "matplotlib",
+        *_EVAL,
         "safetensors",
         "tensorboard",
         "tokenizers",

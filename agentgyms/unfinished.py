@@ -13,6 +13,27 @@ from agentgyms.errors import DataError, EnvUnavailable
 
 
 @contextmanager
+def held(folder: Path) -> Iterator[Path]:
+    """Hold a folder, so that no other process works in it; for a `with` block.
+
+    A process that is killed holds nothing any more.
+
+    Args:
+        folder: The folder; made if it is not there.
+
+    Raises:
+        EnvUnavailable: Another process works in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(handle, folder)
+        yield folder
+    finally:
+        os.close(handle)
+
+
+@contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
     """Hold a folder for work that may be interrupted; for a `with` block.
 
@@ -25,18 +46,13 @@ def unfinished(folder: Path) -> Iterator[Path]:
     Raises:
         EnvUnavailable: Another process works in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        _lock(handle, folder)
+    with held(folder):
         try:
             yield folder
         except DataError:
             shutil.rmtree(folder)
             raise
         shutil.rmtree(folder)
-    finally:
-        os.close(handle)
 
 
 def _lock(handle: int, folder: Path) -> None:

@@ -1,4 +1,18 @@
-"""Agents: they turn an episode so far into the next action."""
+"""Agents: they turn an episode so far into the next action.
+
+A prompt may be limited to a number of characters (`max_prompt`). It is then the unlimited one where
+that fits; else parts are left out in this order, only as many as need be:
+
+1. Oldest turns, one by one. In a window, of its history. In a transcript, with their answers; the
+   first prompt stays, and one line after it says how many turns are missing.
+2. Worked examples, the last one first.
+3. Reflections on earlier trials, the oldest one first.
+4. The middle of the observation to act on, and in a transcript of the first one too, down to
+   `budget.SHORTEST_OBSERVATION` characters each, with a mark that tells how much is missing.
+
+If that is still too long, the prompt is refused with `ContextOverflow`. Goal, instructions and the
+list of actions are never cut. `Decision.left_out` says in words what was left out.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +20,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from harness import parsing, prompts
+from harness import budget, parsing, prompts
+from harness.budget import WHOLE, Cuts
 from harness.completers import Completer, Content, Message, Sampling
 from harness.errors import ConfigError
 from harness.images import Image
+from harness.preamble import NOTHING, Preamble
 from harness.rollout import Completion, Turn
 
 CONTEXTS: Final = ("window", "transcript")
 """How an agent sees its episode; see `Agent`."""
+
+_MISSING: Final = "\n\n[{turns} left out here]\n\n"
 
 
 @dataclass(slots=True)
@@ -28,7 +46,10 @@ class EpisodeView:
         turns: The turns taken.
         image: Of the observation to act on, if it has one.
         asked: Contents of a transcript's prompts so far, one for each turn taken, and one for the
-            next once it was written.
+            next once it was written. They are whole, whatever a limit left out when they were read.
+        opening: What the template of a transcript's first prompt saw.
+        shown: Content of the prompt written last, without the preamble, as it was shown.
+        left_out: What that prompt left out, in words.
     """
 
     first_observation: str
@@ -38,6 +59,9 @@ class EpisodeView:
     turns: list[Turn] = field(default_factory=list)
     image: Image | None = None
     asked: list[Content] = field(default_factory=list)
+    opening: dict[str, Any] = field(default_factory=dict)
+    shown: Content = ""
+    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +100,8 @@ class Agent:
     In the context `transcript` the episode is one chat that only grows: the first prompt, the
     answer, the next observation as the style's follow-up puts it, the answer, and so on. Answers
     stay as they were said, thoughts included, and images stay where they were shown. `window` has
-    no meaning there: what limits a transcript is the model's context, which ends the episode.
+    no meaning there: what limits a transcript is `max_prompt`, which leaves out its oldest turns,
+    and the model's context, which ends the episode.
 
     Args:
         completer: The model.
@@ -84,6 +109,9 @@ class Agent:
         sampling: Temperature and token limit.
         window: Number of past turns shown, K in the papers.
         context: `"window"` or `"transcript"`.
+        preamble: Stands before the prompt; in a transcript once, before the first one.
+        max_prompt: Most characters of a prompt, a transcript's earlier messages and the preamble
+            included; None sets no limit. What is left out first stands above.
     """
 
     def __init__(
@@ -93,21 +121,36 @@ class Agent:
         sampling: Sampling,
         window: int,
         context: str = "window",
+        *,
+        preamble: Preamble = NOTHING,
+        max_prompt: int | None = None,
     ) -> None:
-        """Raise `ConfigError` if `window` is negative or the context unknown."""
+        """Raise `ConfigError` if a number is out of range or the context unknown."""
         if window < 0:
             raise ConfigError(f"window must be 0 or more turns, got {window}")
+        if max_prompt is not None and max_prompt < 1:
+            raise ConfigError(f"agent.max_prompt must be at least 1 character, got {max_prompt}")
         if context not in CONTEXTS:
             known = ", ".join(CONTEXTS)
             raise ConfigError(f"unknown agent.context {context!r}: expected one of {known}")
         self.completer, self.style, self.sampling = completer, style, sampling
         self.window, self.context = window, context
+        self.preamble, self.max_prompt = preamble, max_prompt
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Ask the model for the next action."""
+        """Ask the model for the next action.
+
+        Raises:
+            ContextOverflow: The prompt is longer than `max_prompt`, or than the model's context.
+            ModelUnavailable: The model gave no answer.
+        """
         completion = await self.completer.complete(self.messages(view), self.sampling, seed)
+        return self.decide(view, completion)
+
+    def decide(self, view: EpisodeView, completion: Completion) -> Decision:
+        """Return what an answer to the prompt written last comes to."""
         action, valid = self.style.parse(completion.text, choices_of(view))
-        return Decision(action, completion, valid)
+        return Decision(action, completion, valid, budget.text_of(view.shown), view.left_out)
 
     def messages(self, view: EpisodeView) -> list[Message]:
         """Return the prompt of the next decision.
@@ -117,23 +160,65 @@ class Agent:
 
         Raises:
             ConfigError: The style shows an image and the environment has none.
+            ContextOverflow: The prompt is longer than `max_prompt`, whatever is left out.
             ValueError: A turn of the transcript was taken without its prompt.
         """
-        if self.context == "transcript":
-            return self._transcript(view)
-        return [{"role": "user", "content": self.style.render(**self._fields(view, self.window))}]
+        view.left_out = ""
+        if self.max_prompt is None:
+            return self._compose(view, WHOLE)
+        messages, cuts = budget.fit(
+            lambda cuts: self._compose(view, cuts), self._most(view), self.max_prompt
+        )
+        view.left_out = cuts.in_words()
+        return messages
 
-    def _transcript(self, view: EpisodeView) -> list[Message]:
+    def _most(self, view: EpisodeView) -> Cuts:
+        """Return how much there is to leave out."""
+        taken = len(view.turns)
+        return Cuts(
+            taken if self.context == "transcript" else min(taken, self.window),
+            len(self.preamble.examples),
+            len(self.preamble.reflections),
+            max(len(view.observation), len(view.first_observation)),
+        )
+
+    def _compose(self, view: EpisodeView, cuts: Cuts) -> list[Message]:
+        preamble = self.preamble.text(cuts)
+        if self.context == "transcript":
+            return self._transcript(view, cuts, preamble)
+        window = min(self.window, len(view.turns)) - cuts.turns
+        view.shown = self.style.render(**_shortened(self._fields(view, window), cuts))
+        return [_asked(budget.joined(preamble, view.shown))]
+
+    def _transcript(self, view: EpisodeView, cuts: Cuts, preamble: str) -> list[Message]:
+        taken, missing = len(view.turns), cuts.turns
+        asked = self._asked_so_far(view, cuts)
+        view.shown = asked[taken]
+        first = budget.joined(preamble, asked[0])
+        if missing:
+            line = _MISSING.format(turns="1 turn" if missing == 1 else f"{missing} turns")
+            first = budget.joined(first, line, asked[missing])
+        messages = [_asked(first)]
+        for turn, content in zip(view.turns[missing:], asked[missing + 1 :], strict=True):
+            messages += [_answer(turn.completion), _asked(content)]
+        return messages
+
+    def _asked_so_far(self, view: EpisodeView, cuts: Cuts) -> list[Content]:
+        """Return the transcript's prompts, the next one included; keep that one."""
         taken = len(view.turns)
         if len(view.asked) < taken:
             raise ValueError(f"the transcript has {len(view.asked)} prompts for {taken} turns")
+        render = self.style.render_next if taken else self.style.render
         if len(view.asked) == taken:
-            render = self.style.render_next if taken else self.style.render
-            view.asked.append(render(**self._fields(view, 0)))
-        messages: list[Message] = []
-        for content, turn in zip(view.asked, view.turns, strict=False):
-            messages += [{"role": "user", "content": content}, _answer(turn.completion)]
-        return [*messages, {"role": "user", "content": view.asked[taken]}]
+            fields = self._fields(view, 0)
+            view.opening = view.opening or fields
+            view.asked.append(render(**fields))
+        if cuts.observation is None:
+            return view.asked
+        last = render(**_shortened(self._fields(view, 0), cuts))
+        if not taken:
+            return [last]
+        return [self.style.render(**_shortened(view.opening, cuts)), *view.asked[1:taken], last]
 
     def _fields(self, view: EpisodeView, window: int) -> dict[str, Any]:
         """Return what a template sees, with the last `window` turns as its history."""
@@ -159,6 +244,18 @@ class Agent:
             "turn": taken,
             "max_turns": view.max_turns,
         }
+
+
+def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
+    """Return what a template sees, with observations cut to the length that `cuts` allows."""
+    if cuts.observation is None:
+        return fields
+    names = ("observation", "first_observation")
+    return fields | {name: budget.cut_middle(fields[name], cuts.observation) for name in names}
+
+
+def _asked(content: Content) -> Message:
+    return {"role": "user", "content": content}
 
 
 def _answer(completion: Completion) -> Message:

@@ -1,4 +1,4 @@
-"""Command line: `harness train · recipes · report · credit · methods`."""
+"""Command line: `harness train · eval · report · recipes · methods · credit`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import click
 from agentgyms import extras
 from agentgyms.errors import AgentGymsError
 from harness.credit_view.cli import credit, list_methods
-from harness.errors import CheckpointError
+from harness.evaluation.cli import evaluate
+from harness.reporting.cli import report
 
 
 @click.group()
@@ -23,6 +24,8 @@ def main(verbose: bool) -> None:
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
 
 
+main.add_command(evaluate)
+main.add_command(report)
 main.add_command(credit)
 main.add_command(list_methods)
 
@@ -69,21 +72,6 @@ def recipes() -> None:
     for path in sorted(configs.RECIPES.glob("*.toml")):
         first = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
         click.echo(f"{path.stem:32} {first}")
-
-
-@main.command()
-@click.argument("run", type=click.Path(exists=True, path_type=Path))
-def report(run: Path) -> None:
-    """Draw the curve and the table of RUN again."""
-    from harness import report as reports
-    from harness.runfolder import RunFolder
-
-    folder = RunFolder(run)
-    folder.config()
-    if not folder.evaluations():
-        raise CheckpointError(f"{run} has no evaluation yet")
-    reports.write(folder)
-    click.echo((run / "table.md").read_text(encoding="utf-8"))
 
 
 def run() -> None:

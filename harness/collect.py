@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from agentgyms.errors import EnvUnavailable, GroupMismatch
@@ -33,6 +34,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 Progress = Callable[[Rollout], object]
+Play = Callable[[Episode], Coroutine[Any, Any, Rollout]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ async def collect(
     enough_turns: int | None = None,
     retries: int = 2,
     pause_s: float = 1.0,
+    may_lose_at_once: bool = False,
     on_finish: Progress = lambda _: None,
 ) -> list[Rollout]:
     """Return the rollouts of every task, `pool.group_size` each, in the order of the tasks.
@@ -168,6 +171,8 @@ async def collect(
             is 0.
         retries: How often a group whose environments fail is played again.
         pause_s: Wait before it is played again; twice as long after every further failure.
+        may_lose_at_once: An episode whose very first prompt does not fit into the model's context
+            is lost; otherwise that raises.
         on_finish: Called with each rollout once its group has ended.
 
     Returns:
@@ -176,7 +181,9 @@ async def collect(
 
     Raises:
         ConfigError: A number of what is enough is out of its range.
+        ContextOverflow: The first prompt of an episode does not fit into the model's context.
     """
+    run = partial(run_episode, actor=actor, seed=seed, may_lose_at_once=may_lose_at_once)
     enough = Enough(enough_members, enough_share, enough_turns or 0)
     places = asyncio.Semaphore(pool.max_groups)
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -187,7 +194,7 @@ async def collect(
             for attempt in range(retries + 1):
                 if over.done():
                     return []
-                rollouts = await _play_group(pool, draw, index, actor, seed, enough, over)
+                rollouts = await _play_group(pool, draw, index, run, enough, over)
                 if not rollouts or not rollouts[0].error:
                     break
                 _log.warning("%s, attempt %d: %s", draw.task_id, attempt + 1, rollouts[0].error)
@@ -213,37 +220,36 @@ async def _play_group(
     pool: EnvPool,
     draw: TaskDraw,
     index: int,
-    actor: Actor,
-    seed: int,
+    run: Play,
     enough: Enough,
     over: asyncio.Future[None],
 ) -> list[Rollout]:
     """Return the rollouts of a group, or a single one with the error that one of them met."""
-    group = None
+    group, usable = None, False
     try:
         group = await pool.take_soon()
         episodes = await _open_group(pool, group, draw, index)
-        rollouts = await _play_members(episodes, actor, seed, enough, over)
+        rollouts = await _play_members(episodes, run, enough, over)
         error = next((rollout.error for rollout in rollouts if rollout.error), "")
+        usable = not error
     except (EnvUnavailable, GroupMismatch) as e:
         error = describe(e)
-    if group is not None and not error:
-        pool.give_back(group)
-        return rollouts
-    if group is not None:
-        await pool.call(group.close, blocking=group.envs[0].blocking)
-    return [Rollout(draw.task_id, "", index, 0, draw.seed, error=error)]
+    finally:
+        if usable and group is not None:
+            pool.give_back(group)
+        elif group is not None:
+            await pool.call(group.close, blocking=group.envs[0].blocking)
+    return rollouts if usable else [Rollout(draw.task_id, "", index, 0, draw.seed, error=error)]
 
 
 async def _play_members(
     episodes: Sequence[Episode],
-    actor: Actor,
-    seed: int,
+    run: Play,
     enough: Enough,
     over: asyncio.Future[None],
 ) -> list[Rollout]:
     """Return the rollouts of a group that ended; when it returns, no environment is in use."""
-    tasks = [asyncio.ensure_future(run_episode(episode, actor, seed=seed)) for episode in episodes]
+    tasks = [asyncio.ensure_future(run(episode)) for episode in episodes]
     wanted = enough.num_members(len(tasks))
     try:
         while True:

@@ -55,12 +55,21 @@ class Episode:
             self.rollout.recording = Recording(header, [first])
 
 
-async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
+async def run_episode(
+    episode: Episode, actor: Actor, *, seed: int, may_lose_at_once: bool = False
+) -> Rollout:
     """Play one episode to its end.
 
     A failure of the environment's infrastructure, or of the model's, ends it with `error`; a bad
     action never does. A prompt that outgrows the model's context ends it as lost. It is `STOPPED`
     at `episode.stop_at`.
+
+    Args:
+        episode: Reset, with no turn taken.
+        actor: Who decides.
+        seed: All decisions' seeds derive from it, the group, the member and the turn.
+        may_lose_at_once: An episode whose very first prompt does not fit is lost, without a turn,
+            instead of raising: training has nothing to learn from it, evaluation has to count it.
 
     Raises:
         ContextOverflow: The very first prompt does not fit.
@@ -78,7 +87,7 @@ async def run_episode(episode: Episode, actor: Actor, *, seed: int) -> Rollout:
     except (EnvUnavailable, ModelUnavailable) as e:
         rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
     except ContextOverflow:
-        if not rollout.turns:
+        if not rollout.turns and not may_lose_at_once:
             raise
         rollout.stop_reason = StopReason.CONTEXT_LIMIT
     return rollout

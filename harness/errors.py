@@ -7,6 +7,8 @@ AgentGymsError
     ├── TableError (ValueError)       columns of a turn table are missing or do not fit together
     ├── CheckpointError (OSError)     a checkpoint is missing, damaged or of another run
     ├── ResultError (OSError)         an evaluation's folder is missing, damaged or another one's
+    ├── PairingError (ValueError)     evaluations that cannot be compared task by task
+    ├── EvaluationStopped (RuntimeError) an evaluation cannot go on; the message says how to resume
     ├── ModelUnavailable (RuntimeError) a model's server failed: no verdict on the agent
     └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
 """
@@ -40,8 +42,16 @@ class ResultError(HarnessError, OSError):
     """The folder of an evaluation is missing, damaged or belongs to another one."""
 
 
+class PairingError(HarnessError, ValueError):
+    """Evaluations are of different environments, splits or versions of them."""
+
+
 class ModelUnavailable(HarnessError, RuntimeError):
     """A model gave no answer that could be used, retries included. Never score the episode."""
+
+
+class EvaluationStopped(HarnessError, RuntimeError):
+    """An evaluation cannot go on now. What was finished is kept."""
 
 
 class TrainingError(HarnessError, RuntimeError):

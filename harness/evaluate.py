@@ -13,10 +13,9 @@ from agentgyms.tasks import TaskSet
 from harness.agent import Actor
 from harness.collect import EnvPool, collect
 from harness.credit.table import INVALID_FEEDBACK
+from harness.evaluation.statistics import wilson
 from harness.rollout import Rollout
 from harness.sampling import TaskDraw, seed_of
-
-_Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +34,6 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """Lower and upper bound, (0, 1) of nothing."""
         return wilson(self.value, self.count)
-
-
-def wilson(mean: float, count: int) -> tuple[float, float]:
-    """Return the 95 % interval (Wilson 1927) of the mean of `count` values in [0, 1].
-
-    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96. It is made for values
-    of 0 and 1. Others of mean p have at most their variance p(1-p), so for those it is wider than
-    need be, never narrower, and unlike mean +- 1.96 standard errors it keeps a width where all
-    values are equal.
-
-    Args:
-        mean: In [0, 1]; anything where `count` is 0.
-        count: Number of values.
-
-    Returns:
-        Lower and upper bound in [0, 1]; (0, 1) of no values.
-    """
-    if not count:
-        return 0.0, 1.0
-    z2 = _Z95**2
-    centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
-    variance = mean * (1 - mean) / count + z2 / (4 * count * count)
-    half = _Z95 * math.sqrt(variance) / (1 + z2 / count)
-    # At the ends of [0, 1] bound and mean are equal, up to rounding.
-    low, high = min(mean, centre - half), max(mean, centre + half)
-    return max(0.0, low), min(1.0, high)
 
 
 @dataclass(frozen=True, slots=True)

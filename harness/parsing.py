@@ -16,6 +16,7 @@ from harness.errors import ConfigError
 
 _ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL | re.IGNORECASE)
+_UNOPENED_THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
 _WHOLE_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 _APART = re.compile(r"(?<=[a-z]) (?=\d)")
 _JOINED = re.compile(r"(?<=[a-z])(?=\d)")
@@ -56,6 +57,26 @@ def parse_tagged(text: str) -> Parsed:
     return Parsed(found.group(1).strip(), valid=_WHOLE_THOUGHT.search(text) is not None)
 
 
+def outside_thoughts(text: str) -> str:
+    """Return a text without its thoughts.
+
+    A thought is a `<think>` element, all that follows a `<think>` that nothing closes, and all that
+    precedes a `</think>` that nothing opens: some models are prompted into their first thought.
+    """
+    return _UNOPENED_THOUGHT.sub("", _THOUGHT.sub("", text))
+
+
+def parse_action(text: str) -> Parsed:
+    """Return what stands in the first `<action>` element that is no part of a thought.
+
+    Valid if there is one, whatever stands around it; nobody asked for a thought. Without the
+    closing tag there is no action, even at the end of an answer that was cut off: the beginning of
+    a command can be another command, as `go to shelf 1` is of `go to shelf 12`.
+    """
+    found = _ACTION.search(outside_thoughts(text))
+    return Parsed("", valid=False) if found is None else Parsed(found.group(1).strip())
+
+
 def join_names(text: str) -> str:
     """Return a text with names and their numbers joined, `mug 1` to `mug1`: fewer tokens."""
     return _APART.sub("", text)
@@ -74,13 +95,23 @@ def parse_sokoban(text: str) -> Parsed:
     and "cupboard" are `up`. Without a word the answer is invalid and there is no action. An answer
     without both `<think>` and `</think>`, in small letters, is invalid but its action is taken.
     """
+    word = _move(text)
+    return Parsed(word, valid=bool(word) and "<think>" in text and "</think>" in text)
+
+
+def parse_sokoban_action(text: str) -> Parsed:
+    """Return the word of a move, found as `parse_sokoban` does; valid if there is one."""
+    word = _move(outside_thoughts(text))
+    return Parsed(word, valid=bool(word))
+
+
+def _move(text: str) -> str:
     lowered = text.lower()
     start, end = lowered.find("<action>"), lowered.find("</action>")
     if start < 0 or end < 0:
-        return Parsed("", valid=False)
+        return ""
     inside = lowered[start + len("<action>") : end]
-    word = next((word for word in _SOKOBAN_WORDS if word in inside), "")
-    return Parsed(word, valid=bool(word) and "<think>" in text and "</think>" in text)
+    return next((word for word in _SOKOBAN_WORDS if word in inside), "")
 
 
 def parse_search(text: str) -> Parsed:
@@ -123,13 +154,22 @@ def parse_webshop(text: str) -> Parsed:
     of them is missing, the last 20 characters, and the answer is invalid. So is an answer without
     both `<think>` and `</think>`, in small letters, and one with a Chinese character.
     """
+    action, valid = _purchase(text)
+    return Parsed(action, valid=valid and "<think>" in text and "</think>" in text)
+
+
+def parse_webshop_action(text: str) -> Parsed:
+    """Return the action in small letters, read as `parse_webshop` does, with no thought needed."""
+    return _purchase(outside_thoughts(text))
+
+
+def _purchase(text: str) -> Parsed:
     lowered = text.lower()
     start, end = lowered.find("<action>"), lowered.find("</action>")
     if start < 0 or end < 0:
         return Parsed(lowered[-20:], valid=False)
-    thought = "<think>" in text and "</think>" in text
     action = lowered[start + len("<action>") : end].strip()
-    return Parsed(action, valid=thought and not _CHINESE.search(text))
+    return Parsed(action, valid=not _CHINESE.search(text))
 
 
 def choices(actions: Sequence[str], goal: str) -> list[str]:
@@ -203,14 +243,18 @@ class Parser:
 
 
 _in_tags: Final = "<think></think><action>{}</action>".format
+_in_action: Final = "<action>{}</action>".format
 
 PARSERS: Final = {
     "plain": Parser(parse_plain, str),
     "joined": Parser(parse_joined, join_names),
     "tagged": Parser(parse_tagged, _in_tags),
+    "action_tags": Parser(parse_action, _in_action),
     "sokoban_tags": Parser(parse_sokoban, _in_tags),
+    "sokoban_action_tags": Parser(parse_sokoban_action, _in_action),
     "search_tags": Parser(parse_search, write_search),
     "webshop_tags": Parser(parse_webshop, _in_tags),
+    "webshop_action_tags": Parser(parse_webshop_action, _in_action),
     "lettered": Parser(parse_letter, write_letter, lettered=True),
 }
 

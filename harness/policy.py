@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import torch
 from safetensors import SafetensorError
 from transformers.utils.logging import disable_progress_bar
 
-from harness.chats import Chats
 from harness.completers import Message, images_of
 from harness.errors import ConfigError
 from harness.packing import TokenBatch
+from harness.reader import Reader
 from harness.vision import MODEL_TYPES, Vision, load_image_processor
 
 disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -35,6 +34,7 @@ class Policy:
 
     Attributes:
         vision: What prepares images, or None.
+        reader: Its tokenizer as prompts and answers need it.
         chats: What writes chats as tokens.
     """
 
@@ -48,20 +48,25 @@ class Policy:
         """
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if self.device.type == "cuda" and not torch.cuda.is_available():
-            raise ConfigError("policy.device is 'cuda' but torch finds no GPU: use 'cpu' or None")
-        if tokenizer.chat_template is None:
-            raise ConfigError("the tokenizer has no chat template: use an instruction-tuned model")
+            raise ConfigError(
+                "the device is 'cuda' but torch finds no GPU: use 'cpu' or leave it out"
+            )
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         self.model = model.to(self.device)
         self.tokenizer = tokenizer
         self.vision = Vision(self.model, image_processor) if image_processor else None
-        self._encode = lru_cache(maxsize=16384)(self._encode_anew)  # prompts come again and again
-        self.chats = Chats(tokenizer, self.encode, self.vision)
+        self.reader = Reader(tokenizer, self.model.generation_config, self.vision)
+        self.chats = self.reader.chats
 
     @classmethod
-    def load(cls, path: str, device: str | None = None) -> Policy:
+    def load(cls, path: str, device: str | None = None, revision: str | None = None) -> Policy:
         """Return the policy of a local folder or a hub name.
+
+        Args:
+            path: The folder or name.
+            device: See the class.
+            revision: Branch, tag or commit of a hub name; None takes its main branch.
 
         Raises:
             ConfigError: It cannot be loaded; the message tells what transformers said.
@@ -74,11 +79,11 @@ class Policy:
         )
 
         try:
-            sees = AutoConfig.from_pretrained(path).model_type in MODEL_TYPES
-            tokenizer = AutoTokenizer.from_pretrained(path)
-            image_processor = load_image_processor(path) if sees else None
+            sees = AutoConfig.from_pretrained(path, revision=revision).model_type in MODEL_TYPES
+            tokenizer = AutoTokenizer.from_pretrained(path, revision=revision)
+            image_processor = load_image_processor(path, revision) if sees else None
             kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
-            model = kind.from_pretrained(path, dtype=torch.float32)
+            model = kind.from_pretrained(path, revision=revision, dtype=torch.float32)
         except (OSError, ValueError, SafetensorError) as e:
             raise ConfigError(f"policy.model {path!r} cannot be loaded: {e}") from e
         policy = cls(model, tokenizer, device, image_processor)
@@ -110,9 +115,7 @@ class Policy:
     @property
     def stop_ids(self) -> frozenset[int]:
         """Tokens that end a response."""
-        configured = self.model.generation_config.eos_token_id
-        ids = configured if isinstance(configured, list) else [configured]
-        return frozenset(i for i in [*ids, self.tokenizer.eos_token_id] if i is not None)
+        return self.reader.stop_ids
 
     @property
     def max_length(self) -> int:
@@ -134,19 +137,15 @@ class Policy:
                 f"the prompt shows an image, which a {self.model.config.model_type} cannot see: "
                 f"use a model of type {' or '.join(MODEL_TYPES)}, or a style without an image"
             )
-        return self.chats.encode(messages, self.stop_ids)
+        return self.reader.encode_chat(messages)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text, special ones recognised, none added."""
-        return self._encode(text)
-
-    def _encode_anew(self, text: str) -> tuple[int, ...]:
-        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
-        return tuple(encoding.ids)
+        return self.reader.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+        return self.reader.decode(ids)
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Return the context in which the model runs: bfloat16 on a GPU."""

@@ -15,7 +15,7 @@ from agentgyms.core import Feedback
 from agentgyms.errors import BadRequest
 from harness import fields
 from harness.images import SAID, Image, share
-from harness.rollout import Completion, Rollout, StopReason, Turn
+from harness.rollout import Completion, Rollout, StopReason, Turn, Usage
 
 _FEEDBACK: Final = tuple(feedback.value for feedback in Feedback)
 _STOPS: Final = tuple(reason.value for reason in StopReason)
@@ -112,12 +112,15 @@ def _encode_tokens(said: Completion, before: Completion) -> dict[str, Any]:
     context = before.prompt_ids + before.response_ids
     goes_on = bool(context) and said.prompt_ids[: len(context)] == context
     prompt = said.prompt_ids[len(context) :] if goes_on else said.prompt_ids
-    return {
+    line = {
         "goes_on": goes_on,
         "prompt_ids": list(prompt),
         "response_ids": list(said.response_ids),
         "logprobs": list(said.logprobs),
     }
+    if said.usage != Usage():
+        line["usage"] = [said.usage.prompt, said.usage.response, said.usage.calls]
+    return line
 
 
 def _encode_images(turn: Turn, shown: dict[Image, int]) -> dict[str, Any]:
@@ -224,6 +227,9 @@ def _completion(
         raise BadRequest(f"'logprobs' of {what} must hold finite numbers alone")
     if logprobs and len(logprobs) != len(response):
         raise BadRequest(f"{what} has {len(response)} response_ids and {len(logprobs)} logprobs")
+    usage = fields.items(turn, "usage", what, [0, 0, 0])
+    if len(usage) != 3 or not all(map(fields.is_whole, usage)):
+        raise BadRequest(f"'usage' of {what} must hold tokens read, tokens written and calls")
     return Completion(
         text=fields.text(turn, "text", what, action),
         prompt_ids=prompt,
@@ -233,6 +239,7 @@ def _completion(
         images=tuple(
             _shown(number, images, what) for number in fields.items(turn, "images", what, [])
         ),
+        usage=Usage(*usage),
     )
 
 

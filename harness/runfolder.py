@@ -6,18 +6,14 @@ import json
 import platform
 import time
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import agentgyms
-from agentgyms.recording import git_revision
 from harness import config as configs
 from harness.config import Config
 from harness.errors import CheckpointError, ConfigError
 from harness.evaluate import Evaluation
-
-_LIBRARIES = ("torch", "transformers", "numpy", "gymnasium")
+from harness.versions import versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +110,8 @@ class RunFolder:
 def provenance(seed: int) -> dict[str, Any]:
     """Return what a reader needs to run the same thing again."""
     return {
-        "agentgyms": agentgyms.__version__,
-        "revision": git_revision(),
+        **versions(),
         "seed": seed,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "python": platform.python_version(),
         "machine": platform.platform(),
-        "libraries": {name: _version(name) for name in _LIBRARIES},
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""

@@ -158,7 +158,7 @@ class Trainer:
                 f"[{low:.1%}, {high:.1%}], score {result.score:.1%} [{least:.1%}, {most:.1%}] "
                 f"over {result.success.count} tasks"
             )
-        report.write(self.folder)
+        report.write(self.folder.path)
 
     def evaluate(self, split: str, count: int | None) -> Evaluation:
         """Play `count` tasks of a split (None: all), each once."""

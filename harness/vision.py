@@ -159,9 +159,9 @@ class Vision:
         return prepared["pixel_values"], prepared["image_grid_thw"][0]
 
 
-def load_image_processor(path: str) -> Any:
+def load_image_processor(path: str, revision: str | None = None) -> Any:
     """Return the image processor of a local folder or a hub name, of the PIL kind."""
     from transformers import AutoImageProcessor
 
     load: Any = AutoImageProcessor.from_pretrained
-    return load(path, backend="pil")
+    return load(path, revision=revision, backend="pil")

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from agentgyms import experts
 from harness.agent import Agent, Decision, EpisodeView, choices_of
+from harness.baselines.expert import expert_answer
 from harness.completers import Message, images_of, texts_of
 from harness.config import WarmstartConfig
 from harness.errors import ConfigError
@@ -68,7 +68,7 @@ class Demonstrator:
             answer = self._written(action, actions)
         else:
             told = json.loads(view.info["oracle"])
-            answer = self._agent.style.answer(experts.choose(told, self._kind), actions)
+            answer = expert_answer(self._agent.style, view, self._kind)
             action = self._agent.style.parse(answer, actions).action
             if told.get("optimal_remaining", 0) >= 0:  # else no move is known to be better
                 self.demonstrations.append(Demonstration(messages, answer))

@@ -13,6 +13,7 @@ ONLY_WHEN_ASKED = {
     "browser": "drives Chromium: pytest -m browser",
     "docker": "builds and runs containers: pytest -m docker",
     "slow": "takes minutes: pytest -m slow",
+    "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
 
 
@@ -27,3 +28,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("browser") and not shutil.which("chromedriver"):
         pytest.skip("needs Chromium and ChromeDriver")
+    if item.get_closest_marker("vllm") and not os.environ.get("AGENTGYMS_VLLM_PYTHON"):
+        pytest.skip("needs AGENTGYMS_VLLM_PYTHON, a Python with vLLM")

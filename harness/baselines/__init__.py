@@ -6,3 +6,8 @@
 - reflexion: react; a failed episode is reflected on, and the task tried again with the reflections
   in front of the prompt. Shinn et al. 2023, arXiv:2303.11366.
 """
+
+from harness.baselines.prompted import Baseline, make
+from harness.baselines.reflexion import Reflection
+
+__all__ = ["Baseline", "Reflection", "make"]

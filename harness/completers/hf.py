@@ -19,7 +19,7 @@ from harness.completers.decoding import DecodeBatch
 from harness.errors import ConfigError, ContextOverflow
 from harness.images import Image
 from harness.policy import Policy
-from harness.rollout import Completion
+from harness.rollout import Completion, Usage
 
 JOIN_SHARE = 0.5
 """Requests that wait join the running batch once they are this share of its rows."""
@@ -62,10 +62,17 @@ class HFCompleter:
     ) -> Completion:
         """Return the response to `messages`.
 
+        Its log-probabilities are those of the distribution that each token was drawn from: at the
+        sampling's temperature, and within `top_p` where that is below 1. Temperature 0 counts as 1
+        there and knows no `top_p`.
+
         Raises:
             ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The prompt shows an image and the model reads only.
+            ConfigError: The prompt shows an image and the model reads only, or `top_p` is not in
+                (0, 1].
         """
+        if not 0 < sampling.top_p <= 1:
+            raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
         prompt_ids = self.policy.encode_chat(messages)
         if len(prompt_ids) + sampling.max_tokens > self.policy.max_length:
             raise ContextOverflow(
@@ -139,6 +146,9 @@ class HFCompleter:
         temperatures = [row.sampling.temperature for row in rows]
         scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
         distribution = torch.log_softmax(logits.float() / scale[:, None], dim=-1)  # [B, V]
+        shares = [row.sampling.top_p if row.sampling.temperature else 1.0 for row in rows]
+        if min(shares) < 1:
+            distribution = _nucleus(distribution, torch.tensor(shares, device=logits.device))
         numbers = [row.uniforms[len(row.response_ids)] for row in rows]
         uniform = torch.tensor(numbers, device=logits.device, dtype=torch.float32)
         cumulative = distribution.exp().cumsum(-1)
@@ -171,4 +181,27 @@ class HFCompleter:
             logprobs=tuple(request.logprobs),
             finished=ended,
             images=request.images,
+            usage=Usage(len(request.prompt_ids), len(request.response_ids), 1),
         )
+
+
+def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
+    """Return distributions cut to the fewest, most likely tokens that have `top_p` together.
+
+    Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share
+    belongs to them. A row whose share is 1 stays as it is, to the last bit.
+
+    Args:
+        distribution: Log-probabilities. Shape [B, V].
+        top_p: The share of each row, in (0, 1]. Shape [B].
+
+    Returns:
+        Log-probabilities that sum to 1 again, -inf outside. Shape [B, V].
+    """
+    ordered, order = distribution.sort(dim=-1, descending=True, stable=True)
+    before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # what more likely tokens have together
+    before[:, 0] = 0
+    outside = torch.zeros_like(distribution, dtype=torch.bool)
+    outside.scatter_(-1, order, before >= top_p[:, None])
+    cut = torch.log_softmax(distribution.masked_fill(outside, -torch.inf), dim=-1)
+    return torch.where(top_p[:, None] < 1, cut, distribution)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,12 +12,11 @@ from harness.credit.returns import episode_returns
 from harness.credit_view.comparing import Credit, written
 from harness.credit_view.figures import Part, Pictures, first_of, parts, short
 from harness.credit_view.recordings import Recorded
+from harness.pages import build, safe_json, safe_text
 from harness.rollout import Rollout
 
 FILES: Final = Path(__file__).parent / "page"
 SCRIPTS: Final = (
-    "colour.js",
-    "drawing.js",
     "credit.js",
     "turns.js",
     "anchors.js",
@@ -48,35 +43,16 @@ def render(recorded: Recorded, results: Sequence[Credit]) -> str:
         recorded: The rollouts.
         results: What `compare` gave for their table.
     """
-    script = "\n".join((FILES / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    script = f'"use strict";\n{script}'
-    digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
     parts = {
         "title": TITLE,
-        "lead": html.escape(_lead(recorded)).encode("utf-8", "replace").decode("utf-8"),
-        "style": (FILES / "page.css").read_text(encoding="utf-8"),
+        "lead": safe_text(_lead(recorded)),
         "json": safe_json(contents(recorded, results)),
-        "script": script,
-        "script_hash": f"sha256-{base64.b64encode(digest).decode()}",
     }
-    pieces = (FILES / "page.html").read_text(encoding="utf-8").split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [parts[name], rest]
-    return "".join(filled)
+    return build(FILES, SCRIPTS, parts)
 
 
 def _lead(recorded: Recorded) -> str:
     return f"{recorded.source}: {recorded.counts}. Rewards: {recorded.reward}."
-
-
-def safe_json(values: Any) -> str:
-    """Return JSON that holds no character an HTML parser could take for its own."""
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def contents(recorded: Recorded, results: Sequence[Credit]) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 A folder holds one evaluation:
 
     config.json       the resolved configuration
+    started.json      the model, tasks, prompts and versions it began with; they may not change
     recordings.jsonl  every finished episode (`agentgyms replay` verifies them)
     result.json       every figure, counted from the recordings, and all that repeats them
     provenance.json   when and where, how long, what was retried: all that two equal runs differ in

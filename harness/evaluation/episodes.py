@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agentgyms import transcript
-from agentgyms.errors import DataCorrupt
+from agentgyms.errors import DataCorrupt, DataMissing
 from agentgyms.transcript import Recording
 from harness.credit.table import INVALID_FEEDBACK
 from harness.rollout import StopReason, Usage
@@ -30,6 +31,7 @@ class EpisodeRecord:
         unfinished: Turns whose answer ran into the token limit.
         cut: Turns whose prompt left something out.
         usage: Of the episode, a reflection on it included.
+        score: At the end, in [0, 1]; 0 where the benchmark had not given one yet.
         metrics: The environment's own, after the last turn.
     """
 
@@ -94,7 +96,14 @@ def read(path: str | Path) -> list[EpisodeRecord]:
         DataMissing: There is no such file.
         DataCorrupt: It holds something else than episodes of an evaluation.
     """
-    return [record_of(recording) for recording in transcript.read(path)]
+    try:
+        with Path(path).open(encoding="utf-8") as lines:  # one episode in memory at a time
+            return [record_of(recording) for recording in transcript.parse(lines, str(path))]
+    except FileNotFoundError:
+        raise DataMissing(f"there are no recordings {path}") from None
+    except (UnicodeDecodeError, IsADirectoryError) as e:
+        what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
+        raise DataCorrupt(f"{path} is {what}: expected recordings, JSON lines") from None
 
 
 def record_of(recording: Recording) -> EpisodeRecord:
@@ -119,7 +128,7 @@ def record_of(recording: Recording) -> EpisodeRecord:
         trial=told["trial"],
         family=first["family"],
         success=last["success"],
-        score=last["score"],
+        score=0.0 if math.isnan(last["score"]) else last["score"],
         turns=len(turns),
         invalid=sum(invalid),
         failed=sum(turn.info["feedback"] == "failed" for turn in turns),

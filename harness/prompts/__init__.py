@@ -13,6 +13,9 @@ observation and what works now. The episode so far is in the chat and need not b
 
 The folder of an environment has its name in small letters, without namespace and version:
 `agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`.
+
+What else a prompt says is in `parts`, by environment in the same way: `examples` and `memory` stand
+before the first prompt, `episode` is one worked example, `reflect` asks about a failed trial.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from harness.images import Image
 from harness.parsing import Parsed
 
 _FOLDER = Path(__file__).parent / "templates"
+_PARTS = Path(__file__).parent / "parts"
 _HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
 _FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
 _IMAGE_MARK: Final = "\x00image\x00"
@@ -139,13 +143,51 @@ def load(style: str, env_id: str) -> PromptStyle:
     Raises:
         ConfigError: There is no such style, or its file has no parser line.
     """
-    env_name = env_id.partition("/")[2].partition("-")[0].lower()
-    for folder in (env_name, "default"):
+    for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"
         if path.is_file():
             return _compile(path, f"{folder}/{style}")
     known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja") if "." not in path.stem})
     raise ConfigError(f"unknown prompt style {style!r}: expected one of {', '.join(known)}")
+
+
+def _folders(env_id: str) -> tuple[str, str]:
+    return env_id.partition("/")[2].partition("-")[0].lower(), "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A template of something else than a turn's prompt.
+
+    Attributes:
+        name: Environment and part, such as `default/reflect`.
+        version: First 12 hex characters of the SHA-256 of its template; results carry it.
+    """
+
+    name: str
+    version: str
+    _template: jinja2.Template
+
+    def render(self, **fields: Any) -> str:
+        """Return the text."""
+        return self._template.render(**fields)
+
+
+@lru_cache
+def load_part(name: str, env_id: str) -> Part:
+    """Return an environment's template of a part, or the default one.
+
+    Raises:
+        ConfigError: There is no such part.
+    """
+    for folder in _folders(env_id):
+        path = _PARTS / folder / f"{name}.jinja"
+        if path.is_file():
+            source = path.read_text(encoding="utf-8")
+            version = hashlib.sha256(source.encode()).hexdigest()[:12]
+            return Part(f"{folder}/{name}", version, _JINJA.from_string(source))
+    known = sorted(path.stem for path in (_PARTS / "default").glob("*.jinja"))
+    raise ConfigError(f"unknown part of a prompt {name!r}: expected one of {', '.join(known)}")
 
 
 def _compile(path: Path, name: str) -> PromptStyle:

@@ -1,6 +1,7 @@
 import os
 
 import pytest
+import vllm_serving
 from hypothesis import settings
 
 from harness import tiny
@@ -21,3 +22,16 @@ def policy():
     tokenizer = tiny.make_tokenizer(corpus, 400)
     config = tiny.TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=128)
     return Policy(tiny.make_model(config, tokenizer, seed=1), tokenizer, "cpu")
+
+
+@pytest.fixture(scope="session")
+def vllm_folder(tmp_path_factory):
+    """The folder of a tiny random Qwen2 that vLLM can run."""
+    return vllm_serving.make_folder(tmp_path_factory.mktemp("vllm") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def vllm_server(vllm_folder, tmp_path_factory):
+    """A real vLLM server on the CPU that has this model; for tests marked `vllm`."""
+    with vllm_serving.serving(vllm_folder, tmp_path_factory.mktemp("vllm-server")) as server:
+        yield server

@@ -75,7 +75,8 @@ def test_styles_are_versioned_and_unknown_ones_refused():
     assert compact.name == "default/compact"
     assert compact.version != prompts.load("think", CORRIDOR).version
     with pytest.raises(
-        ConfigError, match="unknown prompt style 'terse': expected one of compact, look, think"
+        ConfigError,
+        match="unknown prompt style 'terse': expected one of compact, direct, look, think",
     ):
         prompts.load("terse", CORRIDOR)
     with pytest.raises(ConfigError, match="window must be 0 or more"):

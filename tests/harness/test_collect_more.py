@@ -34,7 +34,7 @@ def paced():
 
     class Paced(PolicyActor):
         async def act(self, view, seed):
-            k = order.setdefault(id(view), len(order))
+            k, _ = order.setdefault(id(view), (len(order), view))  # kept: no other gets its id
             for _ in range(3 * k):
                 await asyncio.sleep(0)
             return await super().act(view, seed)

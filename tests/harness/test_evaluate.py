@@ -9,7 +9,8 @@ from agentgyms.tasks import Task, TaskSet
 from harness import config as configs
 from harness import metrics, report
 from harness.errors import CheckpointError, ConfigError
-from harness.evaluate import Rate, choose, summarise, wilson
+from harness.evaluate import Rate, choose, summarise
+from harness.evaluation.statistics import wilson
 from harness.metrics import MetricsLog
 from harness.rollout import Completion, Rollout, StopReason, Turn
 from harness.runfolder import RunFolder
@@ -94,7 +95,7 @@ def test_curve_and_table(folder):
         folder.write_evaluation(step, summarise(rollouts()[: 3 if step else 1], "valid_seen"))
         log.write(step, {"rollout/success": step / 10})
     log.close()
-    report.write(folder)
+    report.write(folder.path)
     table = (folder.path / "table.md").read_text().splitlines()
     assert table[0] == (
         "| split | step | cool | heat | all | 95 % interval | score | 95 % interval "

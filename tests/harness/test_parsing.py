@@ -133,6 +133,7 @@ ACTIONS = {
     "search_tags": ("search[who wrote Faust]", "answer[Goethe]", "search[]", "answer[a]b[c]"),
     "webshop_tags": ("search[red shoes]", "click[< prev]", "click[a [b]]"),
 }
+ACTIONS |= {f"{name}_action_tags": ACTIONS[f"{name}_tags"] for name in ("sokoban", "webshop")}
 OTHERS = ("go to shelf 1", "move soap bar 12 to sink basin 3", "inventory")
 
 

@@ -304,6 +304,8 @@ def with_turn(**fields):
         (with_turn(response_ids=[2**63], logprobs=[-1]), "must hold token ids"),
         (with_turn(response_ids=[1], logprobs=[-1, -2]), "1 response_ids and 2 logprobs"),
         (with_turn(response_ids=[1], logprobs=["a"]), "must hold finite numbers"),
+        (with_turn(usage=[3, 1]), "tokens read, tokens written and calls"),
+        (with_turn(usage=[3, 1, -1]), "tokens read, tokens written and calls"),
         (with_turn(image=0), "turn 0 names image 0, the rollout has 0"),
         ({**GOOD, "images": ["lamp"]}, "'images' of the rollout must hold"),
         ({**GOOD, "images": [{"png": "AAAA"}]}, "is no image"),

@@ -21,7 +21,7 @@ from harness.cli import main
 from harness.collect import EnvPool
 from harness.completers import Sampling
 from harness.completers.scripted import ScriptedCompleter
-from harness.errors import CheckpointError, ConfigError, TrainingError
+from harness.errors import CheckpointError, ConfigError, ResultError, TrainingError
 from harness.learner import Learner
 from harness.packing import Sample
 from harness.policy import Policy
@@ -359,7 +359,7 @@ def test_the_command_line(tmp_path):
     run_folder = str(tmp_path / "cli")
     for extra in (["--set", "run.steps=9"], ["--print-config"], ["corridor-tiny"]):
         assert runner.invoke(main, ["train", "--resume", run_folder, *extra]).exit_code == 2
-    with pytest.raises(CheckpointError, match="is no run"):
+    with pytest.raises(ResultError, match="neither an evaluation nor a training run"):
         runner.invoke(main, ["report", str(tmp_path)], catch_exceptions=False)
 
 

@@ -1,0 +1,231 @@
+"""Generation with vLLM in this process: the engine is stepped here, between the episodes' turns.
+
+The prompts are token for token those that training writes, for they come from the same code. As no
+second process and no thread has a part in it, which requests share a batch depends on the requests
+alone.
+
+On the CPU the environment variable VLLM_CPU_KVCACHE_SPACE says how many GiB the cache may take, and
+the engine's arguments are `{ dtype = "float32", enforce_eager = true }`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from harness.completers import Message, Sampling, images_of
+from harness.errors import ConfigError, ContextOverflow, ModelUnavailable
+from harness.reader import Reader
+from harness.rollout import Completion, Usage
+
+_log = logging.getLogger(__name__)
+
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
+_ENVIRONMENT: Final = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+"""What vLLM is told unless it was told otherwise: one process, few words, no call home."""
+
+
+class VLLMCompleter:
+    """Answers with a model that vLLM runs in this process.
+
+    Text models only so far. A temperature between 0 and 0.01 counts as 0.01 in vLLM. Weights cannot
+    be exchanged yet; whoever trains reaches them through `engine`.
+
+    Args:
+        model: A folder or hub name.
+        revision: Branch, tag or commit of a hub name; None takes its main branch.
+        seed: Of the engine; requests have seeds of their own.
+        arguments: Of vLLM's engine, such as `{"max_model_len": 8192}`.
+
+    Attributes:
+        engine: vLLM's `LLMEngine`.
+        version: Of vLLM.
+        reader: Its tokenizer as prompts and answers need it.
+        max_length: Longest sequence in tokens.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        revision: str | None = None,
+        seed: int = 0,
+        arguments: Mapping[str, Any] = _NO_ARGUMENTS,
+    ) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: vLLM is not installed, or cannot run the model with these arguments.
+        """
+        self.version = _version()
+        self.reader = _reader(model, revision)
+        self.engine: Any = _engine(model, {"revision": revision, "seed": seed, **arguments})
+        self.max_length = int(self.engine.model_config.max_model_len)
+        self._numbers = itertools.count()
+        self._pending: dict[str, asyncio.Future[Any]] = {}
+        self._worker: asyncio.Task[None] | None = None
+        self._dead = ""
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
+
+        Raises:
+            ContextOverflow: Prompt and longest response do not fit into the model's context.
+            ConfigError: The prompt shows an image, or vLLM refuses the sampling.
+            ModelUnavailable: The engine failed.
+        """
+        if images_of(messages):
+            raise ConfigError(
+                "the prompt shows an image, and vLLM in this process is given texts only: use "
+                "model.backend = 'hf', or a style without an image"
+            )
+        prompt_ids = self.reader.encode_chat(messages)
+        if len(prompt_ids) + sampling.max_tokens > self.max_length:
+            raise ContextOverflow(
+                f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
+                f"exceed the model's {self.max_length}: shorten the prompt or max_tokens"
+            )
+        name = self._send(prompt_ids, sampling, seed)
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pending[name] = done
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._generate())
+        try:
+            return self._completion(prompt_ids, await done)
+        finally:
+            if self._pending.pop(name, None) is not None and not self._dead:
+                self.engine.abort_request([name])  # its episode was stopped
+
+    async def close(self) -> None:
+        """End the engine and free its memory; requests under way fail."""
+        if self.engine is None:
+            return
+        self._fail("vLLM's engine was closed")
+        self.engine.engine_core.shutdown()
+        self.engine = None
+
+    def _send(self, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int) -> str:
+        if self._dead:
+            raise ModelUnavailable(self._dead)
+        name = str(next(self._numbers))
+        try:
+            parameters = self._parameters(sampling, seed)
+            prompt = {"type": "token", "prompt_token_ids": list(prompt_ids)}
+            self.engine.add_request(name, prompt, parameters)
+        except (ValueError, TypeError, _client_error()) as e:
+            raise ConfigError(f"vLLM refuses the request: {e}") from e
+        return name
+
+    def _parameters(self, sampling: Sampling, seed: int) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        return SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            seed=seed % 2**63,
+            stop_token_ids=sorted(self.reader.stop_ids),
+            logprobs=0,  # of the token drawn, and of no other
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    async def _generate(self) -> None:
+        """Step the engine until nobody waits."""
+        try:
+            while self._pending and not self._dead:
+                await asyncio.sleep(0)  # every episode that can ask does so first
+                if self._dead or not self.engine.has_unfinished_requests():
+                    continue  # those who waited have not looked yet
+                for output in self.engine.step():
+                    done = self._pending.pop(output.request_id, None)
+                    if done and not done.done():
+                        done.set_result(output)
+        except Exception as e:
+            _log.warning("vLLM's engine failed", exc_info=True)
+            self._fail(f"vLLM's engine failed: {type(e).__name__}: {e}")
+
+    def _fail(self, reason: str) -> None:
+        self._dead = reason
+        for done in self._pending.values():
+            if not done.done():
+                done.set_exception(ModelUnavailable(reason))
+
+    def _completion(self, prompt_ids: tuple[int, ...], output: Any) -> Completion:
+        answer = output.outputs[0]
+        if answer.finish_reason not in ("stop", "length"):
+            raise ModelUnavailable(f"vLLM ended a request with {answer.finish_reason!r}")
+        said = tuple(answer.token_ids)
+        return Completion(
+            text=self.reader.decode(said),
+            prompt_ids=prompt_ids,
+            response_ids=said,
+            logprobs=tuple(
+                step[token].logprob for step, token in zip(answer.logprobs, said, strict=True)
+            ),
+            finished=answer.finish_reason == "stop",
+            usage=Usage(len(prompt_ids), len(said), 1),
+        )
+
+
+def _client_error() -> type[Exception]:
+    """Return what vLLM raises for a request that it does not take."""
+    from vllm.exceptions import VLLMClientError
+
+    kind: type[Exception] = VLLMClientError
+    return kind
+
+
+def _engine(model: str, arguments: Mapping[str, Any]) -> Any:
+    from vllm import EngineArgs, LLMEngine
+    from vllm.exceptions import VLLMError
+    from vllm.platforms import current_platform
+
+    chosen: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "disable_log_stats": True}
+    if current_platform.is_cpu():
+        # A prompt read in pieces sets a request's random numbers back, which fails on the CPU.
+        chosen["enable_chunked_prefill"] = False
+    try:
+        return LLMEngine.from_engine_args(EngineArgs(model=model, **{**chosen, **arguments}))
+    except (OSError, RuntimeError, ValueError, TypeError, VLLMError) as e:
+        raise ConfigError(f"vLLM cannot run the model {model!r}: {e}") from e
+
+
+def _version() -> str:
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import vllm
+    except ImportError as e:
+        raise ConfigError(
+            f"model.backend = 'vllm' needs vLLM, which cannot be imported here ({e}): install it "
+            "with pip install 'agentgyms[vllm]', or use its server and model.url"
+        ) from e
+    return str(vllm.__version__)
+
+
+def _reader(model: str, revision: str | None) -> Reader:
+    from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, revision=revision)
+        try:
+            generation = GenerationConfig.from_pretrained(model, revision=revision or "main")
+        except OSError:  # it has none of its own
+            architecture = AutoConfig.from_pretrained(model, revision=revision)
+            generation = GenerationConfig.from_model_config(architecture)
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"the model {model!r} cannot be loaded: {e}") from e
+    return Reader(tokenizer, generation)

@@ -1,0 +1,169 @@
+"""What each benchmark is broken down by besides families: question sets, boxes, dimensions.
+
+A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each mean is one of
+`harness.evaluation.units.mean_of`. Environments that are not named here have their families alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from harness.evaluation.units import (
+    Unit,
+    Value,
+    grouped,
+    mean_of,
+    mean_over,
+    success_and_score,
+)
+
+Breakdown = dict[str, dict[str, dict[str, Any]]]
+
+ALL: Final = "All"
+"""Group of all episodes."""
+
+DATA_SETS: Final = {
+    "nq": "NQ",
+    "triviaqa": "TriviaQA",
+    "popqa": "PopQA",
+    "hotpotqa": "HotpotQA",
+    "2wikimultihopqa": "2Wiki",
+    "musique": "MuSiQue",
+    "bamboogle": "Bamboogle",
+}
+"""Question sets in the order of ECPO, Table 4, with their headings."""
+
+DIMENSIONS: Final = {
+    "goal": "Goal",
+    "believability": "Believability",
+    "relationship": "Relationship",
+    "knowledge": "Knowledge",
+    "secret": "Secret",
+    "social_rules": "Social rules",
+    "financial_and_material_benefits": "Financial",
+}
+"""SOTOPIA's seven dimensions, by the names its judge gives them."""
+
+SCENARIO_TASKS: Final = 3
+"""Tasks of a scenario, in every split of AppWorld."""
+
+
+def name_of(env_id: str) -> str:
+    """Return an environment's name: its id without module, namespace and version."""
+    return re.sub(r"^.*[/:]|-v\d+$", "", env_id)
+
+
+def of(env_id: str, units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return the breakdowns of an environment, {} where it has none of its own.
+
+    Args:
+        env_id: Such as `agentgyms/Sokoban-v0`.
+        units: All that was played.
+        seeds: The evaluation's.
+    """
+    make = _BREAKDOWNS.get(name_of(env_id))
+    return make(units, seeds) if make and units else {}
+
+
+def _sokoban(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return success by number of boxes, {} where the tasks' ids do not tell it."""
+    boxes = {unit.task_id: _boxes(unit) for unit in units}
+    if None in boxes.values():
+        return {}
+    groups = grouped(units, lambda unit: str(boxes[unit.task_id]))
+    return {"Boxes": {name: success_and_score(of, seeds) for name, of in groups.items()}}
+
+
+def _boxes(unit: Unit) -> str | None:
+    """Return the number of boxes: `train/6x6-2-2f19-00001` has 2, and so has family `2-boxes`."""
+    told = re.search(r"(?:^|/)\d+x\d+-(\d+)-[0-9a-f]+-\d+$", unit.task_id)
+    told = told or re.match(r"(\d+)-box(?:es)?$", unit.family)
+    return told[1] if told else None
+
+
+def _searchqa(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return exact match, which is success, and F1 by set of questions.
+
+    Generated sets are named by hops.
+    """
+
+    def measures(chosen: Sequence[Unit]) -> dict[str, Any]:
+        return {
+            "EM": mean_over(chosen, seeds, lambda unit: unit.success),
+            "F1": mean_over(chosen, seeds, lambda unit: unit.metric("f1")),
+            "count": len(chosen),
+        }
+
+    groups = grouped(units, lambda unit: unit.family)
+    named = {DATA_SETS.get(name, name): measures(groups[name]) for name in _by_paper(groups)}
+    return {"Data set": {**named, ALL: measures(units)}}
+
+
+def _by_paper(groups: Mapping[str, Any]) -> list[str]:
+    """Return the names of question sets, those of the papers first and in their order."""
+    known = list(DATA_SETS)
+    return sorted(groups, key=lambda n: (known.index(n) if n in DATA_SETS else len(known), n))
+
+
+def _appworld(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return task and scenario goal completion, of all tasks and by difficulty."""
+    groups = grouped(units, _difficulty)
+    known = groups if "" not in groups else {}
+    told = {name: _completion(of, seeds) for name, of in known.items()}
+    return {"Difficulty": {**told, ALL: _completion(units, seeds)}}
+
+
+def _difficulty(unit: Unit) -> str:
+    """Return 1, 2 or 3: the metric of this name, else the number in the family's."""
+    told = unit.metric("difficulty")
+    if told is not None:
+        return f"{told:.0f}"
+    found = re.search(r"\d", unit.family)
+    return found[0] if found else ""
+
+
+def _completion(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
+    """Return TGC, the share of tasks solved, and SGC, the share of scenarios solved whole.
+
+    A scenario of which not all three tasks were finished counts in TGC alone.
+    """
+    scenarios: dict[tuple[str, int], list[Unit]] = {}
+    for unit in units:
+        scenarios.setdefault((unit.task_id.rpartition("_")[0], unit.seed), []).append(unit)
+    whole = [
+        Value(float(all(unit.success for unit in of)), name, seed)
+        for (name, seed), of in scenarios.items()
+        if len(of) == SCENARIO_TASKS
+    ]
+    return {
+        "TGC": mean_over(units, seeds, lambda unit: unit.success),
+        "SGC": mean_of(whole, seeds),
+        "count": len(units),
+        "incomplete_scenarios": len(scenarios) - len(whole),
+    }
+
+
+def _sotopia(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return the goal of hard tasks and of all, and the mean of every dimension."""
+
+    def mean(chosen: Sequence[Unit], name: str) -> dict[str, Any]:
+        told = mean_over(chosen, seeds, lambda unit: unit.metric(name), share=False)
+        return {"Mean": told, "count": len(chosen)}
+
+    hard = [unit for unit in units if unit.family == "hard"]
+    sets = {"Hard": hard, ALL: list(units)} if hard else {ALL: list(units)}
+    return {
+        "Goal": {name: mean(chosen, "goal") for name, chosen in sets.items()},
+        "Dimension": {heading: mean(units, name) for name, heading in DIMENSIONS.items()},
+    }
+
+
+_BREAKDOWNS: Final[dict[str, Callable[[Sequence[Unit], Sequence[int]], Breakdown]]] = {
+    "Sokoban": _sokoban,
+    "VisualSokoban": _sokoban,
+    "SearchQA": _searchqa,
+    "AppWorld": _appworld,
+    "SOTOPIA": _sotopia,
+}

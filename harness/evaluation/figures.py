@@ -1,0 +1,95 @@
+"""All figures of an evaluation, counted from its episodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from harness.evaluation import breakdowns
+from harness.evaluation.episodes import EpisodeRecord
+from harness.evaluation.statistics import mean_and_std
+from harness.evaluation.units import Unit, grouped, mean_over, success_and_score, units_of
+from harness.rollout import Usage
+
+
+def summarise(
+    episodes: Sequence[EpisodeRecord],
+    *,
+    env_id: str,
+    seeds: Sequence[int],
+    trials: int,
+    prices: tuple[float, float] | None,
+) -> dict[str, Any]:
+    """Return the figures of an evaluation, JSON-plain; what cannot be told is None.
+
+    A task played with one seed counts once, however many trials it took: solved if any trial solved
+    it, with the score of the last one. Turns, the shares of turns, stop reasons, tokens and cost
+    are those of all trials.
+
+    Args:
+        episodes: Those that were finished, in any order.
+        env_id: Of the environment; it decides the breakdowns.
+        seeds: The evaluation's, each of which plays every task once.
+        trials: Most attempts at a task.
+        prices: Of a million prompt and a million response tokens.
+
+    Returns:
+        - `success`, `score`: see `harness.evaluation.units.mean_of`.
+        - `turns`: mean number per episode, each trial being one.
+        - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
+        - `stop_reasons`: number of episodes by reason.
+        - `tokens`: `prompt`, `response` and `calls`, in total; `cost`: of these, by the prices.
+        - `families`: `success`, `score` and `count` of each.
+        - `breakdowns`: tables of this environment; see `harness.evaluation.breakdowns`.
+        - `metrics`: mean of each of the environment's own figures, over the episodes where it is
+          known, whose number is in `metric_counts`.
+        - `trials`: success within the first, the first two, ... trials.
+    """
+    units = units_of(episodes)
+    usage = sum((episode.usage for episode in episodes), Usage())
+    families = grouped(units, lambda unit: unit.family)
+    overall = success_and_score(units, seeds)
+    return {
+        "success": overall["success"],
+        "score": overall["score"],
+        "turns": mean_and_std([episode.turns for episode in episodes])[0],
+        **_turn_shares(episodes),
+        "stop_reasons": dict(sorted(Counter(e.stop_reason.value for e in episodes).items())),
+        "tokens": {"prompt": usage.prompt, "response": usage.response, "calls": usage.calls},
+        "cost": None if prices is None else _cost(usage, *prices),
+        "families": {name: success_and_score(of, seeds) for name, of in families.items()},
+        "breakdowns": breakdowns.of(env_id, units, seeds),
+        **_metrics(units),
+        "trials": [
+            {"trial": n, "success": _success_within(units, seeds, n)} for n in range(1, trials + 1)
+        ],
+    }
+
+
+def _cost(usage: Usage, price_prompt: float, price_response: float) -> float:
+    return (usage.prompt * price_prompt + usage.response * price_response) / 1e6
+
+
+def _success_within(units: Sequence[Unit], seeds: Sequence[int], trials: int) -> dict[str, Any]:
+    return mean_over(units, seeds, lambda unit: unit.success_within(trials))
+
+
+def _turn_shares(episodes: Sequence[EpisodeRecord]) -> dict[str, float | None]:
+    turns = sum(episode.turns for episode in episodes)
+    counts = {
+        "invalid_share": sum(episode.invalid for episode in episodes),
+        "failed_share": sum(episode.failed for episode in episodes),
+        "unfinished_share": sum(episode.unfinished for episode in episodes),
+        "cut_share": sum(episode.cut for episode in episodes),
+    }
+    return {name: count / turns if turns else None for name, count in counts.items()}
+
+
+def _metrics(units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
+    names = sorted({name for unit in units for name in unit.trials[-1].metrics})
+    told = {n: [v for unit in units if (v := unit.metric(n)) is not None] for n in names}
+    return {
+        "metrics": {name: mean_and_std(values)[0] for name, values in told.items()},
+        "metric_counts": {name: len(values) for name, values in told.items()},
+    }

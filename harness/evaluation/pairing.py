@@ -1,0 +1,153 @@
+"""Compares two evaluations task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.errors import PairingError
+from harness.evaluation.statistics import mcnemar, mean_and_std, paired_bootstrap
+
+_SAME: Final = {"id": "environments", "split": "splits", "data_version": "data versions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Mean of the first minus mean of the second over the same units.
+
+    Attributes:
+        mean: In [-1, 1].
+        interval: 95 % paired bootstrap over tasks; None where all tasks differ equally, so that
+            it has no width.
+    """
+
+    mean: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A task and seed that one of two evaluations solved and the other did not.
+
+    Attributes:
+        first: Whether it was the first.
+    """
+
+    task_id: str
+    seed: int
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Two evaluations on the units, tasks with a seed, that both of them finished.
+
+    Attributes:
+        units: How many both finished.
+        tasks: Of how many tasks these are.
+        only_first: Units that only the first finished; they count nowhere here.
+        only_second: Units that only the second finished.
+        wins: Units that only the first solved.
+        losses: Units that only the second solved.
+        both: Units that both solved.
+        neither: Units that none solved.
+        success: Difference of success.
+        score: Difference of the score.
+        p_value: Of the exact McNemar test, None where several seeds played a task: those units are
+            not independent.
+        changed: The wins and losses, by seed and task.
+    """
+
+    units: int
+    tasks: int
+    only_first: int
+    only_second: int
+    wins: int
+    losses: int
+    both: int
+    neither: int
+    success: Difference
+    score: Difference
+    p_value: float | None
+    changed: tuple[Changed, ...]
+
+    @property
+    def ties(self) -> int:
+        """Units that came out alike."""
+        return self.both + self.neither
+
+
+def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
+    """Compare two evaluations.
+
+    A unit is solved if any of its trials solved it, and has the score of the last trial.
+
+    Args:
+        first: Its `result.json`.
+        second: The other one's.
+
+    Raises:
+        PairingError: They are of different environments, splits or data versions, or have no task
+            with the same seed in common.
+    """
+    _check(first, second)
+    ours, theirs = _outcomes(first), _outcomes(second)
+    common = sorted(ours.keys() & theirs.keys(), key=lambda unit: (unit[1], unit[0]))
+    if not common:
+        raise PairingError(
+            "no task was finished with the same seed by both evaluations: the first has "
+            f"{_scope(ours)}, the second {_scope(theirs)}"
+        )
+    tasks = [task_id for task_id, _ in common]
+    won = [(ours[unit][0], theirs[unit][0]) for unit in common]
+    changed = [Changed(*u, a) for u, (a, b) in zip(common, won, strict=True) if a != b]
+    wins = sum(one.first for one in changed)
+    losses = len(changed) - wins
+    return Pairing(
+        units=len(common),
+        tasks=len(set(tasks)),
+        only_first=len(ours) - len(common),
+        only_second=len(theirs) - len(common),
+        wins=wins,
+        losses=losses,
+        both=won.count((True, True)),
+        neither=won.count((False, False)),
+        success=_difference([a for a, _ in won], [b for _, b in won], tasks),
+        score=_difference([ours[u][1] for u in common], [theirs[u][1] for u in common], tasks),
+        p_value=mcnemar(wins, losses) if len(tasks) == len(set(tasks)) else None,
+        changed=tuple(changed),
+    )
+
+
+def _check(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    for key, what in _SAME.items():
+        a, b = first["environment"].get(key), second["environment"].get(key)
+        # Training runs do not tell the version of their data.
+        if a != b and not (key == "data_version" and None in (a, b)):
+            raise PairingError(
+                f"evaluations of different {what} cannot be compared task by task: {a} and {b}"
+            )
+
+
+def _outcomes(result: Mapping[str, Any]) -> dict[tuple[str, int], tuple[bool, float]]:
+    """Return success and score by task and seed."""
+    names = [task_id for task_id, _ in result["tasks"]]
+    found: dict[tuple[str, int], tuple[bool, float]] = {}
+    for index, seed, _, success, score, _ in sorted(result["outcomes"], key=lambda o: o[:3]):
+        unit = names[index], seed
+        found[unit] = (success or found.get(unit, (False, 0.0))[0], score)
+    return found
+
+
+def _scope(outcomes: Mapping[tuple[str, int], Any]) -> str:
+    seeds = sorted({seed for _, seed in outcomes})
+    return f"{len({task for task, _ in outcomes})} tasks with seeds {', '.join(map(str, seeds))}"
+
+
+def _difference(
+    first: Sequence[float], second: Sequence[float], tasks: Sequence[str]
+) -> Difference:
+    mean, _ = mean_and_std([a - b for a, b in zip(first, second, strict=True)])
+    low, high = paired_bootstrap(first, second, tasks)
+    return Difference(mean or 0.0, (low, high) if low < high else None)

@@ -1,0 +1,153 @@
+"""Intervals and tests: Wilson, bootstrap over tasks, mean and deviation over seeds, McNemar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Z95: Final = 1.959963984540054
+DRAWS: Final = 10_000
+"""Samples of a bootstrap: the ends of its interval then vary by about a hundredth of its width."""
+_CELLS: Final = 1 << 22
+"""Most numbers of one block of draws, so that many tasks need no more memory than few."""
+
+
+def wilson(mean: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval (Wilson 1927) of the mean of `count` values in [0, 1].
+
+    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96. It is made for values
+    of 0 and 1. Others of mean p have at most their variance p(1-p), so for those it is wider than
+    need be, never narrower, and unlike mean +- 1.96 standard errors it keeps a width where all
+    values are equal.
+
+    Args:
+        mean: In [0, 1]; anything where `count` is 0.
+        count: Number of values.
+
+    Returns:
+        Lower and upper bound in [0, 1]; (0, 1) of no values.
+    """
+    if not count:
+        return 0.0, 1.0
+    z2 = _Z95**2
+    centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
+    variance = mean * (1 - mean) / count + z2 / (4 * count * count)
+    half = _Z95 * math.sqrt(variance) / (1 + z2 / count)
+    # At the ends of [0, 1] bound and mean are equal, up to rounding.
+    low, high = min(mean, centre - half), max(mean, centre + half)
+    return max(0.0, low), min(1.0, high)
+
+
+def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the mean and the sample standard deviation (ddof 1), as over seeds.
+
+    Returns:
+        The mean is None of no value, the deviation None of fewer than two.
+    """
+    if not values:
+        return None, None
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return mean, None
+    return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+
+
+def bootstrap(
+    values: Sequence[float], tasks: Sequence[Hashable], *, seed: int = 0, draws: int = DRAWS
+) -> tuple[float, float]:
+    """Return the 95 % percentile interval of a mean, by drawing whole tasks.
+
+    Episodes of one task are not independent, however many seeds played it: a sample draws as many
+    tasks as there are, with replacement, and takes all the values of each. Its mean is that of all
+    values drawn. Reference: Davison and Hinkley 1997, section 3.8, strategy 1.
+
+    Args:
+        values: One per episode.
+        tasks: The task of each value.
+        seed: Of the draws; equal arguments give equal intervals.
+        draws: How many samples.
+
+    Returns:
+        Lower and upper bound; both nan of no values.
+
+    Raises:
+        ValueError: There are not as many tasks as values.
+    """
+    if len(values) != len(tasks):
+        raise ValueError(f"{len(values)} values need as many tasks, got {len(tasks)}")
+    if not values:
+        return math.nan, math.nan
+    index = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
+    position = np.array([index[task] for task in tasks])
+    totals = np.bincount(position, weights=np.asarray(values, dtype=np.float64))
+    means = _resampled(np.column_stack([totals, np.bincount(position)]), seed, draws)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]:
+    """Return the mean of each sample, of the sum and the number of each task's values.
+
+    Tasks of equal sum and number are alike, so it is drawn how often each kind comes, not which
+    tasks do: the same distribution, with a few numbers per sample instead of one per task.
+
+    Args:
+        task: Sum and number of values of each task. Shape [P, 2].
+        seed: Of the draws.
+        draws: How many samples D.
+
+    Returns:
+        Shape [D].
+    """
+    kind, often = np.unique(task, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    block = max(1, _CELLS // len(kind))
+    drawn = [
+        rng.multinomial(len(task), often / len(task), size=min(block, draws - start)) @ kind
+        for start in range(0, draws, block)
+    ]
+    total = np.concatenate(drawn)
+    means: NDArray[np.float64] = total[:, 0] / total[:, 1]
+    return means
+
+
+def paired_bootstrap(
+    first: Sequence[float], second: Sequence[float], tasks: Sequence[Hashable], *, seed: int = 0
+) -> tuple[float, float]:
+    """Return the 95 % interval of mean(first) - mean(second), of values of the same episodes.
+
+    Args:
+        first: One value per pair.
+        second: The other value of each pair.
+        tasks: The task of each pair; see `bootstrap`.
+        seed: Of the draws.
+
+    Raises:
+        ValueError: The lengths differ.
+    """
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    return bootstrap(differences, tasks, seed=seed)
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Return the two-sided p-value of the exact McNemar test.
+
+    Under the hypothesis that neither is better, each pair that differs is a win with probability
+    1/2: p = 2 P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. It holds for
+    independent pairs: one episode per task.
+
+    Args:
+        wins: Pairs that only the first solved.
+        losses: Pairs that only the second solved.
+
+    Returns:
+        In (0, 1]; 1 where no pair differs.
+    """
+    count, fewer = wins + losses, min(wins, losses)
+    ways: int = sum(math.comb(count, k) for k in range(fewer + 1))
+    two_sided: float = 2 * ways / (1 << count)
+    return min(1.0, two_sided)

@@ -1,0 +1,64 @@
+"""Writes comparisons of two evaluations down, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from harness.errors import PairingError
+from harness.evaluation.pairing import Difference, Pairing, pair
+from harness.reporting.loading import Evaluated
+from harness.reporting.rendering import escaped
+
+MOST_TASKS: Final = 30
+"""Tasks that came out differently are listed up to so many."""
+
+
+def markdown(evaluations: Sequence[Evaluated]) -> str:
+    """Return the comparison of each pair of evaluations of one environment and split.
+
+    Raises:
+        PairingError: No two are of one environment and split, or two of them cannot be compared.
+    """
+    pairs = [
+        (a, b)
+        for a, b in combinations(evaluations, 2)
+        if (a.env_id, a.split) == (b.env_id, b.split)
+    ]
+    if not pairs:
+        given = ", ".join(f"{one.env_id} {one.split}" for one in evaluations)
+        raise PairingError(
+            "a comparison needs two evaluations of one environment and split, got " + given
+        )
+    return "\n".join("\n".join(_lines(a, b, pair(a.result, b.result))) for a, b in pairs)
+
+
+def _lines(first: Evaluated, second: Evaluated, paired: Pairing) -> Iterator[str]:
+    yield f"**{escaped(first.label)} against {escaped(second.label)}**\n"
+    yield (
+        f"- the same {paired.units} episodes of {paired.tasks} tasks; left out: "
+        f"{paired.only_first} that only the first finished, {paired.only_second} only the second"
+    )
+    yield (
+        f"- wins {paired.wins}, losses {paired.losses}, ties {paired.ties} "
+        f"({paired.both} solved by both, {paired.neither} by none)"
+    )
+    yield f"- difference of success: {_points(paired.success)}"
+    yield f"- difference of score: {_points(paired.score)}"
+    if paired.p_value is not None:
+        yield f"- exact McNemar test: p = {paired.p_value:.4f}"
+    for title, won in (("first", True), ("second", False)):
+        names = [f"{one.task_id} (seed {one.seed})" for one in paired.changed if one.first == won]
+        if names:
+            more = f", and {len(names) - MOST_TASKS} more" if names[MOST_TASKS:] else ""
+            yield f"- solved by the {title} alone: {escaped(', '.join(names[:MOST_TASKS]))}{more}"
+    yield ""
+
+
+def _points(difference: Difference) -> str:
+    text = f"{100 * difference.mean:+.1f} points"
+    if difference.interval is None:
+        return f"{text}; no interval, since all tasks differ equally"
+    low, high = difference.interval
+    return f"{text} (95 % interval {100 * low:+.1f} to {100 * high:+.1f})"

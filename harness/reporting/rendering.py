@@ -1,0 +1,196 @@
+"""Writes tables down: Markdown, LaTeX with booktabs, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from harness.reporting.tables import Block, Cell, Row, Table
+
+LEGEND: Final = (
+    "In percent: mean ± standard deviation over seeds; of one seed the mean and its 95 % interval."
+)
+GOALS: Final = "Goals are from 0 to 10."
+REPORTED: Final = (
+    "Rows whose source says reported are the papers' numbers, on the benchmarks' own data; nothing "
+    "here is computed from them."
+)
+NONE: Final = "–"
+_CSV: Final = (
+    *("environment", "split", "model", "type", "method", "source"),
+    *("column", "mean", "std", "low", "high"),
+)
+_LATEX: Final = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "–": "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def markdown(tables: Sequence[Table], *, bold: bool = False) -> str:
+    """Return tables in Markdown, each with its notes."""
+    return "\n".join(_markdown(table, bold) for table in tables)
+
+
+def _markdown(table: Table, bold: bool) -> str:
+    headings = [*_first_headings(table), *_headings(table)]
+    best = table.best() if bold else set()
+    lines = [f"**{escaped(table.title)}**", "", _line(headings), "|---" * len(headings) + "|"]
+    for index, row in enumerate(table.rows):
+        numbers = [
+            _bold(text, (index, place, heading) in best, "**{}**")
+            for place, heading, text in _texts(table, row, _plain)
+        ]
+        lines.append(_line([*(escaped(t) for t in _first_cells(table, row)), *numbers]))
+    return "\n".join([*lines, "", *(f"- {escaped(note)}" for note in notes(table)), ""])
+
+
+def notes(table: Table) -> list[str]:
+    """Return all that stands below a table: how to read it, and its own notes."""
+    goals = any(column.scale == 1 for block in table.blocks for column in block.columns)
+    general = [LEGEND, *([GOALS] if goals else []), *([REPORTED] if table.with_source else [])]
+    return [*general, *table.notes]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escaped(text: str) -> str:
+    """Return text as Markdown shows it, in one line, also inside a table."""
+    return re.sub(r"([\\|*`<>\[\]])", r"\\\1", " ".join(text.split()))
+
+
+def latex(tables: Sequence[Table], *, bold: bool = False) -> str:
+    """Return tables in LaTeX, for the package booktabs: base models as headings, as in the papers.
+
+    The best number of each column among the rows of one base model is bold if `bold`.
+    """
+    return "\n".join(_latex(table, bold) for table in tables)
+
+
+def _latex(table: Table, bold: bool) -> str:
+    first = _first_headings(table)[1:]
+    width = len(first) + len(_headings(table))
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\begin{{tabular}}{{{'l' * len(first)}{'c' * (width - len(first))}}}",
+        "\\toprule",
+        *_latex_blocks(table.blocks, len(first)),
+        f"{' & '.join(tex(h) for h in [*first, *_headings(table, prefixed=False)])} \\\\",
+    ]
+    best, model = table.best() if bold else set(), None
+    for index, row in enumerate(table.rows):
+        if row.named.model != model:
+            model = row.named.model
+            heading = f"\\textit{{{tex(model or 'no model')}}}"
+            lines += ["\\midrule", f"\\multicolumn{{{width}}}{{l}}{{{heading}}} \\\\"]
+        numbers = [
+            _bold(text, (index, place, heading) in best, "\\textbf{{{}}}")
+            for place, heading, text in _texts(table, row, _tex_number)
+        ]
+        cells = [*(tex(text) for text in _first_cells(table, row)[1:]), *numbers]
+        lines.append(f"{' & '.join(cells)} \\\\")
+    caption = " ".join(
+        [f"{table.title}.", LEGEND, *(f"{note.rstrip('.')}." for note in table.notes)]
+    )
+    end = ["\\bottomrule", "\\end{tabular}", f"\\caption{{{tex(caption)}}}", "\\end{table}", ""]
+    return "\n".join([*lines, *end])
+
+
+def _latex_blocks(blocks: Sequence[Block], skipped: int) -> Iterator[str]:
+    """Yield the headings above the columns, with rules under them."""
+    titles = [f"\\multicolumn{{{len(b.columns)}}}{{c}}{{{tex(b.title)}}}" for b in blocks]
+    yield f"{'& ' * skipped}{' & '.join(titles)} \\\\"
+    start = skipped + 1
+    rules = []
+    for block in blocks:
+        rules.append(f"\\cmidrule(lr){{{start}-{start + len(block.columns) - 1}}}")
+        start += len(block.columns)
+    yield " ".join(rules)
+
+
+def tex(text: str) -> str:
+    """Return text as LaTeX shows it, in one line."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def comma_separated(tables: Sequence[Table]) -> str:
+    """Return tables as CSV: one line per row and column of a table, with every number apart."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for table in tables:
+        for row in table.rows:
+            for (place, heading), cell in row.cells.items():
+                block, who = table.blocks[place], row.named
+                numbers = [cell.mean, cell.std, *(cell.interval or (None, None))]
+                writer.writerow(
+                    [
+                        *(_cell_text(t) for t in (block.name, block.split, who.model, who.type)),
+                        *(_cell_text(t) for t in (who.method, row.source, heading)),
+                        *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
+                    ]
+                )
+    return out.getvalue()
+
+
+def _cell_text(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _first_headings(table: Table) -> list[str]:
+    return ["Model", "Type", "Method", *(["Source"] if table.with_source else [])]
+
+
+def _first_cells(table: Table, row: Row) -> list[str]:
+    who = row.named
+    told = [who.model, who.type, who.method]
+    return [text or NONE for text in told] + ([row.source] if table.with_source else [])
+
+
+def _headings(table: Table, *, prefixed: bool = True) -> list[str]:
+    several = prefixed and len(table.blocks) > 1
+    return [
+        f"{block.title}: {column.heading}" if several else column.heading
+        for block in table.blocks
+        for column in block.columns
+    ]
+
+
+def _texts(
+    table: Table, row: Row, written: Callable[[Cell], str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield place of the block, heading and text of all cells of a row."""
+    for place, block in enumerate(table.blocks):
+        for column in block.columns:
+            cell = row.cells.get((place, column.heading))
+            empty = NONE if written is _plain else "--"
+            yield place, column.heading, written(cell) if cell else empty
+
+
+def _plain(cell: Cell) -> str:
+    mean = f"{cell.mean:.{cell.decimals}f}"
+    if cell.std is not None:
+        return f"{mean} ± {cell.std:.{cell.decimals}f}"
+    if cell.interval is None:
+        return mean
+    low, high = cell.interval
+    return f"{mean} ({low:.{cell.decimals}f} to {high:.{cell.decimals}f})"
+
+
+def _tex_number(cell: Cell) -> str:
+    return tex(_plain(cell))
+
+
+def _bold(text: str, best: bool, form: str) -> str:
+    return form.format(text) if best else text

@@ -1,0 +1,114 @@
+"""The numbers that papers report, read from `reported.toml`, each with its source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+FILE: Final = Path(__file__).with_name("reported.toml")
+MAIN: Final = "main"
+_NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as printed, in percent or, for goals, from 0 to 10.
+
+    Attributes:
+        mean: The number.
+        std: Its standard deviation over seeds, None where the paper gives none.
+        decimals: As many as are printed.
+    """
+
+    mean: float
+    std: float | None
+    decimals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A row of a paper's table, as far as it is about one environment and split.
+
+    Attributes:
+        source: Such as `"SCPO, Table 1"`.
+        kind: `"main"`, `"ablation"` or `"detail"`.
+        model: The base model.
+        type: `"Prompting"`, `"SFT"` or `"RL"`.
+        method: The method.
+        environment: Its name, such as `"ALFWorld"`.
+        split: "" where the paper does not name it.
+        numbers: By heading, in the paper's order; headings that it has no number for are left out.
+        note: How the paper counted.
+    """
+
+    source: str
+    kind: str
+    model: str
+    type: str
+    method: str
+    environment: str
+    split: str
+    numbers: Mapping[str, Number]
+    note: str
+
+
+@cache
+def load() -> tuple[Reported, ...]:
+    """Return all rows that have a number, in the order of the file.
+
+    Raises:
+        ValueError: The file is damaged: a row is too short or long, or a cell is no number.
+    """
+    tables = tomllib.loads(FILE.read_text(encoding="utf-8"))["table"]
+    return tuple(row for table in tables for row in _rows(table) if row.numbers)
+
+
+def _rows(table: Mapping[str, Any]) -> Iterator[Reported]:
+    source = f"{table['paper']}, Table {table['number']}"
+    for model, kind, method, *cells in table["rows"]:
+        start = 0
+        for block in table["blocks"]:
+            headings = block["columns"]
+            end = start + len(headings)
+            numbers = {h: parse(c) for h, c in zip(headings, cells[start:end], strict=True) if c}
+            start = end
+            yield Reported(
+                source,
+                table["kind"],
+                model,
+                kind,
+                method,
+                block["environment"],
+                block["split"],
+                numbers,
+                table["note"],
+            )
+        if start != len(cells):
+            raise ValueError(f"{source}, {method}: {len(cells)} numbers, expected {start}")
+
+
+def parse(cell: str) -> Number:
+    """Return the number in a cell, such as `"92.77±1.08"` or `"75.3"`.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    found = _NUMBER.fullmatch(cell)
+    if not found:
+        raise ValueError(f"expected a number such as 92.7±0.7, got {cell!r}")
+    std = None if found[2] is None else float(found[2])
+    return Number(float(found[1]), std, len(found[1].partition(".")[2]))
+
+
+def beside(environment: str, split: str) -> list[Reported]:
+    """Return the main results on an environment that may stand beside a split of it.
+
+    These are the ones on this split, and the ones whose split the paper does not name.
+    """
+    rows = [r for r in load() if r.kind == MAIN and r.environment == environment]
+    return [row for row in rows if row.split in ("", split)]

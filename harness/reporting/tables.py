@@ -1,0 +1,252 @@
+"""Tables in the papers' layout: a row per base model and method, an environment's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.evaluation.breakdowns import name_of
+from harness.reporting import reported
+from harness.reporting.columns import Column, columns
+from harness.reporting.loading import Evaluated
+from harness.reporting.naming import Named, family_of, named
+
+OURS: Final = "ours"
+_SIDE_BY_SIDE: Final = ("ALFWorld", "WebShop")
+"""The papers put these two into one table."""
+
+_SPLITS_SIDE_BY_SIDE: Final = ("AppWorld", "SOTOPIA")
+"""And the splits of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Columns of one environment and split.
+
+    Attributes:
+        name: The environment's name.
+        split: The split.
+        columns: What is shown of it.
+    """
+
+    name: str
+    split: str
+    columns: tuple[Column, ...]
+
+    @property
+    def title(self) -> str:
+        """Environment and split."""
+        return f"{self.name} {self.split}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number in a table, as it is shown: percent, or a goal from 0 to 10.
+
+    Attributes:
+        mean: The number.
+        std: Standard deviation over seeds, or None.
+        interval: 95 % interval, shown where there is no deviation.
+        decimals: How many are shown.
+    """
+
+    mean: float
+    std: float | None = None
+    interval: tuple[float, float] | None = None
+    decimals: int = 1
+
+
+@dataclass(slots=True)
+class Row:
+    """A row.
+
+    Attributes:
+        named: Base model, type and method.
+        source: `OURS`, or `"reported: "` and where.
+        cells: By the place of their block and their heading.
+    """
+
+    named: Named
+    source: str
+    cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
+
+    @property
+    def reported(self) -> bool:
+        """Whether the numbers are a paper's."""
+        return self.source != OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        blocks: Left to right.
+        rows: By base model, those of one model together, ours before reported ones.
+        notes: What the reader has to know: seeds, tasks, missing episodes, sources.
+    """
+
+    blocks: tuple[Block, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Environments and splits."""
+        return ", ".join(block.title for block in self.blocks)
+
+    @property
+    def with_source(self) -> bool:
+        """Whether some rows are a paper's, so that each says whose it is."""
+        return any(row.reported for row in self.rows)
+
+    def best(self) -> set[tuple[int, int, str]]:
+        """Return the best cells of each column among the rows of one base model.
+
+        Returns:
+            Index of the row, place of the block, heading. None of a model that has one row alone.
+        """
+        found: set[tuple[int, int, str]] = set()
+        for group in _by_model(self.rows):
+            places = {place for i in group for place in self.rows[i].cells} if group[1:] else set()
+            for block, heading in places:
+                told = [i for i in group if (block, heading) in self.rows[i].cells]
+                shown = {i: _shown(self.rows[i].cells[block, heading]) for i in told}
+                most = max(shown.values())
+                found |= {(i, block, heading) for i, value in shown.items() if value == most}
+        return found
+
+
+def _by_model(rows: Sequence[Row]) -> list[list[int]]:
+    groups: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(family_of(row.named.model), []).append(index)
+    return list(groups.values())
+
+
+def _shown(cell: Cell) -> float:
+    return round(cell.mean, cell.decimals)
+
+
+def build(evaluations: Sequence[Evaluated], *, with_reported: bool = False) -> list[Table]:
+    """Return the tables of evaluations: one for each environment and split.
+
+    ALFWorld and WebShop stand side by side, as in the papers, and so do the splits of AppWorld and
+    of SOTOPIA.
+
+    Args:
+        evaluations: Any, in the order of the rows.
+        with_reported: Papers' main results on the same environments stand beside them, never mixed
+            with them.
+    """
+    blocks: dict[tuple[str, str], list[Evaluated]] = {}
+    for one in evaluations:
+        blocks.setdefault((name_of(one.env_id), one.split), []).append(one)
+    return [_table([(key, blocks[key]) for key in keys], with_reported) for keys in _sides(blocks)]
+
+
+def _sides(keys: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Return which environments and splits stand side by side."""
+    sides: list[list[tuple[str, str]]] = []
+    for name, split in keys:
+        for side in sides:
+            names = {other for other, _ in side}
+            pair = {name, *names} == set(_SIDE_BY_SIDE) and len(side) == 1
+            if pair or (name in _SPLITS_SIDE_BY_SIDE and names == {name}):
+                side.append((name, split))
+                side.sort(key=lambda key: _SIDE_BY_SIDE.index(key[0]) if pair else 0)
+                break
+        else:
+            sides.append([(name, split)])
+    return sides
+
+
+def _table(sides: Sequence[tuple[tuple[str, str], list[Evaluated]]], with_reported: bool) -> Table:
+    blocks: list[Block] = []
+    rows: dict[Any, Row] = {}
+    notes: list[str] = []
+    for place, ((name, split), evaluations) in enumerate(sides):
+        blocks.append(Block(name, split, _union(evaluations)))
+        for who, one in zip(_names(evaluations), evaluations, strict=True):
+            row = rows.setdefault(who, Row(who, OURS))
+            row.cells |= {(place, c.heading): cell for c, cell in _cells(one, blocks[-1])}
+            notes.append(_note(row.named, blocks[-1], one))
+    if with_reported:
+        notes += _add_reported(rows, blocks)
+    ordered = [list(rows.values())[i] for group in _by_model(list(rows.values())) for i in group]
+    return Table(tuple(blocks), tuple(ordered), tuple(dict.fromkeys(notes)))
+
+
+def _union(evaluations: Sequence[Evaluated]) -> tuple[Column, ...]:
+    """Return the columns that any of them has, in the order of the one that has most."""
+    told = sorted((columns(one.env_id, one.figures) for one in evaluations), key=len, reverse=True)
+    found = {column.heading: column for columns_of_one in told for column in columns_of_one}
+    return tuple(found.values())
+
+
+def _names(evaluations: Sequence[Evaluated]) -> list[Named]:
+    """Return who played each; those that are alike otherwise have their labels, too."""
+    plain = [named(one.result) for one in evaluations]
+    return [
+        Named(who.model, who.type, f"{who.method} ({one.label})") if plain.count(who) > 1 else who
+        for who, one in zip(plain, evaluations, strict=True)
+    ]
+
+
+def _cells(one: Evaluated, block: Block) -> Iterable[tuple[Column, Cell]]:
+    for column in block.columns:
+        mean = column.mean(one.figures)
+        if mean is not None:
+            yield column, _cell(mean, column)
+
+
+def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
+    scale, interval = column.scale, mean["interval"]
+    return Cell(
+        mean["mean"] * scale,
+        None if mean["std"] is None else mean["std"] * scale,
+        (interval[0] * scale, interval[1] * scale) if interval else None,
+        column.decimals,
+    )
+
+
+def _note(who: Named, block: Block, one: Evaluated) -> str:
+    """Return how an evaluation was counted, its missing episodes named."""
+    seeds, episodes = one.result["seeds"], one.result["episodes"]
+    what = "seed" if len(seeds) == 1 else "seeds"
+    note = (
+        f"{who.text}, {block.title}: {one.result['environment']['tasks']} tasks, "
+        f"{what} {', '.join(map(str, seeds))}"
+    )
+    if one.result["environment"].get("data_version"):
+        note += f", data {one.result['environment']['data_version']}"
+    if "training" in one.result:
+        note += f", step {one.result['training']['step']} of training"
+    if episodes["missing"]:
+        note += f"; {episodes['missing']} of {episodes['planned']} episodes are MISSING"
+    return note
+
+
+def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block]) -> list[str]:
+    """Add papers' rows; equal ones of several papers are one row. Return the notes."""
+    found: dict[Any, Row] = {}
+    notes: list[str] = []
+    for place, block in enumerate(blocks):
+        headings = [column.heading for column in block.columns]
+        for told in reported.beside(block.name, block.split):
+            cells = {
+                (place, h): Cell(n.mean, n.std, None, n.decimals)
+                for h, n in told.numbers.items()
+                if h in headings
+            }
+            if cells:
+                who = Named(told.model, told.type, told.method)
+                row = found.setdefault((told.source, who), Row(who, told.source))
+                row.cells |= cells
+                notes.append(f"{told.source}: {told.note}")
+    for (_, who), row in found.items():
+        numbers = tuple(sorted(row.cells.items(), key=str))
+        first = rows.setdefault((who, str(numbers)), Row(who, "reported: ", row.cells))
+        first.source += row.source if first.source == "reported: " else f"; {row.source}"
+    return notes

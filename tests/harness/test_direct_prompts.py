@@ -1,0 +1,174 @@
+"""The style `direct`: its prompts to the letter, and how its answers are read."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import images, parsing, prompts
+from harness.agent import Agent, EpisodeView
+from harness.baselines.reflexion import Reflector
+from harness.budget import text_of
+from harness.completers import Sampling
+from harness.completers.scripted import ScriptedCompleter
+from harness.parsing import Parsed
+from harness.preamble import Preamble
+from harness.rollout import Completion, Rollout, StopReason, Turn
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "prompts"
+ROOM = "######\n#_O###\n#_X_##\n#P__##\n######\n# wall, _ floor, O target, X box, √ box on target"
+SHOP = "WebShop [SEP] Instruction: [SEP] a red mug, under 9 dollars [SEP] "
+LEGENDLESS = ROOM.partition("\n# wall")[0]
+
+EPISODES = {
+    "ALFWorld": (
+        "put a mug on shelf.",
+        ["You see a shelf 1, and a drawer 1.", "The drawer 1 is open. In it, you see a mug 1."],
+        ["open drawer 1"],
+        ["take mug 1 from drawer 1", "go to shelf 1"],
+    ),
+    "WebShop": (
+        "a red mug, under 9 dollars",
+        [SHOP + "Search", SHOP + "Back to Search [SEP] B01 [SEP] Red Mug [SEP] $8.0"],
+        ["search[red mug]"],
+        ["search[<query>]", "click[back to search]", "click[b01]"],
+    ),
+    "Sokoban": ("Push the box onto the target.", [ROOM, ROOM], ["down"], ["up", "right"]),
+    "VisualSokoban": (
+        "Push the box onto the target.",
+        ["The picture shows the room from above."] * 2,
+        ["down"],
+        ["up", "right"],
+    ),
+    "SearchQA": (
+        "Who wrote Faust?",
+        ["Who wrote Faust?", 'Doc 1 (Title: "Faust") Faust is a play by Goethe.'],
+        ["search[Faust]"],
+        ["search[<query>]", "answer[<text>]"],
+    ),
+    "Corridor": (
+        "open the door",
+        ["You stand at the left end.", "You are 1 step from the left end."],
+        ["right"],
+        ["left", "right"],
+    ),
+}
+
+
+def view_of(name):
+    goal, (first, now), (action,), legal = EPISODES[name]
+    turn = Turn(first, "a", Completion(action), action, action, "no_effect", 0.0, now, "b", 0.0)
+    image = images.share(np.zeros((16, 16, 3), np.uint8)) if name == "VisualSokoban" else None
+    return EpisodeView(
+        first, now, {"goal": goal, "admissible_actions": legal}, 4, [turn], image=image
+    )
+
+
+def agent_of(name, style, context="window", **kwargs):
+    completer = ScriptedCompleter(lambda _: "")
+    loaded = prompts.load(style, f"agentgyms/{name}-v0")
+    return Agent(completer, loaded, Sampling(), 2, context, **kwargs)
+
+
+def later_prompt(name, style):
+    """Return what a transcript asks in its second turn."""
+    agent, view = agent_of(name, style, "transcript"), view_of(name)
+    turns = list(view.turns)
+    view.turns.clear()
+    agent.messages(view)
+    view.turns += turns
+    return text_of(agent.messages(view)[-1]["content"])
+
+
+def told(name):
+    """Return a failed rollout of one turn."""
+    view = view_of(name)
+    return Rollout("t", "f", 0, 0, 0, view.info["goal"], view.turns, StopReason.TURN_LIMIT)
+
+
+def golden(name, text):
+    assert (GOLDEN / f"{name}.txt").read_text(encoding="utf-8") == text + "\n"
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_the_direct_prompts_to_the_letter(name):
+    (asked,) = agent_of(name, "direct").messages(view_of(name))
+    golden(
+        f"direct-{name.lower()}",
+        f"{text_of(asked['content'])}\n\n===== in a transcript =====\n\n"
+        f"{later_prompt(name, 'direct')}",
+    )
+    assert "<think>" not in text_of(asked["content"])
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_the_question_for_a_reflection_to_the_letter(name):
+    reflector = Reflector(None, Sampling(), f"agentgyms/{name}-v0")
+    (asked,) = reflector._messages(told(name), ["Look in the drawer first."], 16000)
+    golden(f"reflect-{name.lower()}", asked["content"])
+
+
+def test_what_stands_before_a_prompt_to_the_letter():
+    episode = prompts.load_part("episode", "x/y").render(
+        goal="open the door", turns=[{"observation": "A door.", "action": "<action>go</action>"}]
+    )
+    episode = episode.strip()
+    golden("preamble", Preamble("x/y", (episode, episode), ("Look left.", "Take the key.")).text())
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_an_action_is_asked_for_that_the_parser_reads(name):
+    agent, view = agent_of(name, "direct"), view_of(name)
+    for action in EPISODES[name][2]:
+        answer = agent.style.answer(action)
+        assert agent.style.parse(answer) == Parsed(action)
+        assert agent.style.parse(f"Well: {answer.upper()} Done.").action.lower() == action.lower()
+        assert "<think>" not in answer
+    assert not agent.style.parse(EPISODES[name][2][0]).valid
+    assert agent.style.name == f"{'default' if name == 'Corridor' else name.lower()}/direct"
+    assert agent.decide(view, Completion("I think so.")).valid is False
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<action>go to shelf 1</action>", Parsed("go to shelf 1")),
+        ("Sure: <ACTION>\n look \n</Action>.", Parsed("look")),
+        ("<think>or <action>look</action>?</think><action>open</action>", Parsed("open")),
+        ("or <action>look</action>?</think> <action>open</action>", Parsed("open")),
+        ("<action>look</action><action>open</action>", Parsed("look")),
+        ("<action></action>", Parsed("")),
+        ("go to shelf 1", Parsed("", valid=False)),
+        ("<action>go to shelf 1", Parsed("", valid=False)),
+        ("<think>I <action>look</action>", Parsed("", valid=False)),
+        ("", Parsed("", valid=False)),
+    ],
+)
+def test_action_tags(text, expected):
+    assert parsing.get("action_tags").parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<action>Left, then up</action>", Parsed("up")),
+        ("<think><action>up</action></think><action>left</action>", Parsed("left")),
+        ("<action>jump</action>", Parsed("", valid=False)),
+        ("left", Parsed("", valid=False)),
+    ],
+)
+def test_sokoban_action_tags(text, expected):
+    assert parsing.get("sokoban_action_tags").parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<action>Search[Red Mug]</action>", Parsed("search[red mug]")),
+        ("<think>x</think><action>click[b01]</action>", Parsed("click[b01]")),
+        ("<action>search[茶]</action>", Parsed("search[茶]", valid=False)),
+        ("I would now take click[Next >]", Parsed("i would now take click[next >]"[-20:], False)),
+    ],
+)
+def test_webshop_action_tags(text, expected):
+    assert parsing.get("webshop_action_tags").parse(text) == expected

@@ -1,0 +1,209 @@
+"""Evaluations that were interrupted: nothing finished is lost or played again."""
+
+import fcntl
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from chat_server import ChatServer
+from evaluating import config, episodes, forgetful, result, served, started, walker, written
+
+from agentgyms.errors import EnvUnavailable
+from harness.errors import ConfigError, ResultError
+from harness.evaluation import running
+from harness.evaluation.store import Store
+
+EVALUATE = """
+import sys
+from harness.evaluation.cli import evaluate
+evaluate(["--env", "Corridor", "--model", "scripted", "--url", sys.argv[2], "--agent", "reflexion",
+          "--seeds", "0,1", "--set", f"run.output={sys.argv[1]}", "--set", "run.concurrency=2",
+          "--set", "service.cache=false"])
+"""
+
+
+def reflecting(tmp_path, server, **settings):
+    """The settings of `EVALUATE`."""
+    return served(
+        tmp_path, server, run__seeds=[0, 1], run__concurrency=2, agent__kind="reflexion", **settings
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An evaluation that nobody interrupted."""
+    with ChatServer(forgetful) as server:
+        return running.run(reflecting(tmp_path_factory.mktemp("whole"), server))
+
+
+def units(folder):
+    """Return seed and task of each unit in a file that may be cut off, by the headers alone."""
+    text = (folder / "recordings.jsonl").read_text()
+    return set(re.findall(r'"evaluation":{"index":(\d+),"seed":(\d+)', text))
+
+
+@pytest.mark.parametrize(
+    "kill", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_killed_evaluation_goes_on_to_the_same_bytes(tmp_path, whole, kill):
+    with ChatServer(forgetful, latency_s=0.004) as server:
+        child = started(EVALUATE, tmp_path, server.url, cwd=tmp_path, stderr=subprocess.PIPE)
+        folder = tmp_path / whole.name
+        deadline = time.monotonic() + 120
+        while not (folder / "recordings.jsonl").exists() or len(units(folder)) < 6:  # of 16
+            assert child.poll() is None, child.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.kill(child.pid, kill)
+        _, told = child.communicate(timeout=60)
+        assert child.returncode == (130 if kill == signal.SIGINT else -kill)
+        if kill == signal.SIGINT:
+            assert "Traceback" not in told
+            assert f"go on with: harness eval --resume {folder}" in told
+        assert 6 <= len(units(folder)) < 16
+        assert not (folder / "result.json").exists()
+        finished = Store(folder, 3)
+        before = {(s, i) for s in (0, 1) for i in range(8) if (s, i) in finished}
+        asked = len(server.requests)
+        assert running.resume(folder) == folder
+        assert written(folder) == written(whole)
+        again = len(server.requests) - asked
+        left = [e for e in episodes(folder) if place(e) not in before]
+        reflections = sum(e[0]["provenance"]["evaluation"]["reflection"] is not None for e in left)
+        assert again == sum(len(e) - 2 for e in left) + reflections
+
+
+def place(episode):
+    about = episode[0]["provenance"]["evaluation"]
+    return about["seed"], about["index"]
+
+
+def test_a_file_cut_off_anywhere_loses_its_last_unit_alone(tmp_path, whole):
+    content = (whole / "recordings.jsonl").read_bytes()
+    complete = Store(whole, 3)
+    ends = sorted(complete.end(place) for place in ((s, i) for s in (0, 1) for i in range(8)))
+    assert ends[-1] == len(content)
+    rng = random.Random(0)
+    near = [end + offset for end in ends for offset in (-1, 0, 1, 12)]
+    for cut in [0, 1, *near, *(rng.randrange(len(content)) for _ in range(60))]:
+        if cut > len(content):
+            continue
+        (tmp_path / "recordings.jsonl").write_bytes(content[:cut])
+        store = Store(tmp_path, 3)
+        kept = [end for end in ends if end <= cut]
+        assert len(store) == len(kept), cut
+        left = (tmp_path / "recordings.jsonl").read_bytes()
+        assert left == content[: kept[-1] if kept else 0], cut
+
+
+def test_garbage_at_the_end_is_dropped_and_elsewhere_refused(tmp_path, whole):
+    content = (whole / "recordings.jsonl").read_bytes()
+    file = tmp_path / "recordings.jsonl"
+    file.write_bytes(content + b"\0" * 4096)
+    assert len(Store(tmp_path, 3)) == 16
+    assert file.read_bytes() == content
+    lines = content.splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:3] + lines[4:]))
+    with pytest.raises(ResultError, match="damaged"):
+        Store(tmp_path, 3)
+    file.write_bytes(content * 2)
+    with pytest.raises(ResultError, match="twice"):
+        Store(tmp_path, 3)
+
+
+def test_what_is_finished_is_not_overwritten(tmp_path):
+    made = config(tmp_path, model__name="expert")
+    folder = running.run(made)
+    with pytest.raises(ConfigError, match=r"holds an evaluation already: delete .* --name"):
+        running.run(made)
+    before = written(folder)
+    (folder / "result.json").unlink()
+    with pytest.raises(ConfigError, match="has not ended: go on with --resume"):
+        running.run(made)
+    running.resume(folder)
+    assert written(folder) == before
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="something else"):
+        running.run(config(tmp_path, model__name="expert", run__name="mine"))
+    assert (tmp_path / "mine" / "config.json").read_text() == "{}"
+    with pytest.raises(ResultError, match=r"started\.json"):
+        running.resume(tmp_path / "mine")
+    with pytest.raises(ResultError, match=r"config\.json"):
+        running.resume(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_resumed_evaluation_keeps_its_settings(tmp_path):
+    with ChatServer(walker) as server:
+        made = served(tmp_path, server, sampling__temperature=0.5)
+        folder = running.run(made)
+        other = served(tmp_path, server, sampling__temperature=0.7, agent__examples=1)
+        with pytest.raises(ConfigError) as refused:
+            running.resume(folder, running.defaults.resolve(other))
+        assert "agent.examples was 0, now 1" in str(refused.value)
+        assert "sampling.temperature was 0.5, now 0.7" in str(refused.value)
+        before = written(folder)
+        gentler = served(
+            tmp_path, server, sampling__temperature=0.5, run__concurrency=1, service__retries=9
+        )
+        running.resume(folder, running.defaults.resolve(gentler))
+        assert written(folder) == before
+
+
+def test_another_model_under_the_same_name_is_refused(tmp_path, policy):
+    policy.save(tmp_path / "model")
+    made = config(
+        tmp_path / "out",
+        model__name=str(tmp_path / "model"),
+        model__device="cpu",
+        agent__style="compact",
+        env__max_turns=1,
+        sampling__max_tokens=2,
+    )
+    folder = running.run(made)
+    weights = tmp_path / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"model\.revision was"):
+        running.resume(folder)
+
+
+def test_one_process_at_a_time(tmp_path):
+    folder = running.run(config(tmp_path, model__name="expert"))
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with pytest.raises(EnvUnavailable, match="another process works in"):
+            running.resume(folder)
+    finally:
+        os.close(handle)
+    running.resume(folder)
+
+
+def test_a_full_disk_stops_the_evaluation_and_keeps_what_is_whole(tmp_path, monkeypatch):
+    made = config(tmp_path, model__name="expert", run__concurrency=1)
+    synced = os.fsync
+    calls = []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) == 6:  # two files at the start, then a unit each
+            raise OSError(28, "No space left on device")
+        synced(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ResultError, match=r"No space left.*3 episodes are finished.*--resume"):
+        running.run(made)
+    monkeypatch.undo()
+    folder = tmp_path / "corridor-valid_seen-react-expert"
+    running.resume(folder)
+    assert result(folder)["episodes"] == {"planned": 8, "finished": 8, "missing": 0}

@@ -1,0 +1,183 @@
+"""The README is executed: its four uses line by line, and all its other Python."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from chat_server import ChatServer
+
+from agentgyms.cli import main as agentgyms_cli
+from agentgyms.errors import DataMissing
+from env_servers import Server, create_app
+from harness import checks
+from harness import config as configs
+from harness.cli import main as harness_cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SERVER_URL, MODEL_URL = "http://127.0.0.1:8001", "http://127.0.0.1:8000/v1"
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def uses() -> dict[str, tuple[str, str]]:
+    """Return the four uses: shell commands and Python of each, by heading."""
+    section = README.partition("\n## Four uses\n")[2].partition("\n## ")[0]
+    found = {}
+    for use in re.split(r"^### ", section, flags=re.MULTILINE)[1:]:
+        shell = "".join(re.findall(r"^```bash\n(.*?)^```", use, re.DOTALL | re.MULTILINE))
+        found[use.partition("\n")[0]] = shell, "".join(BLOCK.findall(use))
+    return found
+
+
+SERVERS, OWN_CODE, TRAINING, PROMPTING = (
+    "Environments from containers",
+    "Environments in your own code",
+    "Training",
+    "Prompting baselines",
+)
+
+
+def test_there_are_four_uses_of_five_lines_at_most():
+    assert list(uses()) == [SERVERS, OWN_CODE, TRAINING, PROMPTING]
+    for name, (shell, python) in uses().items():
+        lines = [line for line in (shell + python).splitlines() if line.strip()]
+        assert 1 <= len(lines) <= 5, name
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """The project's commands on the path, as an installation puts them there; pip checks names."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("harness", "agentgyms"):
+        _program(folder / name, f'exec {shlex.quote(sys.executable)} -m {name} "$@"')
+    known = "|".join(f"*.[[]{name}[]]" for name in EXTRAS)
+    _program(folder / "pip", f'case "$3" in .|{known}) ;; *) echo "no extra $3" >&2; exit 1;; esac')
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return folder
+
+
+def _program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def run_shell(script: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=folder, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def run_python(code: str, name: str) -> dict[str, object]:
+    namespace: dict[str, object] = {"__name__": name}
+    exec(compile(code, "README.md", "exec"), namespace)
+    return namespace
+
+
+def test_environments_from_containers_without_containers():
+    with Server(create_app("agentgyms/ALFWorld-v0")) as server:
+        found = run_python(uses()[SERVERS][1].replace(SERVER_URL, server.url), "use")
+        assert found["info"]["goal"]
+
+
+@pytest.fixture
+def compose(programs, tmp_path, monkeypatch):
+    """`docker compose`, whatever it is called here, on a free port; afterwards nothing is left."""
+    if not shutil.which("docker") or _run("docker", "info").returncode:
+        pytest.skip("no Docker engine answers")
+    if _run("docker", "compose", "version").returncode:
+        standalone = shutil.which("docker-compose") or pytest.skip("there is no compose")
+        real, other = shlex.quote(str(shutil.which("docker"))), shlex.quote(str(standalone))
+        script = f'[ "$1" = compose ] || exec {real} "$@"\nshift\nexec {other} "$@"'
+        _program(programs / "docker", script)
+    override = tmp_path / "override.yaml"
+    # The build uses this machine's network, which may be the only one with a package index.
+    change = {"image": f"agentgyms-readme-{os.getpid()}", "build": {"network": "host"}}
+    override.write_text(json.dumps({"services": {"alfworld": change}}))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("COMPOSE_FILE", f"{ROOT}/docker/compose.yaml{os.pathsep}{override}")
+    monkeypatch.setenv("COMPOSE_PROJECT_NAME", change["image"])
+    monkeypatch.setenv("ALFWORLD_PORT", str(port))
+    yield f"http://127.0.0.1:{port}"
+    run_shell("docker compose down -v --rmi all", ROOT)
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, capture_output=True, timeout=60)
+
+
+@pytest.mark.docker
+def test_environments_from_containers(compose):
+    shell, python = uses()[SERVERS]
+    run_shell(shell, ROOT)
+    found = run_python(python.replace(SERVER_URL, compose), "use")
+    assert found["info"]["goal"]
+
+
+def test_environments_in_own_code():
+    found = run_python(uses()[OWN_CODE][1], "use")
+    assert found["info"]["turn"] == 1
+
+
+@pytest.mark.slow
+def test_training(programs, tmp_path):
+    run_shell(uses()[TRAINING][0], tmp_path)
+    assert list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.slow
+def test_prompting_baselines(programs, tmp_path):
+    with ChatServer(lambda messages: "<think>look first</think><action>look</action>") as server:
+        shell = uses()[PROMPTING][0].replace(MODEL_URL, server.url)
+        assert "reflexion" in run_shell(shell, tmp_path).lower()
+        assert server.requests
+    assert list(tmp_path.glob("*.html"))
+
+
+@pytest.fixture
+def alfworld_url():
+    with Server(create_app("agentgyms/ALFWorld-v0")) as server:
+        yield server.url
+
+
+def test_the_readme_runs_as_it_stands(alfworld_url):
+    namespace = {"__name__": "readme"}
+    for block in BLOCK.findall(README):
+        code = block.replace("http://127.0.0.1:8001", alfworld_url)
+        exec(compile(code, "README.md", "exec"), namespace)
+
+
+def test_the_commands_of_the_readme_exist():
+    text = README
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE):
+        assert target in targets, f"README names `make {target}`"
+    for program, main in (("agentgyms", agentgyms_cli), ("harness", harness_cli)):
+        for name in re.findall(rf"^{program} ([a-z]+)", text, re.MULTILINE):
+            assert name in main.commands, f"README names `{program} {name}`"
+
+
+def test_the_training_commands_of_the_readme_are_accepted():
+    lines = re.findall(r"^harness train ([^-].*)", README, re.MULTILINE)
+    assert len(lines) >= 3
+    for line in lines:
+        recipe, *options = shlex.split(line, comments=True)
+        assert options[::2] == ["--set"] * (len(options) // 2)
+        try:
+            checks.check(configs.load(recipe, options[1::2]))
+        except DataMissing:
+            assert "official" in recipe or "gigpo" in recipe
