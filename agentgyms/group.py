@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import gymnasium as gym
+from gymnasium.error import NameNotFound, NamespaceNotFound, VersionNotFound
 
 from agentgyms.core import Observation, TextEnv
 from agentgyms.errors import BadOption, GroupMismatch, Mismatch
 from agentgyms.observations import shown
 from agentgyms.states import Original
+
+_UNEXPECTED: Final = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 Start = tuple[Observation, dict[str, Any]]
 StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -107,7 +111,15 @@ def _check(index: int, member: Start, first: Start) -> None:
 
 
 def _make(env_id: str, **kwargs: Any) -> TextEnv:
-    env = gym.make(env_id, **kwargs).unwrapped
+    try:
+        env = gym.make(env_id, **kwargs).unwrapped
+    except (NameNotFound, NamespaceNotFound, VersionNotFound, ModuleNotFoundError) as e:
+        raise BadOption(f"{env_id} cannot be made: {e}") from e
+    except TypeError as e:
+        found = _UNEXPECTED.search(str(e))
+        if found is None or found[1] not in kwargs:
+            raise
+        raise BadOption(f"{env_id} takes no argument {found[1]!r}: leave it out") from e
     if not isinstance(env, TextEnv):
         raise BadOption(f"{env_id} is a {type(env).__name__}, not an agentgyms environment")
     return env

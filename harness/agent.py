@@ -3,8 +3,9 @@
 A prompt may be limited to a number of characters (`max_prompt`). It is then the unlimited one where
 that fits; else parts are left out in this order, only as many as need be:
 
-1. Oldest turns, one by one. In a window, of its history. In a transcript, with their answers; the
-   first prompt stays, and one line after it says how many turns are missing.
+1. Oldest turns, one by one. In a window, of its history; the last one stays where the style tells
+   the observation to act on as its outcome. In a transcript, with their answers; the first prompt
+   stays, and one line after it says how many turns are missing.
 2. Worked examples, the last one first.
 3. Reflections on earlier trials, the oldest one first.
 4. The middle of the observation to act on, and in a transcript of the first one too, down to
@@ -174,9 +175,12 @@ class Agent:
 
     def _most(self, view: EpisodeView) -> Cuts:
         """Return how much there is to leave out."""
-        taken = len(view.turns)
+        turns = len(view.turns)
+        if self.context == "window":
+            turns = min(turns, self.window)
+            turns -= bool(turns) and self.style.observes_in_history
         return Cuts(
-            taken if self.context == "transcript" else min(taken, self.window),
+            turns,
             len(self.preamble.examples),
             len(self.preamble.reflections),
             max(len(view.observation), len(view.first_observation)),
@@ -251,7 +255,13 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
     if cuts.observation is None:
         return fields
     names = ("observation", "first_observation")
-    return fields | {name: budget.cut_middle(fields[name], cuts.observation) for name in names}
+    cut: dict[str, Any] = {
+        name: budget.cut_middle(fields[name], cuts.observation) for name in names
+    }
+    if fields["history"]:
+        *earlier, last = fields["history"]
+        cut["history"] = [*earlier, last | {"outcome": cut["observation"]}]
+    return fields | cut
 
 
 def _asked(content: Content) -> Message:

@@ -14,10 +14,8 @@ from typing import Final, NamedTuple
 
 from harness.errors import ConfigError
 
-_ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL | re.IGNORECASE)
 _UNOPENED_THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
-_WHOLE_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 _APART = re.compile(r"(?<=[a-z]) (?=\d)")
 _JOINED = re.compile(r"(?<=[a-z])(?=\d)")
 _SOKOBAN_WORDS: Final = ("up", "down", "left", "right", "still")
@@ -51,10 +49,23 @@ def parse_tagged(text: str) -> Parsed:
 
     Valid if there is one, and a whole `<think>` element: the prompt asks for both.
     """
-    found = _ACTION.search(_THOUGHT.sub("", text))
+    found = _inside("action", _THOUGHT.sub("", text))
     if found is None:
         return Parsed("", valid=False)
-    return Parsed(found.group(1).strip(), valid=_WHOLE_THOUGHT.search(text) is not None)
+    return Parsed(found.strip(), valid=_inside("think", text) is not None)
+
+
+def _inside(name: str, text: str) -> str | None:
+    """Return what stands in the first whole element of a name, in any case; None if there is none.
+
+    An expression for the element would look for its end behind every beginning: minutes for an
+    answer that says `<action>` over and over.
+    """
+    opening = re.search(f"<{name}>", text, re.IGNORECASE)
+    if opening is None:
+        return None
+    closing = re.compile(f"</{name}>", re.IGNORECASE).search(text, opening.end())
+    return text[opening.end() : closing.start()] if closing else None
 
 
 def outside_thoughts(text: str) -> str:
@@ -73,8 +84,8 @@ def parse_action(text: str) -> Parsed:
     closing tag there is no action, even at the end of an answer that was cut off: the beginning of
     a command can be another command, as `go to shelf 1` is of `go to shelf 12`.
     """
-    found = _ACTION.search(outside_thoughts(text))
-    return Parsed("", valid=False) if found is None else Parsed(found.group(1).strip())
+    found = _inside("action", outside_thoughts(text))
+    return Parsed("", valid=False) if found is None else Parsed(found.strip())
 
 
 def join_names(text: str) -> str:
@@ -125,9 +136,9 @@ def parse_search(text: str) -> Parsed:
     read = text[: text.index(closing) + len(closing)] if closing else text
     opened = [len(re.findall(f"<{kind}>", text, re.IGNORECASE)) for kind in _SEARCH_KINDS]
     for kind in _SEARCH_KINDS:
-        element = re.search(f"<{kind}>(.*?)</{kind}>", read, re.DOTALL | re.IGNORECASE)
-        if element:
-            return Parsed(f"{kind}[{element.group(1).strip()}]", valid=sum(opened) == 1)
+        content = _inside(kind, read)
+        if content is not None:
+            return Parsed(f"{kind}[{content.strip()}]", valid=sum(opened) == 1)
     return Parsed("", valid=False)
 
 

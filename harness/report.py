@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.evaluation.breakdowns import in_order
 from harness.evaluation.statistics import mean_and_std, wilson
 from harness.reporting import curves, training_runs
 
@@ -30,7 +31,7 @@ def table(evaluations: Sequence[Mapping[str, Any]]) -> str:
     Only the first and the last evaluation of each split are shown; rates and scores are in percent,
     with their 95 % Wilson intervals over all tasks.
     """
-    families = sorted({name for e in evaluations for name in e["families"]})
+    families = in_order({name for e in evaluations for name in e["families"]})
     lines = [
         f"| split | step | {' | '.join(families)} | all | 95 % interval | score | 95 % interval "
         "| turns | tasks |",

@@ -107,6 +107,15 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
+def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a training run's configuration without what its repetitions differ in.
+
+    These are its seed, name, place and number of threads.
+    """
+    kept = {k: v for k, v in run["run"].items() if k not in ("name", "seed", "output", "threads")}
+    return {**run, "run": kept}
+
+
 def digest(values: Mapping[str, Any]) -> str:
     """Return the first 12 hex characters of the SHA-256 of JSON-plain values."""
     text = json.dumps(values, sort_keys=True)

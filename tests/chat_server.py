@@ -40,6 +40,7 @@ class ChatServer:
         requests: Those for completions, in order of their arrival.
         listed: Names of the models that `GET /models` tells; None is a server without that path.
         gone: Requests whose client went away before the answer.
+        connections: How many clients have opened.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class ChatServer:
         self.answer, self.model, self.key, self.latency_s = answer, model, key, latency_s
         self.listed: list[dict[str, Any]] | None = [{"id": model, "object": "model"}]
         self.requests: list[Asked] = []
-        self.gone = 0
+        self.gone = self.connections = 0
         self.closing = threading.Event()
         self._faults = faults if callable(faults) else self._in_turn(iter(faults))
         self._lock = threading.Lock()
@@ -99,6 +100,10 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     asked: Asked
+
+    def setup(self):
+        super().setup()
+        self.chat.connections += 1
 
     def do_GET(self):
         if self.path != "/v1/models" or self.chat.listed is None:
@@ -230,6 +235,11 @@ def choice(**changes: Any) -> Fault:
 def empty() -> Fault:
     """Return a fault that says nothing, and that it said so on purpose."""
     return choice(content="", usage={"prompt_tokens": 5, "completion_tokens": 0})
+
+
+def silent() -> Fault:
+    """Return a fault that looks like a model that ends its turn at once: one token, no text."""
+    return choice(content="")
 
 
 def huge(characters: int = 10_000_000) -> Fault:

@@ -250,6 +250,9 @@ SERVE = [
 ]
 
 
+EVAL = ["-m", "harness", "eval", "--env", "Corridor"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "missing", "extra"),
     [
@@ -259,6 +262,9 @@ SERVE = [
         (["-m", "env_servers.retriever"], "flask", "server"),
         (["-m", "harness", "recipes"], "torch", "harness"),
         (["-m", "harness", "train", "corridor-tiny"], "transformers", "harness"),
+        ([*EVAL, "--model", "x", "--url", "http://127.0.0.1:1/v1"], "httpx2", "eval"),
+        ([*EVAL, "--model", "expert"], "jinja2", "eval"),
+        ([*EVAL, "--model", "x", "--backend", "hf"], "torch", "harness"),
     ],
 )
 def test_a_missing_extra_is_named_in_one_line(tmp_path, arguments, missing, extra):

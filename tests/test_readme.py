@@ -14,13 +14,17 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer
+from click.testing import CliRunner
 
 from agentgyms.cli import main as agentgyms_cli
 from agentgyms.errors import DataMissing
+from agentgyms.group import GroupEnv
 from env_servers import Server, create_app
-from harness import checks
+from harness import checks, sections
 from harness import config as configs
 from harness.cli import main as harness_cli
+from harness.evaluation import defaults
+from harness.evaluation.config import EvaluationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -123,7 +127,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.docker
 def test_environments_from_containers(compose):
     shell, python = uses()[SERVERS]
-    run_shell(shell, ROOT)
+    run_shell(shell.replace(SERVER_URL, compose), ROOT)
     found = run_python(python.replace(SERVER_URL, compose), "use")
     assert found["info"]["goal"]
 
@@ -141,7 +145,8 @@ def test_training(programs, tmp_path):
 
 @pytest.mark.slow
 def test_prompting_baselines(programs, tmp_path):
-    with ChatServer(lambda messages: "<think>look first</think><action>look</action>") as server:
+    answer = "<think>look first</think><action>look</action>"
+    with ChatServer(lambda messages: answer, model="qwen") as server:
         shell = uses()[PROMPTING][0].replace(MODEL_URL, server.url)
         assert "reflexion" in run_shell(shell, tmp_path).lower()
         assert server.requests
@@ -181,3 +186,35 @@ def test_the_training_commands_of_the_readme_are_accepted():
             checks.check(configs.load(recipe, options[1::2]))
         except DataMissing:
             assert "official" in recipe or "gigpo" in recipe
+
+
+EVALUATION = (ROOT / "docs" / "evaluation.md").read_text()
+
+
+def evaluations():
+    """The commands that begin an evaluation, in README and documentation."""
+    lines = re.findall(r"^harness eval (.*)", README + EVALUATION, re.MULTILINE)
+    return [line for line in lines if "--resume" not in line and "runs/" not in line]
+
+
+@pytest.mark.parametrize("line", evaluations())
+def test_the_evaluation_commands_are_accepted(line):
+    words = [*shlex.split(line, comments=True), "--print-config"]
+    shown = CliRunner().invoke(harness_cli, ["eval", *words], catch_exceptions=False)
+    assert shown.exit_code == 0, shown.output
+
+
+def test_the_settings_file_of_the_documentation_is_accepted():
+    (text,) = re.findall(r"^```toml\n(.*?)^```", EVALUATION, re.DOTALL | re.MULTILINE)
+    resolved = defaults.resolve(sections.build(EvaluationConfig, tomllib.loads(text)))
+    with GroupEnv(resolved.env.id, 1, split=resolved.env.split, **resolved.env.kwargs) as group:
+        assert group.reset(seed=0)
+
+
+def test_the_documentation_names_every_file_of_an_evaluation(tmp_path):
+    words = ["eval", "--env", "Corridor", "--model", "expert", "--tasks", "1", "--name", "x"]
+    place = ["--set", f"run.output={json.dumps(str(tmp_path))}"]
+    done = CliRunner().invoke(harness_cli, [*words, *place], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    named = set(re.findall(r"`([a-z]+\.[a-z]+)`", EVALUATION))
+    assert {path.name for path in (tmp_path / "x").iterdir()} <= named

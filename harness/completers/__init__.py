@@ -1,6 +1,7 @@
 """Completers: messages in, text out, with token ids and log-probabilities when they can.
 
-`hf.py` generates with the policy itself, `scripted.py` says what a function says.
+`hf.py` and `vllm.py` generate in this process, `openai` asks a server, `scripted.py` says what a
+function says.
 """
 
 from __future__ import annotations

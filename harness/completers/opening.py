@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness import sections
 from harness.completers import Completer
 from harness.errors import ConfigError
 from harness.evaluation.config import BACKENDS, EvaluationConfig, ModelConfig
@@ -81,7 +82,7 @@ async def open_model(config: EvaluationConfig) -> Model:
 
 async def _open_server(config: EvaluationConfig) -> Model:
     from harness.completers.cache import CachedCompleter
-    from harness.completers.openai_api import OpenAICompleter
+    from harness.completers.openai.completer import OpenAICompleter
 
     model = config.model
     if model.url is None:
@@ -171,6 +172,7 @@ def _identity(backend: str, model: ModelConfig, source: Source) -> dict[str, Any
             "method": run["method"]["name"],
             "model": run["policy"]["model"],
             "seed": run["run"]["seed"],
+            "settings": sections.digest(sections.without_seed(run)),  # equal but for the seed
         }
     return named
 

@@ -7,7 +7,7 @@ A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from harness.evaluation.units import (
@@ -23,6 +23,16 @@ Breakdown = dict[str, dict[str, dict[str, Any]]]
 
 ALL: Final = "All"
 """Group of all episodes."""
+
+ALFWORLD: Final = {
+    "pick": "Pick",
+    "look": "Look",
+    "clean": "Clean",
+    "heat": "Heat",
+    "cool": "Cool",
+    "pick2": "Pick2",
+}
+"""Families in the order of SCPO's and SALT's Table 1, with their headings."""
 
 DATA_SETS: Final = {
     "nq": "NQ",
@@ -48,6 +58,12 @@ DIMENSIONS: Final = {
 
 SCENARIO_TASKS: Final = 3
 """Tasks of a scenario, in every split of AppWorld."""
+
+
+def in_order(families: Iterable[str]) -> list[str]:
+    """Return families, those that the papers have first and in their order, the others by name."""
+    known = [*ALFWORLD, *DATA_SETS]
+    return sorted(families, key=lambda n: (known.index(n) if n in known else len(known), n))
 
 
 def name_of(env_id: str) -> str:
@@ -97,14 +113,8 @@ def _searchqa(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
         }
 
     groups = grouped(units, lambda unit: unit.family)
-    named = {DATA_SETS.get(name, name): measures(groups[name]) for name in _by_paper(groups)}
+    named = {DATA_SETS.get(name, name): measures(groups[name]) for name in in_order(groups)}
     return {"Data set": {**named, ALL: measures(units)}}
-
-
-def _by_paper(groups: Mapping[str, Any]) -> list[str]:
-    """Return the names of question sets, those of the papers first and in their order."""
-    known = list(DATA_SETS)
-    return sorted(groups, key=lambda n: (known.index(n) if n in DATA_SETS else len(known), n))
 
 
 def _appworld(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
@@ -146,14 +156,20 @@ def _completion(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
 
 
 def _sotopia(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
-    """Return the goal of hard tasks and of all, and the mean of every dimension."""
+    """Return the goal of hard tasks and of all, and the mean of every dimension.
+
+    Hard are tasks of the family of this name, or whose metric of this name is 1. Where all are,
+    there is nothing to tell of the whole benchmark.
+    """
 
     def mean(chosen: Sequence[Unit], name: str) -> dict[str, Any]:
         told = mean_over(chosen, seeds, lambda unit: unit.metric(name), share=False)
         return {"Mean": told, "count": len(chosen)}
 
-    hard = [unit for unit in units if unit.family == "hard"]
-    sets = {"Hard": hard, ALL: list(units)} if hard else {ALL: list(units)}
+    hard = [unit for unit in units if unit.family == "hard" or unit.metric("hard") == 1]
+    sets = {"Hard": hard} if hard else {}
+    if len(hard) < len(units):
+        sets[ALL] = list(units)
     return {
         "Goal": {name: mean(chosen, "goal") for name, chosen in sets.items()},
         "Dimension": {heading: mean(units, name) for name, heading in DIMENSIONS.items()},

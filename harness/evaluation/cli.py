@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentgyms import extras
 from harness.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _KEYS = {
     "--resume", type=click.Path(path_type=Path), help="Play what this folder's evaluation lacks."
 )
 @click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
+@extras.needed("eval")
 def evaluate(
     config_file: Path | None,
     env_args: tuple[str, ...],
@@ -96,15 +98,19 @@ def _values(
     """Return the settings given: those of a file, then options, then `--set` and `--env-arg`."""
     from harness import sections
 
-    values = {} if file is None else sections.read(file)
-    for section, inner in values.items():
-        if not isinstance(inner, dict):
-            raise ConfigError(f"{section} must be a section, got {inner!r}")
+    values = _checked({} if file is None else sections.read(file))
     for option, value in options.items():
         if value is not None:
             section, key = _KEYS[option].split(".")
             values.setdefault(section, {})[key] = _numbers(value) if option == "seeds" else value
-    return sections.overridden(values, changes)
+    return _checked(sections.overridden(values, changes))
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    for section, inner in values.items():
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{section} must be a section, got {inner!r}")
+    return values
 
 
 def _numbers(text: str) -> list[int]:
@@ -118,7 +124,9 @@ def _new(given: Mapping[str, Any]) -> EvaluationConfig:
     from harness import sections
     from harness.evaluation.config import EvaluationConfig
 
-    if not given.get("env", {}).get("id"):
+    name = str(given.get("model", {}).get("name", ""))
+    of_run = bool(name) and Path(name).is_dir()
+    if not given.get("env", {}).get("id") and not of_run:
         raise click.UsageError("give an environment with --env, or env.id in a file")
     if not {"name", "backend"} & given.get("model", {}).keys():
         raise click.UsageError("give a model with --model, or model.name in a file")
@@ -130,14 +138,22 @@ def _resumed(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:
     from harness import sections
     from harness.evaluation import defaults, results
     from harness.evaluation.config import EvaluationConfig
-    from harness.evaluation.running import read_config
+    from harness.evaluation.folders import read_config
 
-    values = results.written(read_config(folder))
-    for section, inner in given.items():
-        values[section] = {**values.get(section, {}), **inner}
+    values = _merged(results.written(read_config(folder)), given)
     if "id" in given.get("env", {}):
         values["env"]["id"] = defaults.find(given["env"]["id"])
     return sections.build(EvaluationConfig, values)
+
+
+def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested settings with those given on top."""
+    merged = dict(values)
+    for key, value in given.items():
+        before = merged.get(key)
+        nested = isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(before, value) if nested else value  # type: ignore[arg-type]
+    return merged
 
 
 def _print_config(config: EvaluationConfig) -> None:

@@ -28,7 +28,8 @@ class EvalRunConfig:
 class EvalEnvConfig:
     """The environment. `kwargs` go to `gymnasium.make`, `url` included."""
 
-    id: str = "agentgyms/ALFWorld-v0"
+    id: str = ""
+    """Such as `ALFWorld` or `agentgyms/ALFWorld-v0`; "" takes that of the model's training run."""
     split: str | None = None
     """None takes the one that results are reported on; see `harness.evaluation.defaults`."""
     max_turns: int | None = None
@@ -66,7 +67,8 @@ class EvalAgentConfig:
 
     kind: str | None = None
     """One of `AGENTS`; None: `trained` for a training run's model, else `react`. `trained` takes
-    style, context, window and longest response from the run."""
+    style, context, window and longest response from the run, and on the run's environment its
+    arguments and turn limit too."""
     style: str | None = None
     """Prompt style; None takes the agent's own: `direct` for direct, `think` for the others."""
     context: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 import gymnasium as gym
 
+from agentgyms.arguments import OF_CONNECTIONS
+from agentgyms.group import GroupEnv
 from agentgyms.registration import ENVIRONMENTS
 from harness.agent import CONTEXTS
 from harness.completers.opening import backend_of
@@ -18,6 +21,7 @@ from harness.errors import ConfigError
 from harness.evaluation.config import (
     AGENTS,
     EvalAgentConfig,
+    EvalEnvConfig,
     EvaluationConfig,
     ModelConfig,
     SamplingConfig,
@@ -77,6 +81,8 @@ _BOUNDS: Final[dict[str, tuple[float, float]]] = {
     "service.price_prompt": (0, math.inf),
     "service.price_response": (0, math.inf),
 }
+_FREE: Final = ("env.kwargs", "model.engine", "model.extra")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _POSITIVE: Final = (
     "sampling.top_p",
     "service.timeout_s",
@@ -100,11 +106,11 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
         ConfigError: A name is unknown, a number is out of its range, or settings contradict each
             other; the message names the key.
     """
-    env_id = find(config.env.id)
-    row = ROWS.get(_name(env_id).lower(), GENERAL)
+    env = _environment(config, trained)
+    row = ROWS.get(_name(env.id).lower(), GENERAL)
     config = replace(
         config,
-        env=replace(config.env, id=env_id, split=config.env.split or row.split),
+        env=replace(env, split=env.split or row.split),
         model=_model(config.model),
         agent=_agent(config.agent, row, trained),
         sampling=_sampling(config, row, trained),
@@ -145,12 +151,22 @@ def _name(env_id: str) -> str:
 
 def _reported(config: EvaluationConfig) -> str:
     """Return the split on which results of an environment without a row are reported."""
-    env = gym.make(config.env.id, **config.env.kwargs)
-    try:
-        splits = tuple(env.unwrapped.splits)  # type: ignore[attr-defined]  # every TextEnv has it
-    finally:
-        env.close()
+    with GroupEnv(config.env.id, 1, **config.env.kwargs) as group:
+        splits = group.envs[0].splits
     return next((split for split in _REPORTED if split in splits), splits[-1])
+
+
+def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) -> EvalEnvConfig:
+    """Return the environment by its full id; that of a run whose model plays as it was trained."""
+    env, of_run = config.env, dict((trained or {}).get("env", {}))
+    if not env.id and "id" not in of_run:
+        raise ConfigError("env.id is missing: give an environment with --env, such as ALFWorld")
+    env = replace(env, id=find(env.id or of_run["id"]))
+    if config.agent.kind not in (None, "trained") or of_run.get("id") != env.id:
+        return env
+    kwargs = {k: v for k, v in of_run.get("kwargs", {}).items() if k not in OF_CONNECTIONS}
+    max_turns = of_run.get("max_turns") if env.max_turns is None else env.max_turns
+    return replace(env, max_turns=max_turns, kwargs={**kwargs, **env.kwargs})
 
 
 def _model(model: ModelConfig) -> ModelConfig:
@@ -212,6 +228,13 @@ def check(config: EvaluationConfig) -> None:
         value = _get(config, dotted)
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise ConfigError(f"{dotted} must be a number above 0, got {value}")
+    _check_run(config)
+    _check_names(config)
+    for dotted in _FREE:
+        _check_plain(dotted, _get(config, dotted))
+
+
+def _check_run(config: EvaluationConfig) -> None:
     if config.sampling.top_p > 1:
         raise ConfigError(f"sampling.top_p must be in (0, 1], got {config.sampling.top_p}")
     seeds = config.run.seeds
@@ -219,14 +242,29 @@ def check(config: EvaluationConfig) -> None:
         raise ConfigError(f"run.seeds must be different numbers from 0 up, got {list(seeds)}")
     if (config.service.price_prompt is None) != (config.service.price_response is None):
         raise ConfigError("give both service.price_prompt and service.price_response, or neither")
+
+
+def _check_names(config: EvaluationConfig) -> None:
+    if not _VARIABLE.fullmatch(config.model.key_variable):
+        raise ConfigError(  # what is there may be the key itself: it is not repeated
+            "model.key_variable is no name of an environment variable: put the key into one, such "
+            "as OPENAI_API_KEY, and give its name here"
+        )
     own = sorted({"split", "max_turns"} & config.env.kwargs.keys())
     if own:
         raise ConfigError(f"env.kwargs has {own[0]!r}: set env.{own[0]} instead")
-    if not re.fullmatch(r"[\w.+=@ -]*", config.run.name) or config.run.name in (".", ".."):
+    if not re.fullmatch(r"[\w.+=@ -]{0,200}", config.run.name) or config.run.name in (".", ".."):
         raise ConfigError(
-            f"run.name {config.run.name!r} is no plain name: use letters, digits, '.', '_' and "
-            "'-', and run.output for the folder it is in"
+            f"run.name {config.run.name!r} is no plain name: use at most 200 letters, digits, "
+            "'.', '_' and '-', and run.output for the folder it is in"
         )
+
+
+def _check_plain(key: str, values: dict[str, Any]) -> None:
+    try:
+        json.dumps(values, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise ConfigError(f"{key} {values!r} cannot be written down as JSON: {e}") from None
 
 
 def _get(config: Any, dotted: str) -> Any:
@@ -249,4 +287,4 @@ def _slug(config: EvaluationConfig) -> str:
     if len(parts) > 2 and parts[-2] == "checkpoints":
         parts = [f"{parts[-3]}-{parts[-1]}"]
     words = [_name(config.env.id).lower(), config.env.split, config.agent.kind, *parts[-1:]]
-    return re.sub(r"[^\w.]+", "-", "-".join(str(word) for word in words)).strip("-.")
+    return re.sub(r"[^\w.]+", "-", "-".join(str(word) for word in words)).strip("-.")[:200]

@@ -40,7 +40,7 @@ def summarise(
         - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
         - `stop_reasons`: number of episodes by reason.
         - `tokens`: `prompt`, `response` and `calls`, in total; `cost`: of these, by the prices.
-        - `families`: `success`, `score` and `count` of each.
+        - `families`: `success`, `score` and `count` of each, in the papers' order.
         - `breakdowns`: tables of this environment; see `harness.evaluation.breakdowns`.
         - `metrics`: mean of each of the environment's own figures, over the episodes where it is
           known, whose number is in `metric_counts`.
@@ -58,7 +58,9 @@ def summarise(
         "stop_reasons": dict(sorted(Counter(e.stop_reason.value for e in episodes).items())),
         "tokens": {"prompt": usage.prompt, "response": usage.response, "calls": usage.calls},
         "cost": None if prices is None else _cost(usage, *prices),
-        "families": {name: success_and_score(of, seeds) for name, of in families.items()},
+        "families": {
+            n: success_and_score(families[n], seeds) for n in breakdowns.in_order(families)
+        },
         "breakdowns": breakdowns.of(env_id, units, seeds),
         **_metrics(units),
         "trials": [

@@ -24,6 +24,9 @@ FORMAT: Final = "agentgyms-evaluation-1"
 CONFIG: Final = "config.json"
 STARTED: Final = "started.json"
 RESULT: Final = "result.json"
+NOT_PLAYED: Final = "not played"
+"""Error of what is missing because the evaluation stopped before."""
+
 PROVENANCE: Final = "provenance.json"
 
 _RUN: Final = ("name", "seeds", "tasks")
@@ -111,7 +114,7 @@ def write(folder: Path, begun: Mapping[str, Any], lost: Mapping[Place, Lost]) ->
     Args:
         folder: Whose recordings are in order.
         begun: What `started` returned when the evaluation began.
-        lost: Why units are missing, by seed and index of the task.
+        lost: Why units are missing, by seed and index of the task; those that ended do not count.
     """
     recordings = folder / RECORDINGS
     found = episodes.read(recordings)
@@ -141,16 +144,19 @@ def write(folder: Path, begun: Mapping[str, Any], lost: Mapping[Place, Lost]) ->
 
 
 def _missing(task_id: str, place: Place, lost: Lost | None) -> dict[str, Any]:
-    why = lost or Lost(1, "not played")
+    why = lost or Lost(1, NOT_PLAYED)
     return {"task_id": task_id, "seed": place[0], "trial": why.trial, "error": why.error}
 
 
-def note(folder: Path, started_at: float, *, finished: int, model: Mapping[str, Any]) -> None:
+def note(
+    folder: Path, started_at: float, *, wall_s: float, finished: int, model: Mapping[str, Any]
+) -> None:
     """Add a session to `provenance.json`: when and where it ran, and what was retried.
 
     Args:
         folder: Of the evaluation.
         started_at: When the session began, in seconds since 1970.
+        wall_s: How long it took, whatever was done to the clock meanwhile.
         finished: Units that have ended, those of earlier sessions included.
         model: What the model's treatment was like.
     """
@@ -159,7 +165,7 @@ def note(folder: Path, started_at: float, *, finished: int, model: Mapping[str, 
     session = {
         "started": _clock(started_at),
         "ended": _clock(time.time()),
-        "wall_s": round(time.time() - started_at, 3),
+        "wall_s": round(wall_s, 3),
         "finished": finished,
         "machine": platform.platform(),
         "versions": versions(),

@@ -9,11 +9,10 @@ agents and models meet the same episodes; the seeds of decisions depend on the t
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,16 +21,16 @@ from tqdm import tqdm
 from agentgyms.errors import AgentGymsError
 from agentgyms.transcript import Recording
 from agentgyms.unfinished import held
-from harness import baselines, prompts, sections
+from harness import baselines, prompts
 from harness.baselines import Baseline, examples
 from harness.collect import EnvPool
 from harness.completers.opening import Model, open_model
 from harness.errors import ConfigError, EvaluationStopped, ResultError
-from harness.evaluation import defaults, results
+from harness.evaluation import defaults, folders, results
 from harness.evaluation.config import EvaluationConfig
 from harness.evaluation.playing import Planned, described, open_pool, plan, play
 from harness.evaluation.results import Lost
-from harness.evaluation.store import RECORDINGS, Place, Store
+from harness.evaluation.store import Place, Store
 from harness.reporting import details, loading, page
 
 _log = logging.getLogger(__name__)
@@ -43,9 +42,6 @@ LOST_IN_A_ROW: Final = 8
 """So many units lost with none finished in between stop the evaluation: each of them was played
 twice, and every request of a played one sent `service.retries` times, so what answers them is gone
 and not only busy."""
-
-_UNTOUCHED: Final = {results.CONFIG, results.STARTED, results.PROVENANCE, RECORDINGS}
-_SAME: Final = ("environment", "agent", "model", "tasks")
 
 
 def run(config: EvaluationConfig) -> Path:
@@ -71,41 +67,16 @@ def resume(folder: str | Path, config: EvaluationConfig | None = None) -> Path:
         ResultError: The folder holds no evaluation, or a damaged one.
         EvaluationStopped: Too much was lost. What was finished is kept, as after any error.
     """
-    before = read_config(folder)
+    before = folders.read_config(folder)
     results.read_json(Path(folder) / results.STARTED)
     config = config or before
-    changed = _differences(results.fixed(before), results.fixed(config))
+    changed = folders.differences(results.fixed(before), results.fixed(config))
     if changed:
         raise ConfigError(
             f"{folder} was started with other settings: {'; '.join(changed)}. Resume it without "
             "these, or evaluate under another name"
         )
     return _Session(config, Path(folder)).run()
-
-
-def read_config(folder: str | Path) -> EvaluationConfig:
-    """Return the configuration that an evaluation was started with.
-
-    Raises:
-        ResultError: The folder holds no evaluation, or a damaged one.
-    """
-    values = results.read_json(Path(folder) / results.CONFIG)
-    try:
-        return sections.build(EvaluationConfig, values)
-    except ConfigError as e:
-        raise ResultError(f"{folder} holds no evaluation: {e}") from None
-
-
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> list[str]:
-    """Return which values differ, such as `agent.kind was 'react', now 'direct'`."""
-    found = []
-    for key in sorted({*before, *now}):
-        old, new = before.get(key), now.get(key)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            found += _differences(old, new, f"{where}{key}.")
-        elif old != new:
-            found.append(f"{where}{key} was {old!r:.80}, now {new!r:.80}")
-    return found
 
 
 class _Session:
@@ -122,16 +93,19 @@ class _Session:
             asyncio.run(self._run())
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted{self._how_to_go_on()}") from None
-        except AgentGymsError as e:
+        except AgentGymsError as e:  # before OSError: some are both
             advice = self._how_to_go_on()
             if advice:
                 raise type(e)(f"{e}{advice}") from e
             raise
+        except OSError as e:
+            said = f"{e.filename or self.folder} cannot be used: {e.strerror or e}"
+            raise ResultError(f"{said}{self._how_to_go_on()}") from e
         assert self.folder is not None
         return self.folder
 
     def _how_to_go_on(self) -> str:
-        if self.folder is None or not self.store:
+        if self.folder is None or not self.store or not self.store.path.exists():
             return ""
         return (
             f"; {len(self.store)} episodes are finished and safe, go on with: "
@@ -149,7 +123,7 @@ class _Session:
                 self.folder = Path(self.config.run.output) / self.config.run.name
             stack.enter_context(held(self.folder))
             if begins:
-                _check_unused(self.folder)
+                folders.check_unused(self.folder)
             pool = open_pool(self.config)
             stack.callback(pool.close)
             await self._evaluate(self.folder, model, pool, begins=begins)
@@ -157,27 +131,40 @@ class _Session:
     async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, begins: bool) -> None:
         config = self.config
         style = prompts.load(str(config.agent.style), config.env.id)
-        baseline = baselines.make(config, model.completer, examples.gather(config, style))
         tasks, about = await described(pool)
+        baseline = baselines.make(config, model.completer, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
         begun = results.started(
             config, chosen, about, baseline.prompt_versions, dict(model.identity)
         )
-        begun = _begin(folder, config, begun) if begins else _go_on(folder, begun)
-        self.store = Store(folder, baseline.trials)
-        started = time.time()
-        try:
-            await self._play(units, pool, baseline, self.store)
-        finally:
-            self.store.close()
-            results.note(folder, started, finished=len(self.store), model=model.report())
-        self._finish(folder, begun, self.store)
+        if begins:
+            folders.begin(folder, config, begun)
+        else:
+            begun = folders.go_on(folder, begun)
+        self.store = store = Store(folder, baseline.trials)
+        self.lost = folders.lost_before(folder)
+        left = [unit for unit in units if unit.place not in store]
+        left.sort(key=lambda unit: unit.place in self.lost)  # others must get their turn
+        if left:
+            folders.note_versions(folder, begun)
+        stopped: EvaluationStopped | None = None
+        with _noted(folder, store, model):
+            try:
+                await self._play(left, len(units), pool, baseline)
+            except EvaluationStopped as e:
+                stopped = e
+        if stopped is None or store:
+            self._finish(folder, begun, store)
+        if stopped is not None:
+            raise stopped
 
     async def _play(
-        self, units: Sequence[Planned], pool: EnvPool, baseline: Baseline, store: Store
+        self, left: Sequence[Planned], total: int, pool: EnvPool, baseline: Baseline
     ) -> None:
-        """Play the units that have not ended yet, `run.concurrency` at once."""
+        """Play the units that have not ended yet of `total`, `run.concurrency` at once."""
+        assert self.store is not None
+        store = self.store
         places = asyncio.Semaphore(self.config.run.concurrency)
 
         async def play_one(unit: Planned) -> None:
@@ -186,9 +173,8 @@ class _Session:
             self._keep(unit, played, store)
             _advance(bar, store)
 
-        left = [unit for unit in units if unit.place not in store]
         title = f"evaluate {self.config.env.split}"
-        with tqdm(total=len(units), initial=len(store), desc=title, unit="task") as bar:
+        with tqdm(total=total, initial=len(store), desc=title, unit="task") as bar:
             tasks = [asyncio.create_task(play_one(unit)) for unit in left]
             try:
                 await asyncio.gather(*tasks)
@@ -218,6 +204,8 @@ class _Session:
     def _finish(self, folder: Path, begun: Mapping[str, Any], store: Store) -> None:
         """Put the recordings in order, count them, and write all that is read.
 
+        So it is too after a stop, that everyone sees what is missing.
+
         Raises:
             EvaluationStopped: Not one episode was finished.
         """
@@ -232,47 +220,26 @@ class _Session:
         page.write(folder / PAGE, [evaluated])
 
 
+@contextmanager
+def _noted(folder: Path, store: Store, model: Model) -> Iterator[None]:
+    """Close the store and write down the session, however it ends; for a `with` block."""
+    started, clock = time.time(), time.monotonic()
+
+    def note() -> None:
+        store.close()
+        wall_s, told = time.monotonic() - clock, model.report()
+        results.note(folder, started, wall_s=wall_s, finished=len(store), model=told)
+
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # what ended the session has to be heard of
+            note()
+        raise
+    note()
+
+
 def _advance(bar: Any, store: Store) -> None:
     bar.update(len(store) - bar.n)
     if store:
         bar.set_postfix(success=f"{store.successes() / len(store):.1%}", refresh=False)
-
-
-def _check_unused(folder: Path) -> None:
-    """Raise `ConfigError` if a folder holds episodes, or something else than an evaluation."""
-    found = {path.name for path in folder.iterdir()}
-    remedy = f"delete {folder}, or choose another name with --name"
-    if results.RESULT in found:
-        raise ConfigError(f"{folder} holds an evaluation already: {remedy}")
-    if (folder / RECORDINGS).exists() and (folder / RECORDINGS).stat().st_size:
-        raise ConfigError(
-            f"{folder} holds an evaluation that has not ended: go on with --resume {folder}, "
-            f"{remedy}"
-        )
-    if found - _UNTOUCHED or (results.CONFIG in found) != (results.STARTED in found):
-        raise ConfigError(f"{folder} holds something else than an evaluation: {remedy}")
-
-
-def _begin(folder: Path, config: EvaluationConfig, begun: dict[str, Any]) -> dict[str, Any]:
-    """Write down what an evaluation begins with, and return it."""
-    (folder / RECORDINGS).unlink(missing_ok=True)
-    results.write_json(folder / results.STARTED, begun)
-    results.write_json(folder / results.CONFIG, results.written(config))
-    return begun
-
-
-def _go_on(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an evaluation began with.
-
-    Raises:
-        ConfigError: The model, the environment, its tasks or the prompts are others by now.
-    """
-    begun: dict[str, Any] = results.read_json(folder / results.STARTED)
-    now = json.loads(json.dumps(now))
-    changed = _differences({k: begun.get(k) for k in _SAME}, {k: now[k] for k in _SAME})
-    if changed:
-        raise ConfigError(
-            f"{folder} cannot be resumed, it began with something else: {'; '.join(changed)}. "
-            "Evaluate under another name"
-        )
-    return begun

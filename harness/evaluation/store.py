@@ -7,11 +7,13 @@ unit of a file can therefore be cut off, and then it is left out and played agai
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Final
@@ -22,6 +24,9 @@ from harness.errors import ResultError
 from harness.evaluation.episodes import ABOUT
 
 RECORDINGS: Final = "recordings.jsonl"
+PARTIAL: Final = ".partial"
+"""Ends the name of a file that is not whole yet."""
+
 _HEADER: Final = b'{"format":'
 
 Place = tuple[int, int]
@@ -70,7 +75,7 @@ class Store:
         """Read which units have ended, and drop one that was cut off."""
         self.path = folder / RECORDINGS
         self._spans: dict[Place, _Span] = {}
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         self._failure = ""
         if self.path.exists():
             self._take_stock(trials)
@@ -105,12 +110,7 @@ class Store:
         if self._failure:  # what was torn must stay the last thing in the file
             raise ResultError(self._failure)
         try:
-            if self._file is None:
-                self._file = self.path.open("ab")
-            start = self._file.tell()
-            self._file.write(text)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            start = self._write(text)
         except OSError as e:
             self._failure = f"{self.path} cannot be written: {e.strerror}"
             raise ResultError(self._failure) from None
@@ -118,6 +118,22 @@ class Store:
         self._spans[place] = _Span(
             place, start, start + len(text), len(trials), success, len(trials)
         )
+
+    def _write(self, text: bytes) -> int:
+        """Put text at the end of the file and on the disk, and return where it starts."""
+        if self._file is None:
+            # Unbuffered: what a full disk refused is not written by a later close.
+            self._file = self.path.open("ab", buffering=0)
+            _sync_folder(self.path.parent)
+        # Written to a file that is no longer there, all would be lost without a word.
+        if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+            raise OSError(errno.ENOENT, "it was replaced by another file")
+        start = self._file.tell()
+        left = memoryview(text)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+        return start
 
     def close(self) -> None:
         """Close the file."""
@@ -221,9 +237,19 @@ def lines_of(recording: Recording) -> str:
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Write a file that takes the place of `path` in one step; for a `with` block."""
-    partial = path.with_name(f"{path.name}.partial")
+    partial = path.with_name(f"{path.name}{PARTIAL}")
     with partial.open("wb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names of a folder's files on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -12,7 +12,8 @@ the file with `.next` before `.jinja`, without a parser line, or a plain one tha
 observation and what works now. The episode so far is in the chat and need not be in it.
 
 The folder of an environment has its name in small letters, without namespace and version:
-`agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`.
+`agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`. The shop in a browser
+reads as the shop does, and takes its folder.
 
 What else a prompt says is in `parts`, by environment in the same way: `examples` and `memory` stand
 before the first prompt, `episode` is one worked example, `reflect` asks about a failed trial.
@@ -43,6 +44,7 @@ _HEADER = re.compile(r"\{#\s*parser:\s*(\w+)\s*#\}\n")
 _FILLER = re.compile(r"\b(?:a|an|and|the|you see|in it|next to it|you)\b|,", re.IGNORECASE)
 _IMAGE_MARK: Final = "\x00image\x00"
 _FOLLOW_UP: Final = ".next"
+_SAME_TEXTS: Final = {"webshopbrowser": "webshop"}
 _PLAIN_FOLLOW_UP: Final = """{observation}
 {{% if choices %}}
 
@@ -62,6 +64,7 @@ def brief(text: str) -> str:
 
 
 _JINJA = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_PARTS),  # a part may extend another one
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -82,12 +85,15 @@ class PromptStyle:
         version: First 12 hex characters of the SHA-256 of its templates; results carry it.
         parser: Name of the parser.
         shows_image: The prompt has a place for the observation's image.
+        observes_in_history: The prompt tells the observation to act on as the outcome of the last
+            turn, and nowhere else.
     """
 
     name: str
     version: str
     parser: str
     shows_image: bool
+    observes_in_history: bool
     _template: jinja2.Template
     _follow_up: jinja2.Template
 
@@ -152,7 +158,8 @@ def load(style: str, env_id: str) -> PromptStyle:
 
 
 def _folders(env_id: str) -> tuple[str, str]:
-    return env_id.partition("/")[2].partition("-")[0].lower(), "default"
+    own = env_id.partition("/")[2].partition("-")[0].lower()
+    return _SAME_TEXTS.get(own, own), "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,8 @@ class Part:
 
     Attributes:
         name: Environment and part, such as `default/reflect`.
-        version: First 12 hex characters of the SHA-256 of its template; results carry it.
+        version: First 12 hex characters of the SHA-256 of its template and of those that it
+            extends; results carry it.
     """
 
     name: str
@@ -183,11 +191,18 @@ def load_part(name: str, env_id: str) -> Part:
     for folder in _folders(env_id):
         path = _PARTS / folder / f"{name}.jinja"
         if path.is_file():
-            source = path.read_text(encoding="utf-8")
-            version = hashlib.sha256(source.encode()).hexdigest()[:12]
-            return Part(f"{folder}/{name}", version, _JINJA.from_string(source))
+            template = _JINJA.get_template(f"{folder}/{name}.jinja")
+            version = hashlib.sha256(_whole_source(path).encode()).hexdigest()[:12]
+            return Part(f"{folder}/{name}", version, template)
     known = sorted(path.stem for path in (_PARTS / "default").glob("*.jinja"))
     raise ConfigError(f"unknown part of a prompt {name!r}: expected one of {', '.join(known)}")
+
+
+def _whole_source(path: Path) -> str:
+    """Return the source of a part and of those that it extends."""
+    source = path.read_text(encoding="utf-8")
+    extended = jinja2.meta.find_referenced_templates(_JINJA.parse(source))
+    return source + "".join(_whole_source(_PARTS / name) for name in extended if name)
 
 
 def _compile(path: Path, name: str) -> PromptStyle:
@@ -206,12 +221,17 @@ def _compile(path: Path, name: str) -> PromptStyle:
     )
     version = hashlib.sha256((source + follow_up).encode()).hexdigest()[:12]
     shows_image = _shows_image(body) or _shows_image(follow_up)
+    in_history = not {"observation", "image"} & _fields_of(body)
     first, later = _JINJA.from_string(body), _JINJA.from_string(follow_up)
-    return PromptStyle(name, version, parser, shows_image, first, later)
+    return PromptStyle(name, version, parser, shows_image, in_history, first, later)
+
+
+def _fields_of(source: str) -> set[str]:
+    return jinja2.meta.find_undeclared_variables(_JINJA.parse(source))
 
 
 def _shows_image(source: str) -> bool:
-    return "image" in jinja2.meta.find_undeclared_variables(_JINJA.parse(source))
+    return "image" in _fields_of(source)
 
 
 def _plain_follow_up(lettered: bool, shows_image: bool) -> str:

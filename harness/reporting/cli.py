@@ -7,11 +7,19 @@ from pathlib import Path
 
 import click
 
+from agentgyms import extras
 from harness.errors import ResultError
 from harness.reporting import curves, details, paired, rendering, tables, training_runs
 from harness.reporting.loading import Evaluated, load_all
 
 _FORMATS = ("markdown", "latex", "csv")
+
+
+def _in_a_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a file that cannot be written, before anything is read."""
+    if value is not None and not value.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {value.parent}: make it first")
+    return value
 
 
 @click.command()
@@ -25,18 +33,22 @@ _FORMATS = ("markdown", "latex", "csv")
 @click.option(
     "--curve",
     type=click.Path(path_type=Path, dir_okay=False),
+    callback=_in_a_folder,
     help="Draw success over training steps: a .png or .svg file.",
 )
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
+    callback=_in_a_folder,
     help="Write one page with the figures and every episode.",
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
+    callback=_in_a_folder,
     help="Write the tables into a file.",
 )
+@extras.needed("eval")
 def report(
     paths: tuple[Path, ...],
     form: str,
@@ -49,8 +61,9 @@ def report(
 ) -> None:
     """Tables of the results in PATHS: folders of evaluations and of training runs.
 
-    Training runs that differ in nothing but their seed are one row, mean ± standard deviation. For
-    one training run alone its curve and table are drawn again.
+    Training runs that differ in nothing but their seed are one row, mean ± standard deviation, and
+    so are evaluations of one model, or of such runs' checkpoints, with other seeds. For one
+    training run alone its curve and table are drawn again.
     """
     plain = form == "markdown" and not (reported or compare or curve or html or output or bold)
     if plain and len(paths) == 1 and training_runs.is_run(paths[0]):

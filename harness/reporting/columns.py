@@ -6,17 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.evaluation.breakdowns import ALL, name_of
-
-ALFWORLD: Final = {
-    "pick": "Pick",
-    "look": "Look",
-    "clean": "Clean",
-    "heat": "Heat",
-    "cool": "Cool",
-    "pick2": "Pick2",
-}
-"""Families in the order of SCPO's and SALT's Table 1, with their headings."""
+from harness.evaluation.breakdowns import ALFWORLD, ALL, DIMENSIONS, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +48,43 @@ def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
     return _NAMED_THERE.get(name, _families)(figures)
 
 
+def detail_columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
+    """Return the columns of an environment's second table, [] where it has none.
+
+    AppWorld has both completions by difficulty, as in SALT's Table 3, SOTOPIA its dimensions, and
+    Sokoban success by the number of boxes.
+
+    Args:
+        env_id: Such as `agentgyms/AppWorld-v0`.
+        figures: Of an evaluation on it.
+    """
+    make = _DETAILED.get(name_of(env_id))
+    found = make(figures.get("breakdowns", {})) if make else []
+    return [column for column in found if column.mean(figures)]
+
+
+def _levels(told: Mapping[str, Any]) -> list[Column]:
+    levels = [level for level in told.get("Difficulty", {}) if level != ALL]
+    return [
+        Column(f"{name} D{level}", ("breakdowns", "Difficulty", level, name))
+        for name in ("TGC", "SGC")
+        for level in levels
+    ]
+
+
+def _dimensions(_: Mapping[str, Any]) -> list[Column]:
+    at = ("breakdowns", "Dimension")
+    return [Column(name, (*at, name, "Mean"), 1.0, 2) for name in DIMENSIONS.values()]
+
+
+def _boxes(told: Mapping[str, Any]) -> list[Column]:
+    numbers = list(told.get("Boxes", {}))
+    return [
+        Column(f"{n} box{'' if n == '1' else 'es'}", ("breakdowns", "Boxes", n, "success"))
+        for n in (numbers if len(numbers) > 1 else ())
+    ]
+
+
 def _families(figures: Mapping[str, Any]) -> list[Column]:
     names = [name for name in figures.get("families", {}) if name]
     named = [Column(name, ("families", name, "success")) for name in names]
@@ -95,4 +122,10 @@ _FIXED: Final[dict[str, tuple[Column, ...]]] = {
 _NAMED_THERE: Final[dict[str, Callable[[Mapping[str, Any]], list[Column]]]] = {
     "SearchQA": _data_sets,
     "SOTOPIA": _goals,
+}
+_DETAILED: Final[dict[str, Callable[[Mapping[str, Any]], list[Column]]]] = {
+    "AppWorld": _levels,
+    "SOTOPIA": _dimensions,
+    "Sokoban": _boxes,
+    "VisualSokoban": _boxes,
 }

@@ -108,7 +108,7 @@ def of_group(group: Sequence[TrainingRun]) -> Curve:
     told = [mean_and_std([float(run[step]["success"]) for run in by_step]) for step in steps]
     means, stds = [mean or 0.0 for mean, _ in told], [std or 0.0 for _, std in told]
     return Curve(
-        f"{label} ({len(group)} seeds)",
+        f"{label} ({len(group)} seeds, mean ± std)",
         tuple(steps),
         tuple(means),
         tuple(mean - std for mean, std in zip(means, stds, strict=True)),

@@ -12,7 +12,8 @@ from harness.reporting.tables import build
 
 def page(one: Evaluated) -> str:
     """Return the table of an evaluation, and under it families, breakdowns, trials and cost."""
-    parts = [markdown(build([one])), *_tables(one.figures), "\n".join(_facts(one))]
+    main = build([one])[:1]  # what is broken down further comes below, with its intervals
+    parts = [markdown(main), *_tables(one.figures), "\n".join(_facts(one))]
     return "\n".join(part for part in parts if part) + "\n"
 
 

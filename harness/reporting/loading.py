@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -136,7 +136,33 @@ def _evaluation(path: Path) -> Evaluated:
     for name, kind in {**_SECTIONS, "recordings": dict}.items():
         if not isinstance(result.get(name), kind):
             raise ResultError(f"{file} is damaged: {name} must be of type {kind.__name__}")
+    try:
+        _read_through(result)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e:
+        raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
     return Evaluated(file.parent, result, file.parent.resolve().name)
+
+
+def _read_through(result: Mapping[str, Any]) -> None:
+    """Touch all that reports are made from, so that what is missing is found here."""
+    str(result["environment"]["id"]), str(result["environment"]["split"])
+    result["agent"]["kind"], result["environment"]["tasks"]
+    result["recordings"]["file"], result["recordings"]["sha256"]
+    for name in ("planned", "finished", "missing"):
+        int(result["episodes"][name])
+    for lost in result["missing"]:
+        lost["task_id"], lost["seed"], lost["trial"], lost["error"]
+    names = [task_id for task_id, _ in result["tasks"]]
+    for index, seed, trial, success, score, turns in result["outcomes"]:
+        str(names[index]), int(seed), int(trial), bool(success), float(score), int(turns)
+    figures = result["figures"]
+    figures["turns"], figures["breakdowns"].items(), figures["stop_reasons"].items()
+    groups = [figures, *figures["families"].values()]
+    means = [group[name] for group in groups for name in ("success", "score")]
+    means += [trial["success"] for trial in figures["trials"]]
+    for mean in means:
+        for name in ("mean", "std", "interval", "count", "per_seed"):
+            mean[name]
 
 
 def _absent(path: Path) -> str:

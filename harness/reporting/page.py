@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agentgyms.wire import encode_number
 from harness.errors import PairingError
+from harness.evaluation.breakdowns import in_order
 from harness.evaluation.episodes import record_of
 from harness.evaluation.pairing import pair
 from harness.pages import build, safe_json, safe_text
@@ -68,6 +69,7 @@ def render(evaluations: Sequence[Evaluated], *, limit: int = LIMIT) -> str:
         "title": _title(evaluations),
         "evaluations": [_evaluation(one, tasks) for one in evaluations],
         "tasks": tasks.rows,
+        "families": in_order({name for one in evaluations for name in one.figures["families"]}),
         "episodes": [
             row
             for number, one in enumerate(evaluations)

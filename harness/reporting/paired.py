@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
@@ -40,6 +41,11 @@ def _lines(first: Evaluated, second: Evaluated, paired: Pairing) -> Iterator[str
         f"- the same {paired.units} episodes of {paired.tasks} tasks; left out: "
         f"{paired.only_first} that only the first finished, {paired.only_second} only the second"
     )
+    for name, what in (("kwargs", "the environment's arguments"), ("max_turns", "turn limits")):
+        told = [one.result["environment"].get(name) for one in (first, second)]
+        if told[0] != told[1]:
+            a, b = (escaped(json.dumps(value, sort_keys=True)) for value in told)
+            yield f"- {what} differ, and so may the tasks: {a} and {b}"
     yield (
         f"- wins {paired.wins}, losses {paired.losses}, ties {paired.ties} "
         f"({paired.both} solved by both, {paired.neither} by none)"

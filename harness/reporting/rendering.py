@@ -8,12 +8,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from harness.reporting.naming import family_of
 from harness.reporting.tables import Block, Cell, Row, Table
 
 LEGEND: Final = (
     "In percent: mean ± standard deviation over seeds; of one seed the mean and its 95 % interval."
 )
 GOALS: Final = "Goals are from 0 to 10."
+DIMENSIONS: Final = (
+    "Relationship and financial benefits are from -5 to 5, secret and social rules from -10 to 0, "
+    "other dimensions from 0 to 10."
+)
 REPORTED: Final = (
     "Rows whose source says reported are the papers' numbers, on the benchmarks' own data; nothing "
     "here is computed from them."
@@ -21,7 +26,7 @@ REPORTED: Final = (
 NONE: Final = "–"
 _CSV: Final = (
     *("environment", "split", "model", "type", "method", "source"),
-    *("column", "mean", "std", "low", "high"),
+    *("column", "mean", "std", "low", "high", "missing"),
 )
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
@@ -29,6 +34,10 @@ _LATEX: Final = {
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
     "–": "--",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
@@ -53,8 +62,9 @@ def _markdown(table: Table, bold: bool) -> str:
 
 def notes(table: Table) -> list[str]:
     """Return all that stands below a table: how to read it, and its own notes."""
-    goals = any(column.scale == 1 for block in table.blocks for column in block.columns)
-    general = [LEGEND, *([GOALS] if goals else []), *([REPORTED] if table.with_source else [])]
+    rated = any(column.scale == 1 for block in table.blocks for column in block.columns)
+    ranges = [DIMENSIONS if table.detailed else GOALS] if rated else []
+    general = [LEGEND, *ranges, *([REPORTED] if table.with_source else [])]
     return [*general, *table.notes]
 
 
@@ -89,9 +99,9 @@ def _latex(table: Table, bold: bool) -> str:
     ]
     best, model = table.best() if bold else set(), None
     for index, row in enumerate(table.rows):
-        if row.named.model != model:
-            model = row.named.model
-            heading = f"\\textit{{{tex(model or 'no model')}}}"
+        if family_of(row.named.model) != model:
+            model = family_of(row.named.model)
+            heading = f"\\textit{{{tex(row.named.model or 'no model')}}}"
             lines += ["\\midrule", f"\\multicolumn{{{width}}}{{l}}{{{heading}}} \\\\"]
         numbers = [
             _bold(text, (index, place, heading) in best, "\\textbf{{{}}}")
@@ -99,9 +109,7 @@ def _latex(table: Table, bold: bool) -> str:
         ]
         cells = [*(tex(text) for text in _first_cells(table, row)[1:]), *numbers]
         lines.append(f"{' & '.join(cells)} \\\\")
-    caption = " ".join(
-        [f"{table.title}.", LEGEND, *(f"{note.rstrip('.')}." for note in table.notes)]
-    )
+    caption = " ".join([f"{table.title}.", *(f"{note.rstrip('.')}." for note in notes(table))])
     end = ["\\bottomrule", "\\end{tabular}", f"\\caption{{{tex(caption)}}}", "\\end{table}", ""]
     return "\n".join([*lines, *end])
 
@@ -138,6 +146,7 @@ def comma_separated(tables: Sequence[Table]) -> str:
                         *(_cell_text(t) for t in (block.name, block.split, who.model, who.type)),
                         *(_cell_text(t) for t in (who.method, row.source, heading)),
                         *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
+                        row.missing.get(place, ""),
                     ]
                 )
     return out.getvalue()

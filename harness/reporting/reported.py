@@ -12,6 +12,7 @@ from typing import Any, Final
 
 FILE: Final = Path(__file__).with_name("reported.toml")
 MAIN: Final = "main"
+DETAIL: Final = "detail"
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")
 
 
@@ -105,10 +106,10 @@ def parse(cell: str) -> Number:
     return Number(float(found[1]), std, len(found[1].partition(".")[2]))
 
 
-def beside(environment: str, split: str) -> list[Reported]:
-    """Return the main results on an environment that may stand beside a split of it.
+def beside(environment: str, split: str, kind: str = MAIN) -> list[Reported]:
+    """Return the results of a kind on an environment that may stand beside a split of it.
 
     These are the ones on this split, and the ones whose split the paper does not name.
     """
-    rows = [r for r in load() if r.kind == MAIN and r.environment == environment]
+    rows = [r for r in load() if r.kind == kind and r.environment == environment]
     return [row for row in rows if row.split in ("", split)]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.evaluation.breakdowns import name_of
 from harness.reporting import reported
-from harness.reporting.columns import Column, columns
+from harness.reporting.columns import Column, columns, detail_columns
 from harness.reporting.loading import Evaluated
 from harness.reporting.naming import Named, family_of, named
+from harness.reporting.repeated import Repeated, by_seeds
 
 OURS: Final = "ours"
+_Columns = Callable[[str, Mapping[str, Any]], list[Column]]
 _SIDE_BY_SIDE: Final = ("ALFWorld", "WebShop")
 """The papers put these two into one table."""
 
@@ -65,11 +67,13 @@ class Row:
         named: Base model, type and method.
         source: `OURS`, or `"reported: "` and where.
         cells: By the place of their block and their heading.
+        missing: Episodes that are missing, by the place of their block; none of a paper's.
     """
 
     named: Named
     source: str
     cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
+    missing: dict[int, int] = field(default_factory=dict)
 
     @property
     def reported(self) -> bool:
@@ -85,16 +89,19 @@ class Table:
         blocks: Left to right.
         rows: By base model, those of one model together, ours before reported ones.
         notes: What the reader has to know: seeds, tasks, missing episodes, sources.
+        detailed: It breaks down what another table has in total.
     """
 
     blocks: tuple[Block, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    detailed: bool = False
 
     @property
     def title(self) -> str:
         """Environments and splits."""
-        return ", ".join(block.title for block in self.blocks)
+        titles = ", ".join(block.title for block in self.blocks)
+        return f"{titles}: breakdown" if self.detailed else titles
 
     @property
     def with_source(self) -> bool:
@@ -104,11 +111,18 @@ class Table:
     def best(self) -> set[tuple[int, int, str]]:
         """Return the best cells of each column among the rows of one base model.
 
+        Ours and papers' are not measured against each other: they may be on other data.
+
         Returns:
             Index of the row, place of the block, heading. None of a model that has one row alone.
         """
         found: set[tuple[int, int, str]] = set()
-        for group in _by_model(self.rows):
+        sources = [
+            [i for i in group if self.rows[i].reported == papers]
+            for group in _by_model(self.rows)
+            for papers in (False, True)
+        ]
+        for group in sources:
             places = {place for i in group for place in self.rows[i].cells} if group[1:] else set()
             for block, heading in places:
                 told = [i for i in group if (block, heading) in self.rows[i].cells]
@@ -133,17 +147,26 @@ def build(evaluations: Sequence[Evaluated], *, with_reported: bool = False) -> l
     """Return the tables of evaluations: one for each environment and split.
 
     ALFWorld and WebShop stand side by side, as in the papers, and so do the splits of AppWorld and
-    of SOTOPIA.
+    of SOTOPIA. Where there is more to tell, such as AppWorld's difficulties and SOTOPIA's
+    dimensions, a second table has it. Evaluations that differ in their seeds alone are one row.
 
     Args:
         evaluations: Any, in the order of the rows.
-        with_reported: Papers' main results on the same environments stand beside them, never mixed
-            with them.
+        with_reported: Papers' results on the same environments stand beside them, never mixed with
+            them: the main ones, and beside a breakdown those that are broken down.
     """
     blocks: dict[tuple[str, str], list[Evaluated]] = {}
     for one in evaluations:
         blocks.setdefault((name_of(one.env_id), one.split), []).append(one)
-    return [_table([(key, blocks[key]) for key in keys], with_reported) for keys in _sides(blocks)]
+    built: list[Table] = []
+    for keys in _sides(blocks):
+        sides = [(key, by_seeds(blocks[key])) for key in keys]
+        built.append(_table(sides, columns, reported.MAIN if with_reported else ""))
+        detailed = [(key, rows) for key, rows in sides if _union(rows, detail_columns)]
+        if detailed:
+            kind = reported.DETAIL if with_reported else ""
+            built.append(_table(detailed, detail_columns, kind))
+    return built
 
 
 def _sides(keys: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
@@ -162,41 +185,53 @@ def _sides(keys: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
     return sides
 
 
-def _table(sides: Sequence[tuple[tuple[str, str], list[Evaluated]]], with_reported: bool) -> Table:
+def _table(
+    sides: Sequence[tuple[tuple[str, str], list[Repeated]]], chosen: _Columns, kind: str
+) -> Table:
+    """Return a table.
+
+    Args:
+        sides: Environments and splits from left to right, with what was played there.
+        chosen: Returns the columns of an evaluation.
+        kind: Which of the papers' results stand beside ours, or "".
+    """
     blocks: list[Block] = []
     rows: dict[Any, Row] = {}
     notes: list[str] = []
     for place, ((name, split), evaluations) in enumerate(sides):
-        blocks.append(Block(name, split, _union(evaluations)))
+        blocks.append(Block(name, split, _union(evaluations, chosen)))
         for who, one in zip(_names(evaluations), evaluations, strict=True):
             row = rows.setdefault(who, Row(who, OURS))
+            row.missing[place] = one.episodes("missing")
             row.cells |= {(place, c.heading): cell for c, cell in _cells(one, blocks[-1])}
             notes.append(_note(row.named, blocks[-1], one))
-    if with_reported:
-        notes += _add_reported(rows, blocks)
+    if kind:
+        notes += _add_reported(rows, blocks, kind)
     ordered = [list(rows.values())[i] for group in _by_model(list(rows.values())) for i in group]
-    return Table(tuple(blocks), tuple(ordered), tuple(dict.fromkeys(notes)))
+    unique = tuple(dict.fromkeys(notes))
+    return Table(tuple(blocks), tuple(ordered), unique, chosen is detail_columns)
 
 
-def _union(evaluations: Sequence[Evaluated]) -> tuple[Column, ...]:
+def _union(evaluations: Sequence[Repeated], chosen: _Columns) -> tuple[Column, ...]:
     """Return the columns that any of them has, in the order of the one that has most."""
-    told = sorted((columns(one.env_id, one.figures) for one in evaluations), key=len, reverse=True)
+    members = [one for repeated in evaluations for one in repeated.members]
+    told = sorted((chosen(one.env_id, one.figures) for one in members), key=len, reverse=True)
     found = {column.heading: column for columns_of_one in told for column in columns_of_one}
     return tuple(found.values())
 
 
-def _names(evaluations: Sequence[Evaluated]) -> list[Named]:
+def _names(evaluations: Sequence[Repeated]) -> list[Named]:
     """Return who played each; those that are alike otherwise have their labels, too."""
-    plain = [named(one.result) for one in evaluations]
+    plain = [named(one.first.result) for one in evaluations]
     return [
         Named(who.model, who.type, f"{who.method} ({one.label})") if plain.count(who) > 1 else who
         for who, one in zip(plain, evaluations, strict=True)
     ]
 
 
-def _cells(one: Evaluated, block: Block) -> Iterable[tuple[Column, Cell]]:
+def _cells(one: Repeated, block: Block) -> Iterable[tuple[Column, Cell]]:
     for column in block.columns:
-        mean = column.mean(one.figures)
+        mean = one.mean(column)
         if mean is not None:
             yield column, _cell(mean, column)
 
@@ -211,30 +246,31 @@ def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
     )
 
 
-def _note(who: Named, block: Block, one: Evaluated) -> str:
-    """Return how an evaluation was counted, its missing episodes named."""
-    seeds, episodes = one.result["seeds"], one.result["episodes"]
-    what = "seed" if len(seeds) == 1 else "seeds"
-    note = (
-        f"{who.text}, {block.title}: {one.result['environment']['tasks']} tasks, "
-        f"{what} {', '.join(map(str, seeds))}"
-    )
-    if one.result["environment"].get("data_version"):
-        note += f", data {one.result['environment']['data_version']}"
-    if "training" in one.result:
-        note += f", step {one.result['training']['step']} of training"
-    if episodes["missing"]:
-        note += f"; {episodes['missing']} of {episodes['planned']} episodes are MISSING"
+def _note(who: Named, block: Block, one: Repeated) -> str:
+    """Return how a row was counted, its missing episodes named."""
+    result = one.first.result
+    environment, step = result["environment"], result.get("training", result["model"]).get("step")
+    told = [f"{environment['tasks']} tasks"]
+    for what, seeds in (("seed", one.seeds), ("training seed", one.training_seeds)):
+        if seeds:
+            told.append(f"{what}{'s' if seeds[1:] else ''} {', '.join(map(str, seeds))}")
+    if environment.get("data_version"):
+        told.append(f"data {environment['data_version']}")
+    if step is not None:
+        told.append(f"step {step} of training")
+    note = f"{who.text}, {block.title}: {', '.join(told)}"
+    if one.episodes("missing"):
+        note += f"; {one.episodes('missing')} of {one.episodes('planned')} episodes are MISSING"
     return note
 
 
-def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block]) -> list[str]:
+def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> list[str]:
     """Add papers' rows; equal ones of several papers are one row. Return the notes."""
     found: dict[Any, Row] = {}
     notes: list[str] = []
     for place, block in enumerate(blocks):
         headings = [column.heading for column in block.columns]
-        for told in reported.beside(block.name, block.split):
+        for told in reported.beside(block.name, block.split, kind):
             cells = {
                 (place, h): Cell(n.mean, n.std, None, n.decimals)
                 for h, n in told.numbers.items()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.arguments import OF_CONNECTIONS
 from harness.errors import ResultError
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.figures import summarise
 from harness.rollout import StopReason, Usage
+from harness.sections import without_seed
 
 _UNKNOWN: Final = ("failed_share", "unfinished_share", "cut_share", "tokens")
 """Figures that a training run does not keep."""
@@ -103,10 +104,15 @@ def read_object(file: Path) -> dict[str, Any]:
 
 def _check(file: Path, evaluation: Mapping[str, Any]) -> None:
     try:
-        int(evaluation["step"])
+        int(evaluation["step"]), str(evaluation["split"])
+        float(evaluation["success"]), float(evaluation["turns"])
+        low, high = evaluation["interval"]
+        float(low), float(high)
+        for won, count in evaluation["families"].values():
+            int(won), int(count)
         for number, episode in enumerate(_finished(evaluation)):
             _episode(episode, number, 0)
-    except (KeyError, TypeError, ValueError) as e:
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
 
 
@@ -125,11 +131,8 @@ def by_settings(runs: Sequence[TrainingRun]) -> list[list[TrainingRun]]:
 
 
 def _settings(run: TrainingRun) -> str:
-    config = copy.deepcopy(run.config)
-    for name in ("name", "seed", "output", "threads"):
-        config["run"].pop(name, None)
     last = {split: run.last(split)["step"] for split in run.splits}
-    return json.dumps([config, last], sort_keys=True)
+    return json.dumps([without_seed(run.config), last], sort_keys=True)
 
 
 def results(group: Sequence[TrainingRun]) -> Iterator[dict[str, Any]]:
@@ -161,12 +164,13 @@ def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
         for e in evaluation["episodes"]
         if e.get("error")
     ]
+    kwargs = first.config["env"].get("kwargs", {})
     return {
         "config": first.config,
         "environment": {
             "id": first.env_id,
             "split": split,
-            "kwargs": first.config["env"].get("kwargs", {}),
+            "kwargs": {k: v for k, v in kwargs.items() if k not in OF_CONNECTIONS},
             "max_turns": first.config["env"].get("max_turns"),
             "data_version": None,
             "tasks": len(place),

@@ -18,7 +18,7 @@ from chat_server import ChatServer, empty, status
 from harness.completers import Sampling
 from harness.completers.answer_store import AnswerStore
 from harness.completers.cache import CachedCompleter, default_path, key_of
-from harness.completers.openai_api import OpenAICompleter
+from harness.completers.openai.completer import OpenAICompleter
 from harness.errors import ConfigError, ModelUnavailable
 from harness.evaluation.config import ServiceConfig
 from harness.images import share

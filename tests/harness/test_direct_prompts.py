@@ -1,7 +1,9 @@
 """The style `direct`: its prompts to the letter, and how its answers are read."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import jinja2
 import numpy as np
 import pytest
 
@@ -106,6 +108,37 @@ def test_the_question_for_a_reflection_to_the_letter(name):
     reflector = Reflector(None, Sampling(), f"agentgyms/{name}-v0")
     (asked,) = reflector._messages(told(name), ["Look in the drawer first."], 16000)
     golden(f"reflect-{name.lower()}", asked["content"])
+
+
+def test_an_action_that_breaks_the_format_is_no_misunderstood_one():
+    """The environment may have taken it; the format alone was broken."""
+    rollout = told("Corridor")
+    rollout.turns.append(replace(rollout.turns[0], action="left", feedback="malformed"))
+    rollout.turns.append(replace(rollout.turns[0], action="", feedback="malformed"))
+    reflector = Reflector(None, Sampling(), "agentgyms/Corridor-v0")
+    text = text_of(reflector._messages(rollout, [], 16000)[0]["content"])
+    assert "Done: left (not in the form asked for)\n" in text
+    assert "Done: nothing that could be read (not in the form asked for)\n" in text
+
+
+def test_the_version_of_a_part_covers_what_it_extends(tmp_path, monkeypatch):
+    (tmp_path / "default").mkdir()
+    (tmp_path / "room").mkdir()
+    own = "{% extends 'default/note.jinja' %}"
+    monkeypatch.setattr(prompts, "_PARTS", tmp_path)
+    monkeypatch.setattr(prompts._JINJA, "loader", jinja2.FileSystemLoader(tmp_path))
+    found = []
+    for said in ("one", "two"):
+        (tmp_path / "default" / "note.jinja").write_text(said, encoding="utf-8")
+        (tmp_path / "room" / "note.jinja").write_text(own, encoding="utf-8")
+        prompts._JINJA.cache.clear()
+        prompts.load_part.cache_clear()
+        part = prompts.load_part("note", "x/Room-v0")
+        found.append((part.render(), part.version))
+    prompts.load_part.cache_clear()
+    prompts._JINJA.cache.clear()
+    assert [text for text, _ in found] == ["one", "two"]
+    assert found[0][1] != found[1][1]
 
 
 def test_what_stands_before_a_prompt_to_the_letter():

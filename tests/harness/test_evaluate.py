@@ -98,14 +98,14 @@ def test_curve_and_table(folder):
     report.write(folder.path)
     table = (folder.path / "table.md").read_text().splitlines()
     assert table[0] == (
-        "| split | step | cool | heat | all | 95 % interval | score | 95 % interval "
+        "| split | step | heat | cool | all | 95 % interval | score | 95 % interval "
         "| turns | tasks |"
     )
     assert table[2] == (
-        "| valid_seen | 0 | - | 100.0 | 100.0 | 20.7 to 100.0 | 100.0 | 20.7 to 100.0 | 4.0 | 1 |"
+        "| valid_seen | 0 | 100.0 | - | 100.0 | 20.7 to 100.0 | 100.0 | 20.7 to 100.0 | 4.0 | 1 |"
     )
     assert table[3] == (
-        "| valid_seen | 10 | 0.0 | 50.0 | 33.3 | 6.1 to 79.2 | 50.0 | 12.5 to 87.5 | 2.7 | 3 |"
+        "| valid_seen | 10 | 50.0 | 0.0 | 33.3 | 6.1 to 79.2 | 50.0 | 12.5 to 87.5 | 2.7 | 3 |"
     )
     assert len(table) == 4
     with Image.open(folder.path / "curve.png") as image:

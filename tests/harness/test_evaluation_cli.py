@@ -88,6 +88,13 @@ def test_arguments_of_the_environment(here):
         ([*EXPERT, "--set", "service.price_prompt=1"], "service.price_prompt and service"),
         ([*EXPERT, "--set", "agent.windw=1"], "did you mean agent.window"),
         ([*EXPERT, "--set", "run=3"], "run must be a section"),
+        ([*EXPERT, "--set", "env=3"], "env must be a section"),
+        (["--env", "Corridor", "--set", "model=3"], "model must be a section"),
+        ([*EXPERT, "--env-arg", "nonsense=1"], "takes no argument 'nonsense'"),
+        ([*EXPERT, "--env-arg", "when=2020-01-01"], "env.kwargs .* cannot be written down as JSON"),
+        (["--env", "nomodule:x/Y-v0", "--model", "expert"], "nomodule:x/Y-v0 cannot be made"),
+        (["--env", "CartPole-v1", "--model", "expert"], "not an agentgyms environment"),
+        ([*EXPERT, "--name", "a" * 300], "at most 200 letters"),
         (["--env", "Corridor", "--model", "gpt", "--backend", "openai"], "model.url is missing"),
         ([*EXPERT, "--split", "nowhere"], "no split 'nowhere'"),
     ],
@@ -97,6 +104,13 @@ def test_what_cannot_be_used_is_said_in_one_line(here, arguments, words):
         call(*arguments)
     assert "\n" not in str(refused.value)
     assert not list(here.glob("evaluations/*/recordings.jsonl"))
+
+
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(here):
+    with pytest.raises(ConfigError, match="no name of an environment variable") as refused:
+        call(*EXPERT, "--set", "model.key_variable=sk-secret-123")
+    assert "secret" not in str(refused.value)
+    assert not any(here.iterdir())
 
 
 def test_environment_and_model_have_to_be_named(here):

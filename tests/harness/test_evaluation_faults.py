@@ -13,6 +13,7 @@ from chat_server import (
     empty,
     hang_up,
     huge,
+    silent,
     stall,
     status,
 )
@@ -29,6 +30,7 @@ FAULTS = {
     "html": body(b"<html>Bad Gateway</html>", "text/html"),
     "no choices": body({"id": "x", "choices": []}),
     "empty": empty(),
+    "silent": silent(),
     "null": choice(content=None),
     "huge": huge(400_000),
     "cut": cut_body(),
@@ -72,7 +74,7 @@ def test_what_a_fault_spoils_is_missing_and_never_failed(tmp_path, calm, fault):
         return FAULTS[fault] if "take key" in asked(request["messages"]) else None
 
     with ChatServer(forgetful, spoiled) as server:
-        folder = running.run(served(tmp_path, server, service__retries=1))
+        folder = running.run(served(tmp_path, server, service__retries=0))
     told = result(folder)
     assert told["episodes"] == {"planned": 8, "finished": 4, "missing": 4}
     assert all("locked" in one["task_id"] for one in told["missing"])
@@ -101,8 +103,10 @@ def test_a_dead_endpoint_stops_the_evaluation_and_it_goes_on_later(tmp_path, cal
             running.run(made)
         assert "ModelUnavailable" in str(stopped.value)
     folder = tmp_path / calm.name
-    assert not (folder / "result.json").exists()
     assert 1 <= len(episodes(folder)) < 16
+    told = result(folder)
+    assert told["episodes"]["missing"] == 16 - len(episodes(folder))
+    assert sum("ModelUnavailable" in one["error"] for one in told["missing"]) >= 8
     with ChatServer(forgetful) as server:
         running.resume(
             folder, running.defaults.resolve(served(tmp_path, server, run__seeds=[0, 1]))

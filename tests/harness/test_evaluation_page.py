@@ -55,6 +55,15 @@ def test_reflections_and_their_preambles_are_there(reflexion):
     assert any(episode["reflection"] for episode in inside)
 
 
+def test_families_stand_in_the_papers_order(react):
+    families = dict.fromkeys(("own", "pick2", "look"), react.figures["families"]["pick"])
+    other = replace(
+        react, result={**react.result, "figures": {**react.figures, "families": families}}
+    )
+    expected = ["pick", "look", "clean", "heat", "cool", "pick2", "own"]
+    assert summary(page.render([other, react]))["families"] == expected
+
+
 def test_equal_evaluations_give_equal_pages(react):
     assert page.render([react]) == page.render([react])
 

@@ -1,5 +1,6 @@
 """The page of evaluations in Chromium: what it shows, and how it is read."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -271,6 +272,26 @@ def test_a_training_run_stands_beside_an_evaluation(window, react, tmp_path):
     window.look("find('only-different').click()")
     assert len(lines(window, "#grid a")) == 10
     assert window.errors() == []
+
+
+def test_what_can_be_reached_has_a_name_and_its_heading(window, pair_page):
+    roles = {"button", "link", "searchbox", "checkbox", "combobox", "region", "image", "article"}
+    open_at(window, pair_page)
+    for _ in range(2):
+        tree = window.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        seen = [n for n in tree if not n["ignored"] and n["role"]["value"] in roles]
+        assert [n for n in seen if not n["name"]["value"]] == []
+        levels = window.look(
+            "return [...document.querySelectorAll('h1, h2, h3, h4')]"
+            ".filter(e => e.checkVisibility()).map(e => Number(e.tagName[1]))"
+        )
+        assert levels[0] == 1
+        assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+        window.look("find('only-different').click(); document.querySelector('#grid a').click()")
+        wait_for(window, "return document.documentElement.dataset.shown !== undefined")
+        assert window.look("return document.querySelector('.skip').checkVisibility()") is False
+    links = window.look("return [...document.querySelectorAll('#grid a')].map(e => e.ariaLabel)")
+    assert len(links) == len(set(links))
 
 
 def test_hostile_texts_are_text_and_nothing_else(window, react, tmp_path):

@@ -4,17 +4,30 @@ import fcntl
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
-from chat_server import ChatServer
-from evaluating import config, episodes, forgetful, result, served, started, walker, written
+from chat_server import ChatServer, status
+from click.testing import CliRunner
+from evaluating import (
+    asked,
+    config,
+    episodes,
+    forgetful,
+    result,
+    served,
+    started,
+    walker,
+    written,
+)
 
 from agentgyms.errors import EnvUnavailable
-from harness.errors import ConfigError, ResultError
-from harness.evaluation import running
+from harness.errors import ConfigError, EvaluationStopped, ResultError
+from harness.evaluation import folders, playing, running
+from harness.evaluation.cli import evaluate
 from harness.evaluation.store import Store
 
 EVALUATE = """
@@ -189,21 +202,121 @@ def test_one_process_at_a_time(tmp_path):
     running.resume(folder)
 
 
-def test_a_full_disk_stops_the_evaluation_and_keeps_what_is_whole(tmp_path, monkeypatch):
-    made = config(tmp_path, model__name="expert", run__concurrency=1)
-    synced = os.fsync
-    calls = []
+FULL = """
+import resource, sys
+from harness.cli import run
+limit = int(sys.argv.pop())
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+run()
+"""
 
-    def full(handle):
-        calls.append(handle)
-        if len(calls) == 6:  # two files at the start, then a unit each
-            raise OSError(28, "No space left on device")
-        synced(handle)
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ResultError, match=r"No space left.*3 episodes are finished.*--resume"):
-        running.run(made)
-    monkeypatch.undo()
-    folder = tmp_path / "corridor-valid_seen-react-expert"
+def test_a_full_disk_stops_the_evaluation_and_keeps_what_is_whole(tmp_path):
+    """A file may only become so long, which tears the unit that goes beyond."""
+    whole = running.run(config(tmp_path / "whole", model__name="expert"))
+    length = (whole / "recordings.jsonl").stat().st_size
+    words = ["eval", "--env", "Corridor", "--model", "expert", "--set", "run.concurrency=1"]
+    with started(FULL, *words, length // 2, cwd=tmp_path, stderr=subprocess.PIPE) as child:
+        _, told = child.communicate(timeout=60)
+    folder = tmp_path / "evaluations" / whole.name
+    assert child.returncode == 2
+    assert "Traceback" not in told
+    assert re.search(r"error: .*File too large; [1-7] episodes are finished .*--resume", told)
+    assert (folder / "recordings.jsonl").stat().st_size == length // 2
     running.resume(folder)
-    assert result(folder)["episodes"] == {"planned": 8, "finished": 8, "missing": 0}
+    assert written(folder) == written(whole)
+
+
+def test_a_folder_that_is_deleted_meanwhile_stops_the_evaluation(tmp_path):
+    folder = tmp_path / "corridor-valid_seen-react-scripted"
+
+    def deleting(number, _):
+        if number == 20:
+            shutil.rmtree(folder)
+
+    with ChatServer(walker, deleting) as server:
+        with pytest.raises(ResultError, match=r"cannot be written: No such file [^;]*$"):
+            running.run(served(tmp_path, server, run__concurrency=1))
+        assert len(server.requests) < 45
+
+
+def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultError, match="file/.* cannot be used: Not a directory"):
+        running.run(config(tmp_path / "file", model__name="expert"))
+
+
+def test_a_start_that_was_cut_off_is_started_again(tmp_path):
+    whole = running.run(config(tmp_path / "whole", model__name="expert"))
+    for left in (("started.json.partial",), ("started.json", "config.json.partial")):
+        folder = tmp_path / left[0] / whole.name
+        folder.mkdir(parents=True)
+        for name in left:
+            (folder / name).write_bytes((whole / "started.json").read_bytes()[:99])
+        running.run(config(folder.parent, model__name="expert"))
+        assert written(folder) == written(whole)
+
+
+def test_arguments_given_to_a_resumed_evaluation_leave_the_others_as_they_were(tmp_path):
+    made = config(
+        tmp_path,
+        model__name="expert",
+        env__id="ALFWorld",
+        env__kwargs={"source": "generated"},
+        run__tasks=1,
+    )
+    folder = running.run(made)
+    before = written(folder)
+    done = CliRunner().invoke(
+        evaluate, ["--resume", str(folder), "--env-arg", "token=unused"], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert written(folder) == before
+
+
+def test_other_versions_are_written_down_where_they_played_a_part(tmp_path, monkeypatch, caplog):
+    folder = running.run(config(tmp_path, model__name="expert"))
+    before = written(folder)
+    first = result(folder)["versions"]
+    later = {**first, "agentgyms": "99.0"}
+    monkeypatch.setattr(folders, "versions", lambda: later)
+    running.resume(folder)
+    assert written(folder) == before
+    lines = (folder / "recordings.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "recordings.jsonl").write_bytes(b"".join(lines[:-1]))
+    running.resume(folder)
+    assert result(folder)["versions"] == first
+    assert result(folder)["later_versions"] == [later]
+    assert "versions: agentgyms was" in caplog.text
+
+
+def test_episodes_that_are_lost_every_time_do_not_keep_others_from_being_played(tmp_path):
+    """Tasks with a locked door spoil the server each time, and come before those of other seeds."""
+
+    def spoiled(_, request):
+        return status(500) if "take key" in asked(request["messages"]) else None
+
+    with ChatServer(walker, spoiled) as server:
+        made = served(
+            tmp_path,
+            server,
+            service__retries=0,
+            run__concurrency=1,
+            run__seeds=[0, 1],
+        )
+        finished = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(running, "LOST_IN_A_ROW", 3)
+            patch.setattr(playing, "REPLAYS", 0)
+            with pytest.raises(EvaluationStopped, match="3 episodes in a row"):
+                running.run(made)
+            [folder] = tmp_path.iterdir()
+            for _ in range(3):
+                finished.append(result(folder)["episodes"]["finished"])
+                with pytest.raises(EvaluationStopped, match="3 episodes in a row"):
+                    running.resume(folder)
+    told = result(folder)
+    assert finished[0] == 4
+    assert told["episodes"] == {"planned": 16, "finished": 8, "missing": 8}
+    assert all("locked" in one["task_id"] for one in told["missing"])
+    assert "MISSING: 8 episodes" in (folder / "table.md").read_text()

@@ -9,12 +9,12 @@ import time
 import numpy as np
 import pytest
 from asking import ASK, GREEDY, answering, ask, using
-from chat_server import ChatServer, choice, status
+from chat_server import ChatServer, body, choice, status
 
 from agentgyms.images import decode_png
 from harness.completers import Sampling
-from harness.completers.endpoint import base_of, is_loopback
-from harness.completers.openai_api import OpenAICompleter
+from harness.completers.openai.completer import OpenAICompleter
+from harness.completers.openai.endpoint import base_of, is_loopback
 from harness.errors import ConfigError, ModelUnavailable
 from harness.evaluation.config import ServiceConfig
 from harness.images import share
@@ -68,6 +68,17 @@ def test_the_answer_its_usage_and_its_end(stream):
     assert completion.finished
     assert completion.usage == Usage(prompt=2, response=6, calls=1)
     assert server.requests[0].body.get("stream", False) is stream
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_connection_is_used_again(stream):
+    async def one_by_one(completer):
+        for seed in range(4):
+            await completer.complete(ASK, GREEDY, seed)
+
+    with ChatServer(answering()) as server:
+        using(server, one_by_one, stream=stream)
+        assert (len(server.requests), server.connections) == (4, 1)
 
 
 def test_a_server_that_ignores_the_wish_for_a_stream_is_understood():
@@ -220,6 +231,21 @@ def test_the_key_is_sent_and_written_nowhere(caplog):
             assert "sk-wrong-5678" not in str(caught.value)
             assert "Incorrect API key provided: ***" in str(caught.value)
     assert key not in caplog.text
+
+
+def test_no_part_of_a_key_is_left_where_words_of_a_server_are_cut():
+    key = "sk-sesame-" + "1234567890" * 9
+    for before in (0, 210, 290):
+        told = "x" * before + f"you sent {key} " * 3
+        page = body(told.encode(), "text/html")
+        away = lambda it: it.send(307, b"", {"Location": f"https://h/login?key={key}"})
+        for fault in (status(503, told), status(400, told), page, body([told]), away):
+            with (
+                ChatServer(answering(), faults=[fault]) as server,
+                pytest.raises((ModelUnavailable, ConfigError)) as caught,
+            ):
+                ask(server, key=key, retries=0)
+            assert "sk-ses" not in str(caught.value)
 
 
 def test_a_key_that_no_header_may_hold_is_not_repeated():

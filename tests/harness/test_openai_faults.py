@@ -17,12 +17,14 @@ from chat_server import (
     empty,
     hang_up,
     huge,
+    silent,
     stall,
     status,
 )
 
-from harness.completers import Sampling, service
-from harness.completers.service import Fault, pause_s, retry_after_s
+from harness.completers import Sampling
+from harness.completers.openai import service
+from harness.completers.openai.service import Fault, pause_s, retry_after_s
 from harness.errors import ConfigError, ModelUnavailable
 
 DEEP = b"[" * 100_000
@@ -105,6 +107,23 @@ def test_a_fault_that_passes_is_tried_again_and_one_that_stays_is_no_answer(
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_ends_at_once_is_believed_when_it_stays_so(stream):
+    async def work(completer):
+        completion = await completer.complete(ASK, GREEDY, 1)
+        return completion.text, completion.finished, completion.usage.calls, completer.report()
+
+    with ChatServer(answering(), faults=[silent(), silent()]) as server:
+        text, finished, calls, report = using(server, work, stream=stream, retries=0)
+    assert (text, finished, calls) == ("go north", True, 1)
+    assert report["retries"] == {"empty answer": 2}
+
+    with ChatServer(answering(), faults=lambda *_: silent()) as server:
+        text, finished, calls, _ = using(server, work, stream=stream, retries=0)
+        assert len(server.requests) == 5
+    assert (text, finished, calls) == ("", True, 1)
+
+
 def test_the_server_says_what_ails_it():
     with (
         ChatServer(answering(), faults=[status(503, "no room on the card")]) as server,
@@ -136,6 +155,17 @@ def test_a_stream_may_end_without_its_last_word_once_the_answer_has():
 
     with ChatServer(answering(), faults=[quiet]) as server:
         assert ask(server, stream=True, retries=0).text == "go up"
+
+
+def test_a_stream_that_stays_open_after_its_last_word_is_not_waited_for():
+    def lingers(handler):
+        handler.chunked(handler.events({"content": "go up"}, "stop", {}), end=False)
+        handler.chat.closing.wait(60)
+
+    begin = time.monotonic()
+    with ChatServer(answering(), faults=[lingers]) as server:
+        assert ask(server, stream=True, timeout_s=30.0, retries=0).text == "go up"
+    assert time.monotonic() - begin < 15
 
 
 # Waiting
@@ -175,18 +205,40 @@ def test_a_limit_of_one_request_makes_all_others_wait():
 
 
 def test_a_request_that_waits_its_turn_is_not_a_request_that_failed():
-    open_at = [0.0]
+    unlucky = [{"role": "user", "content": "unlucky"}]
+    refused = []
 
-    def one_at_a_time(number, asked):
-        if time.monotonic() < open_at[0]:
-            return status(429, retry_after="0.05")
-        open_at[0] = time.monotonic() + 0.05
+    def busy(number, asked):
+        if asked["messages"] != unlucky or len(refused) == 3:
+            return None
+        refused.append(number)
+        return status(429, retry_after="0.01")
+
+    async def work(completer):
+        waiting = asyncio.create_task(completer.complete(unlucky, GREEDY, 0))
+        while not waiting.done():
+            await completer.complete(ASK, GREEDY, 0)
+        return await waiting
+
+    with ChatServer(answering(), faults=busy) as server:
+        assert using(server, work, retries=1).text == "go north"
+    assert len(refused) == 3
+
+
+@pytest.mark.parametrize("retry_after", [None, "0.1"])
+def test_a_limit_that_nobody_told_is_found_out(retry_after):
+    """One request in 0.05 s is answered; 16 are sent at once."""
+    answered = []
+
+    def limited(number, asked):
+        if answered and time.monotonic() - answered[-1] < 0.05:
+            return status(429, retry_after=retry_after)
+        answered.append(time.monotonic())
         return None
 
-    with ChatServer(answering(), faults=one_at_a_time) as server:
-        completions = using(server, at_once(12), retries=2)
-    assert [completion.text for completion in completions] == ["go north"] * 12
-    assert len(server.requests) > 3 * 12  # more than two retries each, had they been counted
+    with ChatServer(answering(), faults=limited) as server:
+        using(server, at_once(16), retries=3)
+    assert len(server.requests) < 16 * 4
 
 
 def test_a_server_that_asks_for_hours_is_given_up_for_now():

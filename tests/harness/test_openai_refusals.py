@@ -2,13 +2,15 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 from asking import ASK, GREEDY, answering, ask, using
 from chat_server import ChatServer, body, status
 
 from harness.completers import Sampling
-from harness.completers.refusals import judge
+from harness.completers.openai.refusals import judge, shown
 from harness.errors import ConfigError, ContextOverflow
+from harness.images import share
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,8 @@ from harness.errors import ConfigError, ContextOverflow
             code=400,
         ),
         body({"error": {"code": 400, "type": "exceed_context_size_error", "message": "no"}}),
+        status(400, "x" * 400 + " maximum context length is 64 tokens"),
+        status(400, "failed", metadata={"raw": "the maximum context length is 64 tokens"}),
     ],
 )
 def test_a_prompt_that_is_too_long(refusal):
@@ -148,8 +152,41 @@ def test_a_field_that_stays_refused_ends_with_the_refusal():
         assert len(server.requests) == 2
 
 
+LOOK = [{"type": "image", "image": share(np.zeros((2, 2, 3), np.uint8))}]
+SEEN = [{"role": "user", "content": [*LOOK, {"type": "text", "text": "Where to?"}]}]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        status(400, "At most 0 image(s) may be provided in one prompt."),
+        status(400, "scripted is not a multimodal model"),
+        status(400, "Invalid content type. image_url is only supported by certain models."),
+        status(404, "No endpoints found that support image input"),
+        status(422, "messages[0]: unknown variant `image_url`, expected `text`"),
+        status(500, "image input is not supported - hint: you may need to provide the mmproj"),
+        status(400, "messages[0].content: Input should be a valid string"),
+    ],
+)
+def test_a_model_that_does_not_see_is_told_from_other_refusals(refusal):
+    with ChatServer(answering(), faults=[refusal] * 3) as server:
+        with pytest.raises(ConfigError, match="does not see images: .*model.name.*in words"):
+            ask(server, SEEN)
+        assert len(server.requests) == 1
+
+
+def test_a_request_without_images_is_not_told_about_them():
+    refusal = status(400, "image tokens are reserved")
+    with (
+        ChatServer(answering(), faults=[refusal]) as server,
+        pytest.raises(ConfigError) as caught,
+    ):
+        ask(server)
+    assert "does not see" not in str(caught.value)
+
+
 def test_words_of_a_server_are_cut_and_on_one_line():
     for reply in ("<html>\n" * 500, {"error": "a\nb" * 500}, [], None, {"detail": [{"a": 1}]}):
-        words = str(judge(503, reply, {}))
-        assert len(words) < 400
+        words = shown(str(judge(503, reply, {})), "")
+        assert 0 < len(words) < 400
         assert "\n" not in words

@@ -1,6 +1,7 @@
 """Prompts of limited length: never longer, whole where that fits, and cut in the stated order."""
 
 import asyncio
+import functools
 import json
 
 import numpy as np
@@ -21,7 +22,10 @@ from harness.rollout import Completion, StopReason, Turn
 from harness.sampling import TaskDraw
 
 CORRIDOR = "agentgyms/Corridor-v0"
+SEARCH = "agentgyms/SearchQA-v0"
 GOAL = "open the door"
+
+load = functools.cache(prompts.load)
 
 
 def turn(seen, said, outcome):
@@ -29,7 +33,7 @@ def turn(seen, said, outcome):
 
 
 def agent_of(context="window", window=3, style="direct", **kwargs):
-    loaded = prompts.load(style, CORRIDOR)
+    loaded = load(style, CORRIDOR)
     return Agent(
         ScriptedCompleter(lambda _: "<action>left</action>"),
         loaded,
@@ -110,7 +114,7 @@ def test_a_window_leaves_out_turns_then_examples_then_reflections_then_the_middl
     names = ("EX1", "EX2", "OLD", "NEW", "OBS0 ", "OBS1 ", "OBS2 ", "OBS3 ")
     told = {}
     view, _ = played(agent_of(), observations)
-    for limit in range(2500, 0, -15):
+    for limit in range(2700, 0, -15):
         try:
             messages = agent_of(preamble=preamble, max_prompt=limit).messages(view)
         except ContextOverflow:
@@ -127,6 +131,34 @@ def test_a_window_leaves_out_turns_then_examples_then_reflections_then_the_middl
         ("3 turns, 2 examples, 1 reflection", (names[3], names[7])),
         ("3 turns, 2 examples, 2 reflections", names[7:]),
         ("3 turns, 2 examples, 2 reflections, the middle of the observation", names[7:]),
+    ]
+
+
+@pytest.mark.parametrize("style", ["direct", "think", "compact"])
+def test_what_was_seen_last_stays_where_a_prompt_tells_it_as_a_turns_outcome(style):
+    """SearchQA's prompts have no other place for what a search found."""
+    found = [f"FIRST{i} " + "o" * 600 + f" LAST{i}" for i in range(3)]
+    info = {"goal": GOAL, "admissible_actions": []}
+    view = EpisodeView(GOAL, found[2], info, 9)
+    for seen, outcome in zip([GOAL, *found], found, strict=False):
+        view.turns.append(turn(seen, "search[door]", outcome))
+    told = {}
+    for limit in range(2600, 0, -40):
+        agent = agent_of(max_prompt=limit)
+        agent.style = load(style, SEARCH)
+        try:
+            (asked,) = agent.messages(view)
+        except ContextOverflow:
+            break
+        assert size([asked]) <= limit
+        assert "FIRST2" in asked["content"]
+        assert "LAST2" in asked["content"]
+        told[view.left_out] = "characters left out ...]" in asked["content"]
+    assert list(told.items()) == [
+        ("", False),
+        ("1 turn", False),
+        ("2 turns", False),
+        ("2 turns, the middle of the observation", True),
     ]
 
 

@@ -43,9 +43,40 @@ def broken_result(folder):
     keep(folder, told)
 
 
+def changed_result(change):
+    def make(folder):
+        told = alfworld()
+        change(told)
+        keep(folder, told)
+
+    return make
+
+
+def changed_run(**changes):
+    def make(folder):
+        file = (
+            keep_run(folder, {(9, "valid_seen"): WON}) / "evaluations/step-000009-valid_seen.json"
+        )
+        told = json.loads(file.read_text()) | changes
+        file.write_text(json.dumps({k: v for k, v in told.items() if v != "gone"}))
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (changed_result(lambda told: told["figures"].pop("families")), "KeyError: 'families'"),
+        (changed_result(lambda told: told["figures"]["score"].pop("std")), "KeyError: 'std'"),
+        (changed_result(lambda told: told["environment"].pop("split")), "KeyError: 'split'"),
+        (changed_result(lambda told: told["outcomes"].append([9, 0, 1, True, 1, 2])), "IndexError"),
+        (changed_result(lambda told: told["outcomes"].append([0, 0])), "ValueError"),
+        (changed_result(lambda told: told["episodes"].clear()), "KeyError: 'planned'"),
+        (changed_run(split="gone"), "KeyError: 'split'"),
+        (changed_run(success="gone"), "KeyError: 'success'"),
+        (changed_run(interval=[1]), "ValueError"),
+        (changed_run(families=[]), "AttributeError"),
+        (changed_run(turns="many"), "ValueError"),
         (lambda folder: None, "does not exist"),
         (lambda folder: folder.mkdir(), "has no result.json"),
         (lambda folder: keep(folder, {"format": "other-1"}), "has format 'other-1': expected"),
@@ -99,7 +130,11 @@ def test_curves_of_several_runs(tmp_path):
         training_runs.read(keep_run(tmp_path / "b", other, seed=1)),
     ]
     curve = curves.of_group(runs)
-    assert (curve.label, curve.steps, curve.mean) == ("GiGPO (2 seeds)", (0, 9), (0.25, 0.5))
+    assert (curve.label, curve.steps, curve.mean) == (
+        "GiGPO (2 seeds, mean ± std)",
+        (0, 9),
+        (0.25, 0.5),
+    )
     assert curve.high[1] - curve.mean[1] == pytest.approx(0.35355, abs=1e-5)
     assert curve.low[0] == curve.high[0] == 0.25
     groups = training_runs.by_settings(runs)
@@ -124,10 +159,10 @@ def test_the_command_draws_one_run_again(tmp_path):
     assert ended.exit_code == 0
     first, last = rows(ended.output)[1:]
     assert first == [
-        *("valid_seen", "0", "50.0", "0.0", "25.0", "0.0 to 100.0", "62.5", "21.9 to 90.8"),
+        *("valid_seen", "0", "0.0", "50.0", "25.0", "0.0 to 100.0", "62.5", "21.9 to 90.8"),
         *("4.0", "4"),
     ]
-    assert last[:5] == ["valid_seen", "9", "100.0", "50.0", "75.0"]
+    assert last[:5] == ["valid_seen", "9", "50.0", "100.0", "75.0"]
     assert ended.output.strip() == (run / "table.md").read_text().strip()
     with Image.open(run / "curve.png") as image:
         assert len(image.convert("RGB").getcolors(1 << 24)) > 20, "the curve is drawn"
@@ -159,6 +194,10 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path):
         told_by(mine, "--curve", tmp_path / "c.png")
     with pytest.raises(ResultError, match="does not exist"):
         told_by(tmp_path / "nothing")
+    for option in ("--output", "--curve", "--html"):
+        ended = told_by(mine, option, tmp_path / "nowhere" / "file.png")
+        assert ended.exit_code == 2
+        assert "there is no folder" in ended.output
     assert told_by().exit_code == 2
 
 

@@ -122,6 +122,14 @@ def test_best_numbers_are_bold_among_rows_of_one_model(tmp_path):
     assert "**" not in rendering.markdown(built).replace("**ALFWorld valid_seen**", "")
 
 
+def test_papers_numbers_are_not_measured_against_ours(tmp_path):
+    worst = result(episodes({"p1": False}, family="pick"), model="Qwen/Qwen2.5-1.5B-Instruct")
+    loaded = [load(keep(tmp_path / "worst", worst))]
+    lines = rows(rendering.markdown(tables.build(loaded, with_reported=True), bold=True))
+    assert "**" not in "".join(lines[1]), "our only row"
+    assert [line[2] for line in lines if line[4] == "**96.7 ± 2.7**"] == ["ECPO"]
+
+
 def test_reported_numbers_are_labelled_and_never_mixed(tmp_path):
     mine = alfworld(model="Qwen/Qwen2.5-1.5B-Instruct")
     one = load(keep(tmp_path / "mine", mine))
@@ -192,6 +200,7 @@ def test_details_of_one_evaluation(tmp_path):
     told = result(goals, env_id="agentgyms/SOTOPIA-v0", split="all")
     text = details.page(load(keep(tmp_path / "y", told)))
     assert ["Goal", "7.25", "1"] in rows(text)
+    assert "breakdown" not in text, "each dimension is told once"
     assert "Goals are from 0 to 10." in text
 
 
@@ -206,5 +215,10 @@ def test_a_comparison_in_words(tmp_path):
     assert "- exact McNemar test: p = 0.6250" in text  # 2 (1 + 4) / 16
     assert "- solved by the first alone: h1 (seed 0), h2 (seed 0), p1 (seed 0)" in text
     assert "- solved by the second alone: p2 (seed 0)" in text
+    assert "arguments" not in text
+    other["environment"]["kwargs"] = {"goal": 9}
+    changed = load_all([tmp_path / "a", keep(tmp_path / "b", other)])
+    differ = '- the environment\'s arguments differ, and so may the tasks: {} and {"goal": 9}'
+    assert differ in paired.markdown(changed)
     with pytest.raises(PairingError, match="needs two evaluations of one environment"):
         paired.markdown(pair[:1])

@@ -155,6 +155,7 @@ def test_equal_seeds_give_equal_runs_and_others_do_not(whole, tmp_path):
     assert lines(other)[1] != lines(whole)[1]
 
 
+@pytest.mark.slow
 def test_rl_improves_what_the_warm_start_left(tmp_path):
     """The corridor is learned: from a weak warm start to nearly always."""
     overrides = [

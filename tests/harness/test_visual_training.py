@@ -100,6 +100,7 @@ def test_the_warm_start_learns_what_only_the_image_tells(tmp_path):
     assert evaluation["success"] == 1.0
 
 
+@pytest.mark.slow
 def test_rl_learns_from_what_only_the_image_tells(tmp_path):
     overrides = [
         "warmstart.steps=12",

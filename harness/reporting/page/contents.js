@@ -1,7 +1,7 @@
 // What the page holds: evaluations, tasks, a line for each episode, and the episodes packed one by one.
 const find = (id) => document.getElementById(id);
 const DATA = JSON.parse(find("summary").textContent);
-const { evaluations: EVALUATIONS, pairs: PAIRS, left_out: LEFT_OUT } = DATA;
+const { evaluations: EVALUATIONS, families: FAMILIES, pairs: PAIRS, left_out: LEFT_OUT } = DATA;
 const TASKS = DATA.tasks.map(([id, family, goal]) => ({ id, family, goal }));
 const COLUMNS = ["evaluation", "task", "seed", "trial", "success", "score", "turns", "stop", "invalid", "failed", "unfinished", "cut", "packed"];
 const EPISODES = DATA.episodes.map((row, number) => {

@@ -46,6 +46,7 @@ function drawFilters(box) {
   for (const [key, title, read] of FILTERS) {
     const values = [...new Set(EPISODES.map(read))];
     if (["seed", "trial"].includes(key)) values.sort((a, b) => a - b);
+    else if (key === "family") values.sort((a, b) => FAMILIES.indexOf(a) - FAMILIES.indexOf(b) || (a < b ? -1 : 1));
     else if (key !== "evaluation") values.sort();
     if (values.length < 2 && key !== "outcome") continue;
     select(title, `by-${key}`, [["", "all"], ...values.map((v) => [v, v])], (value) => (listing.wanted[key] = value));
@@ -146,7 +147,7 @@ function pager(box, page, pages, go) {
 function drawListing(section) {
   drawFilters(html(section, "div", { class: "filters" }));
   html(section, "p", { id: "found", class: "note", "aria-live": "polite" });
-  const heads = ["", "task", ...(SEVERAL ? ["evaluation"] : []), "family", "seed", "trial", "turns", "score", "end", "invalid"];
+  const heads = ["outcome", "task", ...(SEVERAL ? ["evaluation"] : []), "family", "seed", "trial", "turns", "score", "end", "invalid"];
   const body = tableIn(section, "Episodes", heads, "list");
   body.id = "list";
   for (const head of body.parentNode.querySelectorAll("th")) if (["seed", "trial", "turns", "score", "invalid"].includes(head.textContent)) head.className = "value";

@@ -161,7 +161,7 @@ function drawGroups(section, title, names, groupOf) {
   const every = groups.flatMap((of) => [...of.values()]).filter(Boolean);
   const shown = columns.filter((c) => c !== "score" || every.some((group) => group.score && group.success && scoreDiffers(group)));
   const isShare = (c) => every.every((group) => [group[c]?.mean, ...(group[c]?.interval ?? [])].every((v) => v === null || v === undefined || (v >= 0 && v <= 1))) && c !== "Mean";
-  const heads = [title, ...(SEVERAL ? [""] : []), ...shown.flatMap((c) => [...(isShare(c) ? [""] : []), `${c[0].toUpperCase()}${c.slice(1)}`, "95 % interval"]), "Episodes"];
+  const heads = [title, ...(SEVERAL ? ["Evaluation"] : []), ...shown.flatMap((c) => [...(isShare(c) ? [""] : []), `${c[0].toUpperCase()}${c.slice(1)}`, "95 % interval"]), "Episodes"];
   const table = tableIn(section, title, heads, SEVERAL ? "groups several" : "groups");
   for (const name of names) {
     const there = EVALUATIONS.map((_, i) => i).filter((i) => groups[i].get(name));
@@ -183,9 +183,9 @@ function drawGroups(section, title, names, groupOf) {
 function drawResults(section) {
   drawMeasures(section);
   const keysOf = (read) => [...new Set(EVALUATIONS.flatMap((e) => Object.keys(read(e) ?? {})))];
-  const families = keysOf((e) => e.figures.families), all = "All";
+  const all = "All";
   const whole = (i) => ({ ...EVALUATIONS[i].figures, count: EVALUATIONS[i].figures.success.count });
-  drawGroups(section, "Family", [...families, all], (i, name) => (name === all ? pick(whole(i)) : EVALUATIONS[i].figures.families[name]));
+  drawGroups(section, "Family", [...FAMILIES, all], (i, name) => (name === all ? pick(whole(i)) : EVALUATIONS[i].figures.families[name]));
   for (const title of keysOf((e) => e.figures.breakdowns))
     drawGroups(section, title, keysOf((e) => e.figures.breakdowns?.[title]), (i, name) => EVALUATIONS[i].figures.breakdowns?.[title]?.[name]);
 }

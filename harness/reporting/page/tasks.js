@@ -44,12 +44,13 @@ function gridOf() {
   });
 }
 
-function drawCell(row, cell) {
+function drawCell(row, cell, i, task) {
   const box = html(row, "td", { class: "outcomes" });
   if (!cell) return html(box, "span", { class: "soft" }, "not in it");
   for (const { seed, trials, kind } of cell) {
     const last = trials.findLast((e) => e.success) ?? trials.at(-1), words = cell.length > 1 ? `seed ${seed}: ${kind}` : kind;
-    const link = last && readable(last) ? html(box, "a", { href: addressOf(last), class: `mark ${kind}`, title: words }, cell.length > 1 ? "" : kind) : html(box, "span", { class: `mark ${kind}`, title: words }, cell.length > 1 ? "" : kind);
+    const told = `${words}, ${EVALUATIONS[i].label}, ${cut(task.goal || task.id, 120)}`;
+    const link = last && readable(last) ? html(box, "a", { href: addressOf(last), class: `mark ${kind}`, title: words, "aria-label": told }, cell.length > 1 ? "" : kind) : html(box, "span", { class: `mark ${kind}`, title: words }, cell.length > 1 ? "" : kind);
     if (cell.length > 1) html(link, "span", { class: "unseen" }, words);
   }
 }
@@ -66,7 +67,7 @@ function drawGrid() {
     const row = html(body, "tr", { class: differs ? "differs" : "" }), name = html(row, "th", { scope: "row", class: "what" });
     html(name, "span", {}, cut(task.goal || task.id, 120) || "(no goal)");
     html(name, "small", {}, task.id);
-    for (const cell of cells) drawCell(row, cell);
+    cells.forEach((cell, i) => drawCell(row, cell, i, task));
   }
   if (!found.length) html(html(body, "tr"), "td", { colspan: EVALUATIONS.length + 1, class: "soft" }, grid.differ ? "No task was won by one and lost by another." : "No task fits.");
   pager(find("tasks-pager"), grid.page, pages, (next) => { grid.page = next; drawGrid(); });

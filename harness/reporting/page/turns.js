@@ -1,13 +1,13 @@
 // One episode as it is read: the start, a card for each turn, the end.
 function labelled(parent, title, kind = "") {
   const part = html(parent, "div", { class: `part ${kind}`.trim() });
-  html(part, "h4", {}, title);
+  html(part, "h3", {}, title);
   return part;
 }
 
 function drawStart(box, told) {
   const card = html(box, "article", { class: "turn", id: "turn-0", tabindex: "-1", "aria-label": "Start" });
-  html(card, "h3", {}, "Start");
+  html(card, "h2", {}, "Start");
   if (told.preamble !== null)
     folded(card, "Preamble: what stood before every prompt", async (details) => passage(details, [[await unpack(`preamble-${told.preamble}`), ""]], "prompt"), "preamble");
   observed(labelled(card, "First observation", "seen"), told.observation, "First observation");
@@ -18,7 +18,7 @@ const FEEDBACK = ["ok", "no_effect", "inadmissible", "malformed", "failed"];
 function drawTurn(box, told, turn) {
   const card = html(box, "article", { class: "turn", id: `turn-${turn.turn}`, tabindex: "-1", "aria-label": `Turn ${turn.turn}` });
   const head = html(card, "div", { class: "turn-head" });
-  html(head, "h3", {}, `Turn ${turn.turn}`);
+  html(head, "h2", {}, `Turn ${turn.turn}`);
   html(head, "span", { class: turn.action ? "acted" : "soft" }, cut(turn.action, 80) || "no action found in the answer");
   html(head, "span", { class: `badge ${FEEDBACK.includes(turn.feedback) ? turn.feedback : ""}` }, spaced(turn.feedback));
   if (!turn.valid) html(head, "span", { class: "badge malformed" }, "format broken");
@@ -46,7 +46,7 @@ function drawTurn(box, told, turn) {
 
 function drawEnd(box, episode, told) {
   const card = html(box, "article", { class: "turn end", id: `turn-${episode.turns + 1}`, tabindex: "-1", "aria-label": "End" });
-  html(card, "h3", {}, "End");
+  html(card, "h2", {}, "End");
   const line = html(card, "p");
   mark(line, episode.success ? "won" : "lost");
   html(line, "span", {}, ` after ${counted(episode.turns, "turn")}, score ${scoreText(episode)}; ended: ${spaced(episode.stop)}.`);

@@ -1,10 +1,10 @@
-"""Models behind any server that speaks OpenAI's chat completions: hosted ones, vLLM, llama.cpp.
+"""Asks a model behind a server: tries again what may pass, raises what stays, invents nothing.
 
 Nothing that goes wrong on the way becomes an answer. What may pass is tried again, and what stays
 raises `ModelUnavailable`; what trying again cannot mend raises `ConfigError` at once.
 
 Parameters that a server does not take are left out after its first refusal, where that changes no
-answer: see `harness.completers.refusals.spare_fields`. `max_tokens` is then called
+answer: see `harness.completers.openai.refusals.spare_fields`. `max_tokens` is then called
 `max_completion_tokens`.
 """
 
@@ -20,11 +20,19 @@ from typing import Any, Final
 import httpx2
 
 from harness.completers import Message, Sampling, images_of
-from harness.completers.chat_requests import checked_extra, json_of, tokens_expected
-from harness.completers.endpoint import base_of, checked_key, is_loopback
-from harness.completers.refusals import Refused, advice, judge, refused_field, spare_fields, valued
-from harness.completers.replies import Answer, parsed, read_answer, read_body
-from harness.completers.service import Attempt, Fault, Gate, Tally, pause_s
+from harness.completers.openai.endpoint import base_of, checked_key, is_loopback
+from harness.completers.openai.refusals import (
+    Refused,
+    advice,
+    judge,
+    refused_field,
+    shown,
+    spare_fields,
+    valued,
+)
+from harness.completers.openai.replies import Answer, parsed, read_answer, read_body
+from harness.completers.openai.requests import checked_extra, json_of, tokens_expected
+from harness.completers.openai.service import Attempt, Fault, Gate, Tally, pause_s
 from harness.errors import ConfigError, ContextOverflow, ModelUnavailable
 from harness.evaluation.config import ServiceConfig
 from harness.rollout import Completion, Usage
@@ -33,6 +41,8 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 10.0
 _IDLE_S: Final = 3.0  # less than servers keep a connection that nobody uses
+_BELIEVED: Final = 5
+"""So many times a model has to end its turn at once: a server that fails looks like it for once."""
 _CHECK_RETRIES: Final = 2
 _CHECK_TOKENS: Final = 16
 _LONGEST_LIST: Final = 2**24  # bytes
@@ -42,8 +52,9 @@ class OpenAICompleter:
     """Answers with a model behind `POST {url}/chat/completions`.
 
     Many requests may be under way at once, all in one event loop; they can be cancelled. A status
-    429, or a `Retry-After`, makes all of them wait. A request that is refused with 429 while others
-    are answered is not counted as failed: it waits for its turn.
+    429, or a `Retry-After`, makes all of them wait, and after a 429 they go slower for a while. A
+    request that is refused with 429 while others are answered is not counted as failed: it waits
+    for its turn. A model that ends its turn at once is asked again, and believed when it stays so.
 
     `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
 
@@ -125,17 +136,17 @@ class OpenAICompleter:
             ConfigError: The server does not take the request and would not take it again.
             ModelUnavailable: Every attempt failed.
         """
+        images = images_of(messages)
         try:
             answer = await self._answer(messages, sampling, seed)
         except Refused as refused:
             if refused.too_long:
                 raise ContextOverflow(f"{self.model}: {self._clean(refused.words)}") from None
             if not refused.filtered:
-                raise ConfigError(self._refusal(refused)) from None
+                raise ConfigError(self._refusal(refused, len(images))) from None
             answer = Answer("", finished=False)
         usage = Usage(answer.prompt, answer.response, 1)
-        shown = images_of(messages)
-        return Completion(answer.text, finished=answer.finished, images=shown, usage=usage)
+        return Completion(answer.text, finished=answer.finished, images=images, usage=usage)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -164,14 +175,18 @@ class OpenAICompleter:
         return self.tally.report() | waits | {"refused_fields": sorted(self._refused)}
 
     async def _answer(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Answer:
-        attempt = failed = 0
+        attempt = failed = silent = 0
         answered = self.tally.answers
         while True:
             body = json_of(self.model, messages, sampling, seed, self._service.stream)
             body = self._adapted(body) | self._extra
             attempt += 1
             try:
-                return await self._attempt(body, tokens_expected(messages, sampling), sampling)
+                answer = await self._attempt(body, tokens_expected(messages, sampling), sampling)
+                silent += answer.silent
+                if not answer.silent or silent == _BELIEVED:
+                    return answer
+                self.tally.retries["empty answer"] += 1
             except Refused as refused:
                 field = refused_field(refused, body)
                 if field is None:
@@ -184,7 +199,8 @@ class OpenAICompleter:
                 failed += not (fault.status == 429 and others_go_on)
                 if failed > self._service.retries:
                     raise ModelUnavailable(self._failure(fault, attempt)) from None
-                await self._pause(pause_s(fault, attempt, seed, self._first_pause_s), fault)
+                # Others that go on show that the server is not worse off than before.
+                await self._pause(pause_s(fault, max(failed, 1), seed, self._first_pause_s), fault)
 
     def _adapted(self, body: dict[str, Any]) -> dict[str, Any]:
         spare = self._refused & {*spare_fields(body), "max_tokens"}
@@ -202,14 +218,20 @@ class OpenAICompleter:
         await asyncio.sleep(seconds)
 
     async def _attempt(self, body: dict[str, Any], expected: float, sampling: Sampling) -> Answer:
-        await self._gate.enter(expected)
+        sent = await self._gate.enter(expected)
         self.tally.requests += 1
         url, content = f"{self._url}/chat/completions", json.dumps(body)
-        async with (
-            Attempt(self._service.timeout_s),
-            self._client.stream("POST", url, content=content) as response,
-        ):
-            answer = await read_answer(response, sampling.max_tokens)
+        try:
+            async with (
+                Attempt(self._service.timeout_s),
+                self._client.stream("POST", url, content=content) as response,
+            ):
+                answer = await read_answer(response, sampling.max_tokens)
+        except Fault as fault:
+            if fault.status == 429:
+                self._gate.slow_down(sent)
+            raise
+        self._gate.speed_up()
         self.tally.answers += 1
         self.tally.served |= {answer.model} - {""}
         self.tally.fingerprints |= {answer.fingerprint} - {""}
@@ -247,14 +269,14 @@ class OpenAICompleter:
             if isinstance(row, dict) and isinstance(row.get("id"), str)
         }
 
-    def _refusal(self, refused: Refused) -> str:
+    def _refusal(self, refused: Refused, images: int = 0) -> str:
         near = difflib.get_close_matches(self.model, self._listed, n=3, cutoff=0.3)
         names = ", ".join(near or list(self._listed)[:8])
         known = f"; it knows {names}" if names else ""
         said = f"status {refused.status}: {refused.words}" if refused.status else refused.words
         return (
             f"the server at {self._url} refuses a request to {self.model!r} "
-            f"({self._clean(said)}): {advice(refused, known)}"
+            f"({self._clean(said)}): {self._clean(advice(refused, known, images))}"
         )
 
     def _failure(self, fault: Fault, attempts: int) -> str:
@@ -263,5 +285,4 @@ class OpenAICompleter:
         return f"no answer from {self.model!r} at {self._url} after {times}; the last one: {said}"
 
     def _clean(self, words: str) -> str:
-        """Return the words without the key, which a server may repeat."""
-        return words.replace(self._key, "***") if self._key else words
+        return shown(words, self._key)

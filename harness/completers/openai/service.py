@@ -23,6 +23,8 @@ TOTAL_TIMEOUTS: Final = 5
 """A request may take so many times `service.timeout_s`, which is the longest time of silence."""
 
 _LONGEST_PAUSE_S: Final = 60.0
+_FIRST_SPACE_S, _LEAST_SPACE_S, _LONGEST_SPACE_S = 0.05, 0.005, 2.0
+_FASTER: Final = 0.98
 _SLICE_S: Final = 1.0  # a wait is looked at again this often: answers may have made it shorter
 
 
@@ -51,6 +53,9 @@ class Gate:
     Requests are spaced evenly, so that no minute, wherever it begins, has more than its share. They
     go in the order they came in.
 
+    A server's own limit is found out: each refusal doubles a space between requests, each answer
+    makes it a little smaller. Without it, all that wait would be refused together again and again.
+
     Args:
         requests_per_minute: Most requests, or None.
         tokens_per_minute: Most tokens of prompts and responses, or None.
@@ -68,11 +73,15 @@ class Gate:
         self._request_s = _seconds_each("requests_per_minute", requests_per_minute)
         self._token_s = _seconds_each("tokens_per_minute", tokens_per_minute)
         self._next_request = self._next_token = self._closed_until = 0.0
+        self._space_s = self._slowed_at = 0.0
         self._line = asyncio.Lock()  # serves in the order of arrival
         self.waited_s = 0.0
 
-    async def enter(self, tokens: float) -> None:
+    async def enter(self, tokens: float) -> float:
         """Wait until a request may be sent that is expected to take so many tokens.
+
+        Returns:
+            The time then, by the monotonic clock.
 
         Raises:
             ModelUnavailable: The gate is closed for longer than `LONGEST_CLOSED_S`.
@@ -83,14 +92,30 @@ class Gate:
                 while (wait_s := self._wait_s()) > 0:
                     await asyncio.sleep(min(wait_s, _SLICE_S))
                 now = time.monotonic()
-                self._next_request = max(self._next_request, now) + self._request_s
+                space_s = max(self._request_s, self._space_s)
+                self._next_request = max(self._next_request, now) + space_s
                 self._next_token = max(self._next_token, now) + tokens * self._token_s
+                return now
         finally:
             self.waited_s += time.monotonic() - came
 
     def correct(self, tokens: float) -> None:
         """Take account of so many more tokens than expected; fewer than 0 give time back."""
         self._next_token += tokens * self._token_s
+
+    def slow_down(self, sent: float) -> None:
+        """Take account of a refusal for haste.
+
+        Args:
+            sent: When the request was. Of those sent at one pace, the first one refused counts.
+        """
+        if sent >= self._slowed_at:
+            self._space_s = min(max(2 * self._space_s, _FIRST_SPACE_S), _LONGEST_SPACE_S)
+            self._slowed_at = time.monotonic()
+
+    def speed_up(self) -> None:
+        """Take account of an answer."""
+        self._space_s = self._space_s * _FASTER if self._space_s > _LEAST_SPACE_S else 0.0
 
     def close(self, seconds: float) -> None:
         """Let no request go for so long."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from harness.completers.service import Fault, retry_after_s
+from harness.completers.openai.service import Fault, retry_after_s
 
 _T = TypeVar("_T")
 
@@ -24,13 +24,19 @@ _TOO_LONG: Final = re.compile(
     re.IGNORECASE,
 )
 
+# llama.cpp (an older one with status 500); and what others say of images, or of content in parts.
+_NO_IMAGES: Final = re.compile(r"image input is not supported|\bmmproj\b", re.IGNORECASE)
+_ABOUT_IMAGES: Final = re.compile(
+    r"\bimages?(?:_url)?\b|multi-?modal|\bvision\b|mmproj|content\b.*\bstr(?:ing)?\b", re.IGNORECASE
+)
+
 
 class Refused(Exception):
     """The server does not take the request, and would not take it again.
 
     Attributes:
         status: Of the answer.
-        words: The server's own, cut.
+        words: The server's own, in one line that may be long; `shown` cuts them.
         parameter: The field of the request that it names, or "".
         code: Its code or type for that, or "".
         location: Where it redirects to, or "".
@@ -48,6 +54,11 @@ class Refused(Exception):
     def too_long(self) -> bool:
         """The prompt and its longest response do not fit into the model's context."""
         return bool(_TOO_LONG.search(self.code) or _TOO_LONG.search(self.words))
+
+    @property
+    def blind(self) -> bool:
+        """Images are what the server does not take, if the request has any."""
+        return self.status not in (401, 402, 403) and bool(_ABOUT_IMAGES.search(self.words))
 
     @property
     def filtered(self) -> bool:
@@ -72,7 +83,7 @@ def judge(status: int, reply: Any, headers: Mapping[str, str]) -> Fault | Refuse
     refused = Refused(
         status, words, str(error.get("param") or ""), code, headers.get("location", "")
     )
-    if refused.too_long or set(codes) & set(_SPENT):
+    if refused.too_long or set(codes) & set(_SPENT) or _NO_IMAGES.search(words):
         return refused
     if 300 <= status < 500 and status not in _AGAIN:
         return refused
@@ -107,17 +118,23 @@ def refused_field(refused: Refused, sent: Mapping[str, Any]) -> str | None:
     return None
 
 
-def advice(refused: Refused, known: str) -> str:
+def advice(refused: Refused, known: str, images: int = 0) -> str:
     """Return what to do about a refusal.
 
     Args:
         refused: The refusal.
         known: Sentence on the models that the server knows, or "".
+        images: How many the request shows.
     """
     if refused.location:
         return f"it redirects to {refused.location}: set model.url to where it leads"
     if refused.code in _SPENT or refused.status == 402:
         return "the account has nothing left: add to it, then run the evaluation again to resume"
+    if images and refused.blind:
+        return (
+            "it seems that the model does not see images: set model.name to one that does, or play "
+            "an environment that is told in words"
+        )
     if refused.status == 401:
         return "check the key in the environment variable that model.key_variable names"
     if refused.status == 403:
@@ -125,6 +142,17 @@ def advice(refused: Refused, known: str) -> str:
     if refused.status == 404:
         return f"check model.name and model.url, which ends in /v1 for most servers{known}"
     return f"check model.name, model.extra and sampling{known}"
+
+
+def shown(words: str, key: str) -> str:
+    """Return a server's words as messages and logs may hold them: on one line, cut, without a key.
+
+    Args:
+        words: Not cut yet, or a part of the key could be left.
+        key: What must not be repeated, or "".
+    """
+    words = " ".join((words.replace(key, "***") if key else words).split())
+    return words if len(words) <= _LONGEST_WORDS else f"{words[:_LONGEST_WORDS]}..."
 
 
 def valued(values: Mapping[str, Any], key: str, kind: type[_T]) -> _T | None:
@@ -144,6 +172,7 @@ def _error_of(reply: Any) -> dict[str, Any]:
 
 
 def _words(error: dict[str, Any]) -> str:
+    """Return what an error says, and what a service behind the server has said."""
     said = error.get("message") or error.get("detail") or error
-    words = " ".join(str(said).split())
-    return words if len(words) <= _LONGEST_WORDS else f"{words[:_LONGEST_WORDS]}..."
+    behind = (valued(error, "metadata", dict) or {}).get("raw")
+    return " ".join((f"{said}: {behind}" if behind else str(said)).split())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
 
-from harness.completers.refusals import judge, valued
-from harness.completers.service import Fault
+from harness.completers.openai.refusals import judge, valued
+from harness.completers.openai.service import Fault
 
 LONGEST_TOKEN: Final = 200
 """Most characters that a token is believed to have."""
@@ -25,6 +27,7 @@ CUT: Final = frozenset({"length", "max_tokens", "model_length", "content_filter"
 
 _FAILED: Final = frozenset({"error", "abort", "cancelled"})
 _LONGEST_ERROR: Final = 2**16
+_LINGER_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,11 @@ class Answer:
     response: int = 0
     model: str = ""
     fingerprint: str = ""
+
+    @property
+    def silent(self) -> bool:
+        """The model ended its turn at once, or so it seems."""
+        return self.finished and not self.text
 
 
 async def read_answer(response: httpx2.Response, max_tokens: int) -> Answer:
@@ -90,7 +98,7 @@ class _Draft:
     def add(self, event: Any, key: str, response: httpx2.Response) -> None:
         """Take over what an event, or the whole body, says; `key` is where its message is."""
         if not isinstance(event, dict):
-            raise Fault("broken answer", f"the answer is no JSON object: {str(event)[:200]!r}")
+            raise Fault("broken answer", f"the answer is no JSON object: {event}")
         if event.get("error") and not event.get("choices"):
             raise judge(0, event, response.headers)
         self.usage = valued(event, "usage", dict) or self.usage
@@ -98,14 +106,14 @@ class _Draft:
         self.fingerprint = valued(event, "system_fingerprint", str) or self.fingerprint
         choices = valued(event, "choices", list) or []
         if not choices and key == "message":
-            raise Fault("broken answer", f"the answer has no choices: {str(event)[:200]}")
+            raise Fault("broken answer", f"the answer has no choices: {event}")
         for choice in choices[:1]:
             self._take(choice, key)
 
     def _take(self, choice: Any, key: str) -> None:
         message = choice.get(key) if isinstance(choice, dict) else None
         if key == "message" and not isinstance(message, dict):
-            raise Fault("broken answer", f"the answer has no message: {str(choice)[:200]}")
+            raise Fault("broken answer", f"the answer has no message: {choice}")
         message = message if isinstance(message, dict) else {}
         text = _text_of(message)
         self.spoke = self.spoke or isinstance(message.get("content"), str)
@@ -152,15 +160,25 @@ def _count(usage: dict[str, Any], kind: str) -> int:
 
 async def _read_events(response: httpx2.Response, limit: int, draft: _Draft) -> None:
     """Fill the draft from server-sent events, each of one line; `Fault` if their end is missing."""
-    async for line in _lines(response, limit):
+    lines = _lines(response, limit)
+    async for line in lines:
         if not line.startswith(b"data:"):
             continue  # comments keep the connection alive
         content = line.removeprefix(b"data:").strip()
         if content == b"[DONE]":
+            await _drain(lines)
             break
         draft.add(parsed(content), "delta", response)
     if draft.reason is None:
         raise Fault("broken stream", "the stream ended before the answer did")
+
+
+async def _drain(lines: AsyncIterator[bytes]) -> None:
+    """Read on to the end of the transfer: only then can the connection be used again."""
+    with suppress(TimeoutError, httpx2.HTTPError, Fault):
+        async with asyncio.timeout(_LINGER_S):
+            async for _ in lines:
+                pass
 
 
 async def _lines(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:

@@ -1,0 +1,93 @@
+"""`harness eval` on the model of a training run: asked as in training."""
+
+import pytest
+from evaluating import CORRIDOR, config, episodes, result
+from test_training import run, small
+
+from agentgyms.transcript import read
+from harness.completers.hf import HFCompleter
+from harness.errors import ConfigError
+from harness.evaluation import defaults, running
+
+AS_TRAINED = [
+    "agent.style='compact'",
+    "agent.context='window'",
+    "agent.window=1",
+    "agent.max_tokens=14",
+    "eval.temperature=0.0",
+    "run.steps=1",
+    "rollout.tasks_per_step=2",
+    "rollout.group_size=2",
+]
+
+
+@pytest.mark.slow
+def test_a_runs_model_is_asked_as_it_was_in_training(tmp_path, monkeypatch):
+    trainer = run(small(tmp_path, "mine", *AS_TRAINED))
+    asked = []
+    complete = HFCompleter.complete
+
+    async def listening(self, messages, sampling, seed):
+        asked.append((messages[-1]["content"], sampling))
+        return await complete(self, messages, sampling, seed)
+
+    monkeypatch.setattr(HFCompleter, "complete", listening)
+    in_training = trainer.evaluate("valid_seen", None)
+    before = sorted(asked, key=str)
+    asked.clear()
+    folder = running.run(
+        config(
+            tmp_path,
+            model__name=str(trainer.folder.path),
+            model__device="cpu",
+            env__id="",
+            env__split="valid_seen",
+        )
+    )
+    assert sorted(asked, key=str) == before
+    told = result(folder)
+    assert folder.name == "corridor-valid_seen-trained-mine"
+    assert told["environment"]["id"] == CORRIDOR
+    agent = told["agent"]
+    assert (agent["kind"], agent["style"], agent["context"]) == ("trained", "compact", "window")
+    assert (agent["window"], told["sampling"]["max_tokens"]) == (1, 14)
+    assert told["model"]["step"] == 1
+    assert told["figures"]["success"]["mean"] == in_training.success.value
+    assert told["figures"]["turns"] == pytest.approx(in_training.turns)
+    actions = {e[0]["options"]["task_id"]: [t["action"] for t in e[2:]] for e in episodes(folder)}
+    assert actions == {one["task_id"]: one["actions"] for one in in_training.episodes}
+    assert len(read(folder / "recordings.jsonl")) == 8
+
+
+RUN = {
+    "env": {
+        "id": CORRIDOR,
+        "max_turns": 9,
+        "kwargs": {"families": ["free"], "url": "http://127.0.0.1:1"},
+    },
+    "agent": {"style": "compact"},
+}
+
+
+def test_a_runs_environment_is_taken_over_where_its_model_plays_as_trained(tmp_path):
+    own = defaults.resolve(config(tmp_path, env__id="", model__name="m", model__backend="hf"), RUN)
+    assert (own.env.id, own.env.max_turns, own.agent.kind) == (CORRIDOR, 9, "trained")
+    assert own.env.kwargs == {"families": ["free"]}
+    given = config(
+        tmp_path,
+        env__max_turns=5,
+        env__kwargs={"families": ["locked"]},
+        model__name="m",
+        model__backend="hf",
+    )
+    assert defaults.resolve(given, RUN).env.kwargs == {"families": ["locked"]}
+    assert defaults.resolve(given, RUN).env.max_turns == 5
+
+
+def test_a_prompted_agent_and_another_environment_have_their_own(tmp_path):
+    prompted = config(tmp_path, model__name="m", model__backend="hf", agent__kind="react")
+    assert defaults.resolve(prompted, RUN).env.max_turns is None
+    elsewhere = config(tmp_path, env__id="ALFWorld", model__name="m", model__backend="hf")
+    assert defaults.resolve(elsewhere, RUN).env.kwargs == {}
+    with pytest.raises(ConfigError, match="give an environment with --env"):
+        defaults.resolve(config(tmp_path, env__id="", model__name="m", model__backend="hf"))
