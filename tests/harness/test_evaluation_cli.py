@@ -191,7 +191,8 @@ def test_settings_of_the_papers():
 
 
 def test_a_training_run_brings_its_own_way_of_asking():
-    run = {"agent": {"style": "compact", "context": "transcript", "window": 0, "max_tokens": 9}}
+    of_agent = {"style": "compact", "context": "transcript", "window": 0, "max_tokens": 9}
+    run = {"agent": of_agent, "env": {"id": "agentgyms/ALFWorld-v0"}}
     config = EvaluationConfig(model=ModelConfig(name="runs/mine/checkpoints/step-000060"))
     trained = defaults.resolve(config, run)
     assert trained.agent.kind == "trained"
