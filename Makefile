@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# What pip compiles on one core, on all of them; some packages hold files that are no Python.
+COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
 # A folder of official ALFWorld games for `make train`, the generated ones if empty.
 DATA ?=
 RECIPE ?= $(if $(DATA),alfworld-tiny-official,alfworld-tiny)
@@ -32,10 +34,12 @@ $(BIN)/python:
 # Stamps: one per set of packages, made again when what they depend on changes.
 $(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[harness]'
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[harness,dev]'
+	@$(COMPILE)
 	@touch $(VENV)/train.stamp $@
 
 $(OFFICIAL)/stamp: requirements-alfworld.txt

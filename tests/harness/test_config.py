@@ -64,7 +64,7 @@ def test_overrides():
         ("eval.split='valid_sen'", "no split 'valid_sen'"),
         ("env.train_split='tain'", "no split 'tain'"),
         ("env.id='agentgyms/Corrido-v0'", "cannot be made.*Corridor"),
-        ("env.kwargs.foo=1", "cannot be made.*foo"),
+        ("env.kwargs.foo=1", "takes no argument .foo."),
         ("policy.device='gpu'", "policy.device 'gpu' cannot be used"),
         ("policy.tiny.heads=5", "policy.tiny.hidden must be a multiple"),
         ("warmstart.steps=0", "warmstart.steps must be at least 1"),

@@ -45,6 +45,7 @@ def calm(tmp_path_factory):
         return running.run(served(tmp_path_factory.mktemp("calm"), server))
 
 
+@pytest.mark.slow
 def test_faults_of_every_kind_change_no_byte(tmp_path, calm):
     rng = random.Random(1)
 

@@ -127,7 +127,7 @@ def test_a_method_trains(warm, tmp_path, name, overrides):
 @pytest.mark.parametrize(
     ("name", "overrides"),
     [
-        ("ppo", ()),
+        pytest.param("ppo", (), marks=pytest.mark.slow),
         pytest.param("ppo", ("method.annotators.critic.model='head'",), marks=pytest.mark.slow),
         ("oprl", ("method.annotators.process_reward.learning_rate=1e-3",)),
         pytest.param("prime", ("agent.context='transcript'",), marks=pytest.mark.slow),

@@ -172,6 +172,7 @@ def test_rl_improves_what_the_warm_start_left(tmp_path):
     assert sum(rates[-3:]) / 3 > sum(rates[:3]) / 3 + 0.2
 
 
+@pytest.mark.slow
 def test_a_kl_penalty_holds_on_to_the_reference_also_after_resuming(tmp_path):
     config = small(
         tmp_path, "kl", "run.steps=4", "checkpoint.every=2", "method.loss.kl_coefficient=0.1"
