@@ -17,6 +17,9 @@ PEERS := .venv-peers
 # Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
 WEBSHOP ?=
 
+# Marks of tests that share what there is one of: a machine's engine, browser, containers.
+REAL_PARTS := data or official or docker or browser or vllm
+
 .PHONY: help train test test-real check format bench clean
 
 help:
@@ -62,7 +65,9 @@ test: $(VENV)/test.stamp
 
 test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
-	  $(BIN)/python -m pytest -q -m 'data or official or docker or browser or slow or vllm' $(ARGS)
+	  $(BIN)/python -m pytest -q -m '($(REAL_PARTS)) and (slow or not slow)' $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist load --maxschedchunk 1 \
+	  -m 'slow and not ($(REAL_PARTS))' $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
