@@ -77,6 +77,7 @@ def large_rollouts(groups=16, size=8, turns=50):
     return rollouts
 
 
+@pytest.mark.slow
 def test_a_large_batch_gives_a_page_below_five_megabytes():
     html = shown(large_rollouts())
     assert len(html.encode()) < 5_000_000

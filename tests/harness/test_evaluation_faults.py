@@ -67,7 +67,9 @@ def test_broken_streams_change_no_episode(tmp_path, calm):
     assert (folder / "recordings.jsonl").read_bytes() == (calm / "recordings.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("fault", ["500", "empty", "huge", "cut"])
+@pytest.mark.parametrize(
+    "fault", ["500", "empty", *(pytest.param(f, marks=pytest.mark.slow) for f in ("huge", "cut"))]
+)
 def test_what_a_fault_spoils_is_missing_and_never_failed(tmp_path, calm, fault):
     """Whoever sees the key gets the fault, each time: the tasks with a locked door."""
 

@@ -103,15 +103,19 @@ def corridor(warm, tmp_path, name, *overrides, run_name="run"):
         pytest.param("gspo", ("agent.context='transcript'",), marks=pytest.mark.slow),
         pytest.param("loop", ("optimizer.max_kl=10.0",), marks=pytest.mark.slow),
         pytest.param("hcapo", ("agent.context='transcript'",), marks=pytest.mark.slow),
-        ("prime", ()),
+        pytest.param("prime", (), marks=pytest.mark.slow),
         ("scpo", ("method.credit.scorer='lexical'",)),
-        ("gvpo", ("rollout.enough_turns=0", "rollout.enough_members=2")),
+        pytest.param(
+            "gvpo", ("rollout.enough_turns=0", "rollout.enough_members=2"), marks=pytest.mark.slow
+        ),
         pytest.param("salt", ("method.credit.base='empg'",), marks=pytest.mark.slow),
         ("oprl", ("agent.context='transcript'",)),
         pytest.param("oprl", ("method.rows='token'",), marks=pytest.mark.slow),
-        ("sft", ("agent.context='transcript'", "warmstart.noise=0.3")),
+        pytest.param(
+            "sft", ("agent.context='transcript'", "warmstart.noise=0.3"), marks=pytest.mark.slow
+        ),
         pytest.param("rft", (), marks=pytest.mark.slow),
-        ("dmpo", ("agent.context='transcript'",)),
+        pytest.param("dmpo", ("agent.context='transcript'",), marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )

@@ -77,11 +77,22 @@ STREAMS: dict[str, tuple[Callable, str]] = {
     "stalls": (stall(), "timeout"),
     "drips": (drip(0.05), "timeout"),
 }
-ALL = [(False, *FAULTS[name]) for name in FAULTS] + [(True, *STREAMS[name]) for name in STREAMS]
-IDS = [*FAULTS, *(f"a stream that {name}" for name in STREAMS)]
+LONG = ("a drip", "stalls", "drips")  # "silence" waits in the same way
 
 
-@pytest.mark.parametrize(("stream", "fault", "cause"), ALL, ids=IDS)
+def cases(stream, faults):
+    """Return the cases of a test, those that wait long marked."""
+    return [
+        pytest.param(stream, *fault, marks=pytest.mark.slow if name in LONG else (), id=ident)
+        for name, fault in faults.items()
+        for ident in [f"a stream that {name}" if stream else name]
+    ]
+
+
+ALL = [*cases(False, FAULTS), *cases(True, STREAMS)]
+
+
+@pytest.mark.parametrize(("stream", "fault", "cause"), ALL)
 def test_a_fault_that_passes_is_tried_again_and_one_that_stays_is_no_answer(
     stream, fault, cause, monkeypatch
 ):

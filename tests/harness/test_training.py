@@ -148,6 +148,7 @@ def test_five_and_five_steps_around_a_kill_equal_ten(whole, tmp_path):
         assert ours == (whole.folder.path / "evaluations" / name).read_text(), name
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_runs_and_others_do_not(whole, tmp_path):
     again = run(small(tmp_path, "again", "run.steps=2"))
     assert lines(again)[:4] == lines(whole)[:4]
@@ -256,6 +257,7 @@ def test_a_wrong_setting_does_not_use_up_the_name_of_the_run(tmp_path):
         starting.start(config)
 
 
+@pytest.mark.slow
 def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
     overrides = ["policy.gradient_checkpointing=true", "run.steps=1"]
     start = [f"policy.model='{last_checkpoint(whole).folder}'", "warmstart.episodes=0"]
@@ -266,6 +268,7 @@ def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
     assert lines(first) == lines(second)
 
 
+@pytest.mark.slow
 def test_final_splits_are_whole_at_both_ends_and_short_between(tmp_path):
     overrides = ["eval.tasks=2", "eval.every=1", "eval.final_splits=['valid_seen']", "run.steps=2"]
     trainer = run(small(tmp_path, "final", *overrides))

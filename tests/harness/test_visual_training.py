@@ -93,6 +93,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(whole, tmp_path):
         assert torch.equal(value, weights(resumed, 4)[name]), name
 
 
+@pytest.mark.slow
 def test_the_warm_start_learns_what_only_the_image_tells(tmp_path):
     """Three right sides in four turns: blind guesses win 5 of 16 episodes."""
     trainer = run(seeing(tmp_path, "warm", "run.steps=0", "eval.temperature=0"))
@@ -190,6 +191,7 @@ def test_a_model_in_a_folder_is_asked_what_it_is(tmp_path, policy, whole):
     checks.check(seeing(tmp_path, "folder", *blindfold, "warmstart.episodes=0"))
 
 
+@pytest.mark.slow
 def test_a_model_that_sees_plays_environments_of_text(tmp_path):
     overrides = ["env.id='agentgyms/Corridor-v0'", "agent.style='compact'", "run.steps=1"]
     trainer = run(seeing(tmp_path, "reads", *overrides))
@@ -197,6 +199,7 @@ def test_a_model_that_sees_plays_environments_of_text(tmp_path):
     assert lines(trainer)[-1]["step"] == 1
 
 
+@pytest.mark.slow
 def test_gradient_checkpointing_changes_no_number(whole, tmp_path):
     start = checkpoints.find_all(whole.folder.path)[-1].folder
     overrides = [f"policy.model='{start}'", "warmstart.episodes=0", "run.steps=1"]
