@@ -1,4 +1,7 @@
-"""Success, score and turns on held-out tasks, with confidence intervals."""
+"""Evaluation while a run trains: success, score and turns on held-out tasks, with intervals.
+
+`harness.evaluation` is for models as they are; both count by the same statistics.
+"""
 
 from __future__ import annotations
 

@@ -254,6 +254,8 @@ def _note(who: Named, block: Block, one: Repeated) -> str:
     for what, seeds in (("seed", one.seeds), ("training seed", one.training_seeds)):
         if seeds:
             told.append(f"{what}{'s' if seeds[1:] else ''} {', '.join(map(str, seeds))}")
+    if environment.get("max_turns"):
+        told.append(f"at most {environment['max_turns']} turns")
     if environment.get("data_version"):
         told.append(f"data {environment['data_version']}")
     if step is not None:
