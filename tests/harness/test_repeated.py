@@ -54,8 +54,8 @@ def test_checkpoints_of_several_training_seeds_are_one_row(tmp_path):
     assert shown(loaded) == [("GiGPO", "58.3 ± 38.2")]
     (table,) = tables.build(loaded)
     assert table.notes == (
-        "GiGPO (Base-1B), ALFWorld valid_seen: 4 tasks, seed 0, training seeds 1, 2, 4, data "
-        "made-1, step 150 of training",
+        "GiGPO (Base-1B), ALFWorld valid_seen: 4 tasks, seed 0, training seeds 1, 2, 4, at most "
+        "50 turns, data made-1, step 150 of training",
     )
 
 
