@@ -31,7 +31,8 @@ from harness.evaluation.cli import evaluate
 from harness.evaluation.store import Store
 
 EVALUATE = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from harness.evaluation.cli import evaluate
 evaluate(["--env", "Corridor", "--model", "scripted", "--url", sys.argv[2], "--agent", "reflexion",
           "--seeds", "0,1", "--set", f"run.output={sys.argv[1]}", "--set", "run.concurrency=2",
