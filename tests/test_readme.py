@@ -60,11 +60,10 @@ def test_there_are_four_uses_of_five_lines_at_most():
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """The project's commands on the path, as an installation puts them there; pip checks names."""
+    """The project's command on the path, as an installation puts it there; pip checks names."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("harness", "agentgyms"):
-        _program(folder / name, f'exec {shlex.quote(sys.executable)} -m {name} "$@"')
+    _program(folder / "harness", f'exec {shlex.quote(sys.executable)} -m harness "$@"')
     known = "|".join(f"*.[[]{name}[]]" for name in EXTRAS)
     _program(folder / "pip", f'case "$3" in .|{known}) ;; *) echo "no extra $3" >&2; exit 1;; esac')
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")

@@ -1,6 +1,7 @@
 import os
 
 import pytest
+import told_evaluations
 import vllm_serving
 from hypothesis import settings
 
@@ -35,3 +36,17 @@ def vllm_server(vllm_folder, tmp_path_factory):
     """A real vLLM server on the CPU that has this model; for tests marked `vllm`."""
     with vllm_serving.serving(vllm_folder, tmp_path_factory.mktemp("vllm-server")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def react(tmp_path_factory):
+    """An evaluation with two missing episodes, as its folder is loaded."""
+    folder = tmp_path_factory.mktemp("one") / "react"
+    return told_evaluations.evaluation(folder, missing=((0, 3), (1, 1)))
+
+
+@pytest.fixture(scope="session")
+def reflexion(tmp_path_factory):
+    """Another one of the same tasks, in up to three trials."""
+    folder = tmp_path_factory.mktemp("two") / "reflexion"
+    return told_evaluations.evaluation(folder, noise=0.6, trials=3, model="other-model")

@@ -15,18 +15,6 @@ from harness.reporting import embedding, page
 from harness.reporting.settings_shown import settings_of
 
 
-@pytest.fixture(scope="module")
-def react(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("one") / "react"
-    return told.evaluation(folder, missing=((0, 3), (1, 1)))
-
-
-@pytest.fixture(scope="module")
-def reflexion(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("two") / "reflexion"
-    return told.evaluation(folder, noise=0.6, trials=3, model="other-model")
-
-
 def test_the_page_holds_every_episode_of_the_recordings(react):
     html = page.render([react])
     recordings = react.recordings()

@@ -21,18 +21,6 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def react(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("one") / "react"
-    return told.evaluation(folder, missing=((0, 3), (1, 1)))
-
-
-@pytest.fixture(scope="module")
-def reflexion(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("two") / "reflexion"
-    return told.evaluation(folder, noise=0.6, trials=3, model="other-model")
-
-
-@pytest.fixture(scope="module")
 def window():
     window = Window()
     window.driver.execute_cdp_cmd("Network.enable", {})
