@@ -14,6 +14,8 @@ ARGS ?=
 OFFICIAL := .venv-alfworld
 # So does AppWorld, which also unpacks its apps into it.
 APPWORLD := .venv-appworld
+# And the sotopia package, which tests compare with.
+SOTOPIA := .venv-sotopia
 # What benchmarks compare with, too.
 PEERS := .venv-peers
 # Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
@@ -58,6 +60,11 @@ $(APPWORLD)/stamp: requirements-appworld.txt
 	APPWORLD_CACHE=$(CURDIR)/$(APPWORLD)/cache $(APPWORLD)/bin/python -m appworld.cli install >/dev/null
 	@touch $@
 
+$(SOTOPIA)/stamp: requirements-sotopia.txt
+	$(PYTHON) -m venv $(SOTOPIA)
+	$(SOTOPIA)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-sotopia.txt
+	@touch $@
+
 $(PEERS)/stamp: requirements-peers.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-peers.txt
@@ -71,15 +78,17 @@ train: $(VENV)/train.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp
+test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
 	  AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
-	  $(BIN)/python -m pytest -q -m '($(REAL_PARTS)) and (slow or not slow) and (appworld or not appworld)' $(ARGS)
+	  $(BIN)/python -m pytest -q \
+	  -m '($(REAL_PARTS)) and not sotopia and (slow or not slow) and (appworld or not appworld)' $(ARGS)
 	AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
+	  AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
 	  $(BIN)/python -m pytest -q -n 2 --dist loadfile \
-	  -m 'appworld and not ($(REAL_PARTS)) and (slow or not slow)' $(ARGS)
+	  -m '(sotopia or appworld and not ($(REAL_PARTS))) and (slow or not slow)' $(ARGS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist load --maxschedchunk 1 \
-	  -m 'slow and not ($(REAL_PARTS) or appworld)' $(ARGS)
+	  -m 'slow and not ($(REAL_PARTS) or appworld or sotopia)' $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -98,4 +107,4 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp
 	$(BIN)/python benchmarks/credit.py
 
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis

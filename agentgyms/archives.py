@@ -23,7 +23,8 @@ _COPIED_BYTES: Final = 1 << 20
 def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Yield new name and content of every file that `keep` wants, in no particular order.
 
-    Links, devices and folders inside an archive are passed over.
+    Links, devices and folders inside an archive are passed over; in a folder, links to files are
+    followed.
 
     Args:
         path: A folder, a .zip or a .tar with any compression.
@@ -94,7 +95,7 @@ def _folder_files(root: Path, keep: Keep) -> Iterator[tuple[str, IO[bytes]]]:
         for name in names:
             path = Path(folder, name)
             kept = _kept(path.relative_to(root).as_posix(), keep)
-            if kept is not None:
+            if kept is not None and path.is_file():
                 with path.open("rb") as file:
                     yield kept, file
 

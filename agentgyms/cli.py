@@ -101,6 +101,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
         "families": env.tasks.families(),
         "max_turns": env.max_turns,
         "data_version": env.data_version,
+        "parties": dict(env.parties),
         "observation_space": str(env.observation_space),
         "action_space": str(env.action_space),
         "arguments": in_force(env),

@@ -8,6 +8,8 @@ the same for all environments and is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self
 
 import gymnasium as gym
@@ -68,6 +70,12 @@ class TextEnv(gym.Env[Observation, str], ABC):
     """Whether a step waits for something outside this process; such environments run in threads."""
     data_version: str = "1"
     """Version of the tasks and rules; recordings and results carry it."""
+    parties: Mapping[str, str] = MappingProxyType({})
+    """Who else has a part in an episode, such as a partner or a judge, by role and by name.
+
+    Recordings, results and servers' descriptions carry it: figures that another judge gave, or
+    that were reached with another partner, are other figures.
+    """
 
     _arguments: dict[str, Any]
     _random_state: Any = None
@@ -149,8 +157,16 @@ class TextEnv(gym.Env[Observation, str], ABC):
         """Return the id of the task of an episode whose options name none."""
         return self.tasks[int(rng.integers(len(self.tasks)))]
 
+    @classmethod
+    def is_private(cls, name: str, value: Any) -> bool:  # noqa: ARG003 (a child's may look at it)
+        """Return whether a server's clients may not give an argument this value."""
+        return name in cls.private_arguments
+
     def warm(self) -> None:
         """Start what the first turns would wait for; servers call it before they are ready."""
+
+    def interrupt(self) -> None:
+        """Let a reset or step that waits in another thread for a model raise soon."""
 
     def draw(self) -> Image:
         """Return the state as a new image, uint8 [H, W, 3]; with it comes the mode `rgb_array`."""
@@ -340,7 +356,7 @@ class TextEnv(gym.Env[Observation, str], ABC):
             "task_id": self._task.task_id,
             "split": self.split,
             "family": self._task.family,
-            "goal": self._goal,
+            "goal": outcome.goal or self._goal,
             "turn": turn,
             "state_key": outcome.state_key,
             "observation_key": keys.observation_key(observation),

@@ -36,6 +36,7 @@ from agentgyms.unfinished import unfinished
 DATA_SETS: Final = {
     "appworld": "agentgyms.appworld.engine.sources:DATA_SET",
     "alfworld": "agentgyms.alfworld.dataset:DATA_SET",
+    "sotopia": "agentgyms.sotopia.dataset:DATA_SET",
     "webshop": "agentgyms.webshop.dataset:DATA_SET",
 }
 """Every data set by name, and where it is described."""
@@ -59,6 +60,7 @@ class DataSet:
         describe: Returns the item that a file holds, from its name here and its content, or None;
             raises ValueError if the content is damaged.
         parts: The splits, as the release has them; empty if there is no one release.
+        extras: Splits that may be there beside those of the release.
         size: Bytes of the download, if known.
         sha256: Its checksum, if known.
         build: Writes the data set of a folder or archive to a folder, with progress bars or
@@ -74,6 +76,7 @@ class DataSet:
     keep: Callable[[str], str | None] | None = None
     describe: Callable[[str, bytes], Item | None] | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
+    extras: frozenset[str] = frozenset()
     size: int | None = None
     sha256: str | None = None
     build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
@@ -210,18 +213,22 @@ def import_data(
     target = home() / name
     home().mkdir(parents=True, exist_ok=True)
     if known.build is not None:
-        return _build(known, Path(path), target, progress=progress)
+        return _build(known, Path(path), target, allow_other=allow_other, progress=progress)
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=home()) as scratch:
         fresh = Path(scratch, "new")
         manifest = _unpack(known, Path(path), fresh, progress=progress)
-        different = differences(known, parts_of(manifest))
-        if different and not allow_other:
-            raise DataCorrupt(
-                f"{path} is not the release of {name}: {'; '.join(different)}. Get the release, "
-                "or accept this one with --allow-other"
-            )
+        if not allow_other:
+            _check_release(known, Path(path), parts_of(manifest))
         _put(fresh, target, Path(scratch, "old"))
     return target
+
+
+def _check_release(known: DataSet, source: Path, parts: Mapping[str, Part]) -> None:
+    if different := differences(known, parts):
+        raise DataCorrupt(
+            f"{source} is not the release of {known.name}: {'; '.join(different)}. Get the "
+            "release, or accept this one with --allow-other"
+        )
 
 
 def _put(fresh: Path, target: Path, old: Path) -> None:
@@ -239,12 +246,16 @@ def _take_back(old: Path, target: Path) -> None:
         old.rename(target)
 
 
-def _build(known: DataSet, source: Path, target: Path, *, progress: bool) -> Path:
+def _build(
+    known: DataSet, source: Path, target: Path, *, allow_other: bool, progress: bool
+) -> Path:
     """Build a data set beside its place; what an interruption leaves is there for the next call."""
     assert known.build is not None
     with unfinished(target.with_name(f".{known.name}-unfinished")) as work:
         _take_back(work / "old", target)
         manifest = known.build(source, work / "new", progress)
+        if not allow_other:
+            _check_release(known, source, manifest["splits"])
         write_manifest(work / "new", _about(known) | manifest)
         _put(work / "new", target, work / "old")
     return target
@@ -291,7 +302,7 @@ def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
     found: list[str] = []
     if not known.parts:
         return ()
-    for split in sorted(set(known.parts) | set(parts)):
+    for split in sorted(set(known.parts) | (set(parts) - known.extras)):
         here, there = parts.get(split, Part(0, "none")), known.parts.get(split, Part(0, "none"))
         if here != there:
             found.append(

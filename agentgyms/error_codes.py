@@ -77,6 +77,12 @@ CODES: Final[dict[str, Code]] = {
     "worker_lost": Code(
         503, errors.WorkerLost, retryable=True, hint="Begin the episode again in a new session."
     ),
+    "model_unavailable": Code(
+        503,
+        errors.ModelUnavailable,
+        retryable=True,
+        hint="Take the same turn again: the episode stands where it stood.",
+    ),
     "env_unavailable": Code(
         503, errors.EnvUnavailable, retryable=True, hint="Begin the episode again in a new session."
     ),
@@ -104,6 +110,7 @@ _RAISED_BY_ENVIRONMENTS: Final = (
     "data_error",
     "dependency_missing",
     "worker_lost",
+    "model_unavailable",
     "env_unavailable",
 )
 # The builtins are left out: a TypeError says nothing about whose mistake it was. So are the classes

@@ -5,6 +5,7 @@
     │   ├── UnknownTask (LookupError)
     │   ├── UnknownSplit
     │   ├── BadOption                 a keyword argument, a reset option or a configuration key
+    │   │   └── PromptTooLong         a model cannot read so much
     │   ├── BadRequest                a malformed message on the wire
     │   └── BadSnapshot
     ├── DataError (OSError)           a data set is missing or damaged
@@ -18,6 +19,7 @@
         ├── ServerFull
         ├── SessionLost
         ├── Unauthorized (PermissionError)
+        ├── ModelUnavailable          a model behind a server gave no answer
         └── WorkerLost                an engine's child process died
 
 Agent mistakes (a bad action, malformed text) are never exceptions: they are observations with a
@@ -45,6 +47,10 @@ class UnknownSplit(CallerError):
 
 class BadOption(CallerError):
     """A keyword argument, reset option or configuration key is unknown or has a wrong value."""
+
+
+class PromptTooLong(BadOption):
+    """A prompt and its longest response do not fit into the model's context."""
 
 
 class BadRequest(CallerError):
@@ -103,6 +109,10 @@ class SessionLost(EnvUnavailable):
 
 class Unauthorized(EnvUnavailable, PermissionError):
     """The server's token is missing or wrong."""
+
+
+class ModelUnavailable(EnvUnavailable):
+    """A model gave no answer that could be used, retries included."""
 
 
 class WorkerLost(EnvUnavailable):

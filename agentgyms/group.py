@@ -65,6 +65,8 @@ class GroupEnv:
     def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
         """Take one turn in each member whose action is not None.
 
+        Where a member raises, those before it have taken their turn.
+
         Raises:
             BadOption: The number of actions is not the group's size.
         """

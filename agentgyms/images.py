@@ -6,6 +6,7 @@ its size and form are checked before anything is unpacked.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -38,6 +39,12 @@ def is_image(value: Any) -> TypeGuard[Image]:
         and value.shape[2] == 3
         and 0 < value.shape[0] * value.shape[1] <= MAX_PIXELS
     )
+
+
+def digest(image: Image) -> str:
+    """Return the digest of an image's shape and pixels: 32 hex characters."""
+    content = repr(image.shape).encode() + image.tobytes()
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def encode_png(image: Image) -> bytes:

@@ -68,7 +68,10 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several requests in one, done in order; each item also names its `session_id`."""
+    """Several requests in one, of which those of one session are done in order.
+
+    Each item also names its `session_id`.
+    """
 
     items: list[Any]
 
@@ -88,6 +91,7 @@ class Description:
     data_version: str
     observation_space: dict[str, Any]
     action_space: dict[str, Any]
+    parties: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

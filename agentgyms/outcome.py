@@ -83,16 +83,19 @@ class Outcome(NamedTuple):
         state_key: Key of the true state (`agentgyms.keys.state_key`), never of the text alone.
         reward: The benchmark's own reward of this turn.
         terminated: The task ended.
-        truncated: The engine was lost; turn limits are `TextEnv`'s business.
+        truncated: The engine was lost, or a limit of the world's own was reached; the limit of
+            turns is `TextEnv`'s business.
         admissible: Actions legal now.
         admissible_complete: No other action is legal.
         action_key: Canonical form of the action taken; `keys.INVALID_ACTION` if it matched none.
         feedback: What became of the action.
         feedback_text: Why, in one line.
         progress: Share of the subgoals reached, in [0, 1], or nan.
-        score: The benchmark's score so far, in [0, 1].
+        score: The benchmark's score so far, in [0, 1]; nan at the end of an episode that cannot be
+            scored, which is then lost and not failed.
         success: Solved, by the benchmark's rule.
         metrics: Figures of this environment.
+        goal: The goal in words where it changes with the turn; "" is that of the episode.
     """
 
     observation: Observation
@@ -109,6 +112,7 @@ class Outcome(NamedTuple):
     score: float = 0.0
     success: bool = False
     metrics: Mapping[str, float] = {}
+    goal: str = ""
 
 
 def cut_action(action: str) -> str:

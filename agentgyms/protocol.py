@@ -115,6 +115,7 @@ def describe(env: Any) -> dict[str, Any]:
             data_version=env.data_version,
             observation_space=write_space(env.observation_space),
             action_space=write_space(env.action_space),
+            parties=dict(env.parties),
         )
     )
 

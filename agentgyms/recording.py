@@ -17,7 +17,7 @@ import agentgyms
 from agentgyms import observations, wire
 from agentgyms.arguments import OF_CONNECTIONS
 from agentgyms.core import Observation, TextEnv
-from agentgyms.errors import CallerError, ReplayMismatch
+from agentgyms.errors import BadOption, CallerError, ReplayMismatch
 from agentgyms.observations import shown
 from agentgyms.transcript import FORMAT, RecordedTurn, Recording, parse, read, turn_line
 
@@ -47,6 +47,7 @@ def make_header(
         "seed": seed,
         "options": dict(options),
         "data_version": env.data_version,
+        "parties": dict(env.parties),
         "provenance": {"agentgyms": agentgyms.__version__, "revision": git_revision(), **extra},
     }
 
@@ -133,10 +134,12 @@ def replay(recording: Recording, **kwargs: Any) -> int:
 
     Raises:
         ReplayMismatch: A turn differs; the message names the turn and the field.
+        BadOption: It names a model's server, which `kwargs` do not.
     """
     header = recording.header
     env = gym.make(header["env_id"], **{**header["kwargs"], **kwargs})
     try:
+        _check_trusted(env.unwrapped, set(header["kwargs"]) - set(kwargs))
         observation, info = env.reset(seed=header["seed"], options=header["options"])
         got = RecordedTurn(0, "", observation, 0.0, False, False, info)
         for recorded in recording.turns:
@@ -157,6 +160,16 @@ def replay(recording: Recording, **kwargs: Any) -> int:
     return len(recording.turns)
 
 
+def _check_trusted(env: Any, recorded: set[str]) -> None:
+    """Raise `BadOption` if a recording alone decides whose server gets the user's key."""
+    for name in sorted(recorded - env.private_arguments):
+        if env.is_private(name, env.arguments.get(name)):
+            raise BadOption(
+                f"the recording names a model and its server as {name}, which would get your key: "
+                f"give {name} yourself (on the command line: --set {name}=...)"
+            )
+
+
 def _compare(recorded: RecordedTurn, got: RecordedTurn) -> None:
     for key in (
         "task_id",
@@ -174,7 +187,7 @@ def _compare(recorded: RecordedTurn, got: RecordedTurn) -> None:
 
 
 def _compare_field(turn: int, name: str, recorded: Any, got: Any) -> None:
-    if recorded != got:
+    if recorded != got and not (recorded != recorded and got != got):  # nan: not rated, both times
         raise _difference(turn, name, recorded, got)
 
 

@@ -15,6 +15,7 @@ ENVIRONMENTS: Final = {
     "agentgyms/ALFWorld-v0": "agentgyms.alfworld.env:ALFWorldEnv",
     "agentgyms/AppWorld-v0": "agentgyms.appworld.env:AppWorldEnv",
     "agentgyms/Corridor-v0": "agentgyms.corridor:CorridorEnv",
+    "agentgyms/SOTOPIA-v0": "agentgyms.sotopia.env:SOTOPIAEnv",
     "agentgyms/SearchQA-v0": "agentgyms.searchqa.env:SearchQAEnv",
     "agentgyms/Sokoban-v0": "agentgyms.sokoban.env:SokobanEnv",
     "agentgyms/VisualSokoban-v0": "agentgyms.sokoban.visual:VisualSokobanEnv",

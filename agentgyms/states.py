@@ -18,9 +18,18 @@ if TYPE_CHECKING:
 def kind_of(env: TextEnv) -> dict[str, Any]:
     """Return what a snapshot must agree in to be restored in `env`."""
     arguments = defaults(type(env)) | env.arguments | {"max_turns": env.max_turns}
-    for name in {"render_mode", "oracle"} | env.private_arguments:
-        arguments.pop(name, None)
-    return {"env": type(env).__name__, "arguments": arguments, "data": env.data_version}
+    told = {
+        name: value
+        for name, value in arguments.items()
+        if name not in ("render_mode", "oracle") and not env.is_private(name, value)
+    }
+    parties = {"parties": dict(env.parties)} if env.parties else {}
+    return {
+        "env": type(env).__name__,
+        "arguments": told,
+        "data": env.data_version,
+        **parties,
+    }
 
 
 def restore(env: TextEnv, snapshot: bytes) -> tuple[Observation, dict[str, Any]]:
@@ -89,6 +98,7 @@ class Original:
             and target._arguments == env._arguments
             and target.max_turns == env.max_turns
             and target.data_version == env.data_version
+            and target.parties == env.parties
         )
 
     def _check(self, loaded: Any) -> None:

@@ -69,7 +69,7 @@ def turn_line(turn: RecordedTurn) -> str:
             "turn": turn.turn,
             "action": turn.action,
             "observation": wire.encode_observation(turn.observation),
-            "reward": turn.reward,
+            "reward": wire.encode_number(turn.reward),
             "terminated": turn.terminated,
             "truncated": turn.truncated,
             "info": wire.encode_info(turn.info),

@@ -49,8 +49,8 @@ class EnvFactory:
             Refusal: The environment does not take these arguments; the text is its own.
         """
         asked = dict(kwargs or {})
-        for name in asked:
-            if name in self._class.private_arguments:
+        for name, value in asked.items():
+            if self._class.is_private(name, value):
                 raise BadOption(f"{name!r} is the server's to set: leave it out of the arguments")
         max_turns = asked.get("max_turns")
         if isinstance(max_turns, int) and max_turns > MAX_TURNS:

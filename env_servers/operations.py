@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from agentgyms import error_codes, messages, protocol
@@ -12,6 +14,8 @@ from env_servers.service import MAX_BATCH, Service
 from env_servers.session import Session
 
 _LONGEST_REQUEST_ID: Final = 64
+_MOST_THREADS: Final = 32
+_MAY_WAIT: Final = ("reset", "step")
 
 ON_A_SESSION: Final[dict[str, tuple[type[Any], Callable[[Session, Any], Any]]]] = {
     "reset": (messages.Reset, Session.reset),
@@ -48,7 +52,9 @@ def operate(service: Service, operation: str, session_id: str, fields: Any) -> d
 
 
 def batch(service: Service, operation: str, fields: Any) -> dict[str, Any]:
-    """Do an operation for every item, in order; an item's error does not stop the others.
+    """Do an operation for every item; an item's error does not stop the others.
+
+    They are done in order; those of environments that wait for something are done at once.
 
     Raises:
         Refusal: There are too many items.
@@ -56,7 +62,18 @@ def batch(service: Service, operation: str, fields: Any) -> dict[str, Any]:
     items = protocol.read(messages.Batch, fields, "request").items
     if len(items) > MAX_BATCH:
         raise Refusal("too_large", f"the batch has {len(items)} items: at most {MAX_BATCH}")
-    return {"results": [_batch_item(service, operation, item) for item in items]}
+    work = partial(_batch_item, service, operation)
+    if operation in _MAY_WAIT and _all_wait(service, items):
+        with ThreadPoolExecutor(min(len(items), _MOST_THREADS), "batch") as pool:
+            return {"results": list(pool.map(work, items))}
+    return {"results": [work(item) for item in items]}
+
+
+def _all_wait(service: Service, items: list[Any]) -> bool:
+    """Return whether the items are of sessions that wait for something, each of its own."""
+    names = [str(item.get("session_id")) for item in items if isinstance(item, dict)]
+    apart = 1 < len(names) == len(set(names)) == len(items)
+    return apart and all(service.sessions.waits(name) for name in names)
 
 
 def _batch_item(service: Service, operation: str, item: Any) -> dict[str, Any]:

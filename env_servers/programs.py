@@ -24,6 +24,7 @@ def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model's answer
     if not token.strip() and not insecure and not is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached from other machines, and there is no token: set "

@@ -171,8 +171,8 @@ class Session:
 
 def _play_again(env_id: str, env: TextEnv, episode: snapshots.Episode) -> list[str]:
     header = recording.make_header(env_id, env, episode.seed, episode.options)
-    for name in env.private_arguments:
-        header["kwargs"].pop(name, None)
+    kwargs = header["kwargs"]
+    header["kwargs"] = {k: v for k, v in kwargs.items() if not env.is_private(k, v)}
     observation, info = env.reset(seed=episode.seed, options=episode.options)
     turns = [recording.RecordedTurn(0, "", observation, 0.0, False, False, info)]
     for action in episode.actions:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from agentgyms import error_codes
 from agentgyms.core import TextEnv
+from agentgyms.errors import ModelUnavailable
 from env_servers.errors import Refusal
 from env_servers.factory import EnvFactory
 from env_servers.metrics import Metrics
@@ -99,6 +100,11 @@ class Sessions:
         finally:
             session.touched = self.clock()
             session.lock.release()
+
+    def waits(self, session_id: str) -> bool:
+        """Return whether an environment waits for something, such as a model or an engine."""
+        session = self._open.get(session_id)
+        return session is not None and session.env.blocking
 
     def close(self, session_id: str) -> None:
         """Close a session."""
@@ -236,6 +242,8 @@ class Sessions:
 
 def _breaks(error: Exception) -> bool:
     """Whether an exception leaves the environment in a state that nobody should go on from."""
+    if isinstance(error, ModelUnavailable):
+        return False  # the episode stands where it stood
     return error_codes.CODES[error_codes.code_of(error)].status >= 500
 
 

@@ -18,7 +18,7 @@ list of actions are never cut. `Decision.left_out` says in words what was left o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from harness import budget, parsing, prompts
@@ -28,6 +28,7 @@ from harness.errors import ConfigError
 from harness.images import Image
 from harness.preamble import NOTHING, Preamble
 from harness.rollout import Completion, Turn
+from harness.seats import is_partners
 
 CONTEXTS: Final = ("window", "transcript")
 """How an agent sees its episode; see `Agent`."""
@@ -110,7 +111,8 @@ class Agent:
         sampling: Temperature and token limit.
         window: Number of past turns shown, K in the papers.
         context: `"window"` or `"transcript"`.
-        preamble: Stands before the prompt; in a transcript once, before the first one.
+        preamble: Stands before the prompt; in a transcript once, before the first one. The
+            partner's seat in self-chat gets no reflections: they are the learner's.
         max_prompt: Most characters of a prompt, a transcript's earlier messages and the preamble
             included; None sets no limit. What is left out first stands above.
     """
@@ -182,12 +184,16 @@ class Agent:
         return Cuts(
             turns,
             len(self.preamble.examples),
-            len(self.preamble.reflections),
+            len(self._preamble(view).reflections),
             max(len(view.observation), len(view.first_observation)),
         )
 
+    def _preamble(self, view: EpisodeView) -> Preamble:
+        """Return what stands before a seat's prompts; reflections are the learner's own."""
+        return replace(self.preamble, reflections=()) if is_partners(view.info) else self.preamble
+
     def _compose(self, view: EpisodeView, cuts: Cuts) -> list[Message]:
-        preamble = self.preamble.text(cuts)
+        preamble = self._preamble(view).text(cuts)
         if self.context == "transcript":
             return self._transcript(view, cuts, preamble)
         window = min(self.window, len(view.turns)) - cuts.turns

@@ -93,13 +93,16 @@ class EnvPool:
         max_live: Most environments at once, at least one group's.
         record: Keep each rollout's `recording`.
         **kwargs: As for `gymnasium.make`.
+
+    Attributes:
+        parties: Who else has a part in the episodes; empty before an environment was made.
     """
 
     def __init__(
         self, env_id: str, group_size: int, max_live: int, *, record: bool = False, **kwargs: Any
     ) -> None:
         """Make no environment yet."""
-        self.record = record
+        self.record, self.parties = record, dict[str, str]()
         self.env_id, self.group_size, self.kwargs = env_id, group_size, kwargs
         self.max_groups = max(1, max_live // group_size)
         self._free: list[GroupEnv] = []
@@ -108,11 +111,11 @@ class EnvPool:
 
     def take(self) -> GroupEnv:
         """Return a group nobody uses."""
-        return (
-            self._free.pop()
-            if self._free
-            else GroupEnv(self.env_id, self.group_size, **self.kwargs)
-        )
+        if self._free:
+            return self._free.pop()
+        group = GroupEnv(self.env_id, self.group_size, **self.kwargs)
+        self.parties = dict(group.envs[0].parties)
+        return group
 
     async def take_soon(self) -> GroupEnv:
         """Return a group nobody uses, while other episodes go on."""
@@ -122,10 +125,13 @@ class EnvPool:
         """Let others use the group."""
         self._free.append(group)
 
-    async def call(self, work: Callable[[], _T], *, blocking: bool) -> _T:
+    async def call(
+        self, work: Callable[[], _T], *, blocking: bool, interrupt: Callable[[], None] | None = None
+    ) -> _T:
         """Return `work()`, done in a thread if it is `blocking`.
 
         Cancelled, it ends only when the thread has: whoever cancels may then use the environment.
+        `interrupt` lets it end soon.
         """
         if not blocking:
             return work()
@@ -133,7 +139,11 @@ class EnvPool:
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:
+            if interrupt is not None:
+                interrupt()
             await asyncio.wait([thread])
+            if not thread.cancelled():
+                thread.exception()  # nobody is there to mind it
             raise
 
     def close(self) -> None:
@@ -290,6 +300,7 @@ async def _open_group(pool: EnvPool, group: GroupEnv, draw: TaskDraw, index: int
     observations, infos = await pool.call(
         lambda: group.reset(seed=draw.seed, options={"task_id": draw.task_id}),
         blocking=group.envs[0].blocking,
+        interrupt=group.envs[0].interrupt,
     )
     return [
         Episode(pool, env, draw, index, member, observation, info)

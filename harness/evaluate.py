@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from tqdm import tqdm
@@ -58,6 +58,7 @@ class Evaluation:
         invalid: Share of turns whose action was malformed or inadmissible.
         missing: Episodes that could not be finished; they count nowhere else.
         episodes: One record per episode.
+        parties: Who else had a part in the episodes: a partner, a judge.
     """
 
     split: str
@@ -68,6 +69,7 @@ class Evaluation:
     invalid: float
     missing: int
     episodes: list[dict[str, Any]]
+    parties: dict[str, str] = field(default_factory=dict)
 
     @property
     def score_interval(self) -> tuple[float, float]:
@@ -145,7 +147,7 @@ async def evaluate(
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
     with tqdm(total=len(draws), desc=f"evaluate {split}", unit="episode", leave=False) as bar:
         rollouts = await collect(pool, draws, actor, seed=seed, on_finish=lambda _: bar.update())
-    return summarise(rollouts, split)
+    return replace(summarise(rollouts, split), parties=pool.parties)
 
 
 def summarise(rollouts: Sequence[Rollout], split: str) -> Evaluation:

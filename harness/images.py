@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -11,6 +10,7 @@ import numpy as np
 
 from agentgyms.core import Observation
 from agentgyms.images import Image as Pixels
+from agentgyms.images import digest as digest_of
 from agentgyms.images import is_image
 from agentgyms.observations import text_of
 from harness.errors import ConfigError
@@ -47,8 +47,7 @@ def share(pixels: Any) -> Image:
             f"the environment's image is {kind.strip()}: expected an array of uint8 of shape "
             "[height, width, 3]"
         )
-    content = repr(pixels.shape).encode() + pixels.tobytes()
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    digest = digest_of(pixels)
     found = _SHARED.get(digest)
     if found is None:
         own = pixels.copy()  # the environment may draw its next image into the same array

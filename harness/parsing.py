@@ -23,7 +23,7 @@ _SOKOBAN_WORDS: Final = ("up", "down", "left", "right", "still")
 _SEARCH_KINDS: Final = ("search", "answer")
 _SEARCH_ACTION = re.compile(r"(search|answer)\[(.*)\]", re.DOTALL)
 _CHINESE = re.compile("[\u4e00-\u9fff]")
-_OPEN = re.compile(r"\[<\w+>\]$")
+_OPEN = re.compile(r"(?<=\[)<\w+>(?=\]$)|(?<=: )<\w+>$")
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -232,9 +232,10 @@ def _unwritable(parser: str, action: str) -> ConfigError:
 def choices(actions: Sequence[str], goal: str) -> list[str]:
     """Return the actions to choose from by letter: those that work, with nothing left open.
 
-    An action that leaves a text open, such as `search[<query>]`, gets the goal for it.
+    An action that leaves a text open, such as `search[<query>]` or `speak: <words>`, gets the goal
+    for it.
     """
-    return [_OPEN.sub(lambda _: f"[{goal}]", action) for action in actions]
+    return [_OPEN.sub(lambda _: goal, action) for action in actions]
 
 
 def letter(index: int) -> str:

@@ -32,7 +32,7 @@ class Played:
     """What a step played.
 
     Attributes:
-        rollouts: Those without errors.
+        rollouts: Those without errors that have a turn.
         figures: To log, under `rollout/`.
     """
 
@@ -93,10 +93,12 @@ class Player:
             played, figures = [*rounds.rollouts, *rounds.lost], rounds.figures()
         else:
             played = asyncio.run(collect(self._pool, draw(), self._actor(), seed=seed, **enough))
-        rollouts = [one for one in played if not one.error]
+        rollouts = [one for one in played if one.turns]  # a partner may leave before the first one
+        lost = [one.error for one in played if one.error]
         if not rollouts:
-            raise TrainingError(f"every episode of step {step} was lost: {played[0].error}")
-        return Played(rollouts, rollout_figures(rollouts, len(played) - len(rollouts)) | figures)
+            why = lost[0] if lost else "all ended before the agent's first turn"
+            raise TrainingError(f"every episode of step {step} was lost: {why}")
+        return Played(rollouts, rollout_figures(rollouts, len(lost)) | figures)
 
     def close(self) -> None:
         """Close the environments."""

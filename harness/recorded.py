@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,12 +10,14 @@ from agentgyms.errors import DataCorrupt
 from agentgyms.transcript import Recording
 from harness.images import look
 from harness.rollout import Completion, Rollout, StopReason, Turn
+from harness.seats import SeatTurns, goal_of, is_partners
 
 
 def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout]:
     """Return the episodes of a recording as rollouts; those without a turn are left out.
 
     Episodes that began with one task in one state are a group. What was said is the action itself.
+    Of self-chat a rollout has the learner's turns. Episodes that nobody rated are left out, too.
 
     Raises:
         DataCorrupt: No episode has a turn.
@@ -23,18 +26,19 @@ def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout
     members: dict[int, int] = {}
     rollouts = []
     for recording in recordings:
-        if not recording.actions:
+        turns = _turns(recording)
+        if not turns or math.isnan(recording.turns[-1].info["score"]):
             continue
         info = recording.turns[0].info
         group = groups.setdefault((info["task_id"], info["state_key"]), len(groups))
         member = members[group] = members.get(group, -1) + 1
-        rollouts.append(_rollout(recording, group, member))
+        rollouts.append(_rollout(recording, turns, group, member))
     if not rollouts:
         raise DataCorrupt(f"{path} holds no episode with a turn")
     return rollouts
 
 
-def _rollout(recording: Recording, group: int, member: int) -> Rollout:
+def _rollout(recording: Recording, turns: list[Turn], group: int, member: int) -> Rollout:
     first, last = recording.turns[0].info, recording.turns[-1]
     return Rollout(
         task_id=first["task_id"],
@@ -42,8 +46,8 @@ def _rollout(recording: Recording, group: int, member: int) -> Rollout:
         group=group,
         member=member,
         seed=recording.header["seed"],
-        goal=first["goal"],
-        turns=_turns(recording),
+        goal=goal_of(recording),
+        turns=turns,
         stop_reason=StopReason.TERMINATED if last.terminated else StopReason.TURN_LIMIT,
         success=last.info["success"],
         score=last.info["score"],
@@ -51,22 +55,22 @@ def _rollout(recording: Recording, group: int, member: int) -> Rollout:
 
 
 def _turns(recording: Recording) -> list[Turn]:
-    turns = []
+    turns: list[Turn] = []
+    seats = SeatTurns(turns)
     for before, after in zip(recording.turns, recording.turns[1:], strict=False):
         (text, image), (next_text, _) = look(before.observation), look(after.observation)
-        turns.append(
-            Turn(
-                observation=text,
-                state_key=before.info["state_key"],
-                completion=Completion(after.action),
-                action=after.action,
-                action_key=after.info["action_key"],
-                feedback=after.info["feedback"],
-                reward=after.reward,
-                next_observation=next_text,
-                next_state_key=after.info["state_key"],
-                progress=after.info["progress"],
-                image=image,
-            )
+        turn = Turn(
+            observation=text,
+            state_key=before.info["state_key"],
+            completion=Completion(after.action),
+            action=after.action,
+            action_key=after.info["action_key"],
+            feedback=after.info["feedback"],
+            reward=after.reward,
+            next_observation=next_text,
+            next_state_key=after.info["state_key"],
+            progress=after.info["progress"],
+            image=image,
         )
+        seats.take(is_partners(before.info), turn)
     return turns

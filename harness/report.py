@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.evaluation.breakdowns import in_order
 from harness.evaluation.statistics import mean_and_std, wilson
-from harness.reporting import curves, training_runs
+from harness.reporting import curves, others, training_runs
 
 
 def write(folder: Path) -> None:
@@ -29,7 +29,7 @@ def table(evaluations: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table: one row per split and step, success by family, over all, and score.
 
     Only the first and the last evaluation of each split are shown; rates and scores are in percent,
-    with their 95 % Wilson intervals over all tasks.
+    with their 95 % Wilson intervals over all tasks. Scores that a program counted are called so.
     """
     families = in_order({name for e in evaluations for name in e["families"]})
     lines = [
@@ -40,7 +40,8 @@ def table(evaluations: Sequence[Mapping[str, Any]]) -> str:
     for split in dict.fromkeys(e["split"] for e in evaluations):
         of_split = [e for e in evaluations if e["split"] == split]
         lines += [_row(evaluation, families) for evaluation in of_split[:1] + of_split[1:][-1:]]
-    return "\n".join(lines) + "\n"
+    told = dict.fromkeys(w for e in evaluations for w in others.warnings(e.get("parties", {})))
+    return "\n".join([*lines, *(f"\n{warning}" for warning in told)]) + "\n"
 
 
 def _row(evaluation: Mapping[str, Any], families: Sequence[str]) -> str:

@@ -80,6 +80,7 @@ class RunFolder:
             {
                 "step": step,
                 "split": evaluation.split,
+                "parties": evaluation.parties,
                 "success": evaluation.success.value,
                 "interval": list(evaluation.success.interval),
                 "score": evaluation.score,

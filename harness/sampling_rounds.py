@@ -108,7 +108,7 @@ def _parted(
     """Return the groups that are informative, and those that are not."""
     groups: dict[int, list[Rollout]] = {}
     for rollout in rollouts:
-        if not rollout.error:
+        if rollout.turns:  # none of lost ones
             groups.setdefault(rollout.group, []).append(rollout)
     worth: list[list[Rollout]] = []
     equal: list[list[Rollout]] = []

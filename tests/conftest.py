@@ -13,6 +13,7 @@ ONLY_WHEN_ASKED = {
     "appworld": "runs AppWorld: AGENTGYMS_APPWORLD_PYTHON=/path/to/python pytest -m appworld",
     "browser": "drives Chromium: pytest -m browser",
     "docker": "builds and runs containers: pytest -m docker",
+    "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
     "slow": "takes minutes: pytest -m slow",
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
@@ -31,5 +32,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs Chromium and ChromeDriver")
     if item.get_closest_marker("appworld") and not os.environ.get("AGENTGYMS_APPWORLD_PYTHON"):
         pytest.skip("needs AGENTGYMS_APPWORLD_PYTHON, a Python with AppWorld")
+    if item.get_closest_marker("sotopia") and not os.environ.get("AGENTGYMS_SOTOPIA_PYTHON"):
+        pytest.skip("needs AGENTGYMS_SOTOPIA_PYTHON, a Python with sotopia 0.1.4")
     if item.get_closest_marker("vllm") and not os.environ.get("AGENTGYMS_VLLM_PYTHON"):
         pytest.skip("needs AGENTGYMS_VLLM_PYTHON, a Python with vLLM")

@@ -18,6 +18,7 @@ ONLY_IN = {
     "torch": ("harness/",),
     "transformers": ("harness/",),
     "flask": ("env_servers/",),
+    "httpx2": ("agentgyms/chat/",),
     "waitress": ("env_servers/",),
     "selenium": ("agentgyms/webshop/",),
     "textworld": ("agentgyms/alfworld/official_worker.py",),
@@ -63,6 +64,7 @@ start = time.process_time()
 import agentgyms
 spent = time.process_time() - start
 heavy = {"torch", "flask", "textworld", "alfworld", "transformers", "matplotlib", "requests"}
+heavy |= {"httpx2"}
 print(spent, sorted(heavy & set(sys.modules)))
 """
     runs = [

@@ -1,6 +1,7 @@
 """The public contract tests on the fixture environment, and that they can fail."""
 
 import json
+import math
 
 import gymnasium as gym
 import numpy as np
@@ -226,6 +227,7 @@ class Broken(CorridorEnv):
             "state_key": {"state_key": ""},
             "progress": {"progress": 2.0},
             "metrics": {"metrics": {"steps": 3}},
+            "score": {"score": math.nan},
         }
         return outcome._replace(**changes.get(self.breaks, {}))
 
@@ -237,6 +239,7 @@ class Broken(CorridorEnv):
         ("state_key", testing.check_env),
         ("progress", testing.check_env),
         ("metrics", testing.check_env),
+        ("score", testing.check_env),
     ],
 )
 def test_the_contract_tests_can_fail(breaks, check):

@@ -19,7 +19,14 @@ def test_own_environment_in_forty_lines():
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/appworld.md", "docs/sokoban.md", "docs/searchqa.md", "docs/webshop.md"]
+    "page",
+    [
+        "docs/appworld.md",
+        "docs/sokoban.md",
+        "docs/searchqa.md",
+        "docs/sotopia.md",
+        "docs/webshop.md",
+    ],
 )
 def test_the_pages_of_environments_run_as_they_stand(page):
     namespace = {"__name__": "page"}

@@ -103,6 +103,7 @@ class RemoteEnv(TextEnv):
         self.metadata = {**TextEnv.metadata, "render_modes": list(description.render_modes)}
         self.splits = tuple(description.splits)  # type: ignore[misc]  # the class knows none
         self.data_version = description.data_version
+        self.parties = {str(role): str(name) for role, name in description.parties.items()}
         super().__init__(
             split=description.split,
             max_turns=description.max_turns,

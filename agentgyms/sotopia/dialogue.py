@@ -88,5 +88,25 @@ class Rules:
         return (0, 1) if self.order == "simultaneous" else (number % 2,)
 
     def ending(self, dialogue: Dialogue) -> Ending:
-        """Return why the dialogue is over, `Ending.OPEN` if it is not."""
-        raise NotImplementedError
+        """Return why the dialogue is over, `Ending.OPEN` if it is not.
+
+        A dialogue that someone leaves in the last turn was left.
+        """
+        if dialogue and any(act.kind is Kind.LEAVE for _, act in dialogue[-1]):
+            return Ending.LEFT
+        if self._idle(dialogue) > self.stale_turns:
+            return Ending.STALE
+        return Ending.TURN_LIMIT if len(dialogue) >= self.max_turns else Ending.OPEN
+
+    def _idle(self, dialogue: Dialogue) -> int:
+        """Return how many acts of doing nothing the dialogue ends with."""
+        idle = 0
+        for turn in reversed(dialogue):
+            acts = dict(turn)
+            for seat in (1, 0):
+                if seat not in acts and not self.masked_turns_count:
+                    continue
+                if acts.get(seat, NOTHING).kind is not Kind.NONE:
+                    return idle
+                idle += 1
+        return idle

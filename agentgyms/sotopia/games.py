@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentgyms.sotopia.dialogue import Dialogue
+from agentgyms.sotopia.dialogue import Act, Dialogue
 
 
 class Game(Protocol):
@@ -20,4 +20,8 @@ class Game(Protocol):
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
         """Return actions, as an agent writes them, that commit the seat to something now."""
+        ...
+
+    def objection(self, dialogue: Dialogue, seat: int, act: Act) -> str:
+        """Return why an act that reads like a commitment commits to nothing now; else ""."""
         ...

@@ -102,7 +102,9 @@ def check_info(info: dict[str, Any], turn: int) -> None:
     assert np.isnan(info["progress"]) or 0 <= info["progress"] <= 1, (
         f"progress {info['progress']} not in [0, 1]"
     )
-    assert 0 <= info["score"] <= 1, f"score {info['score']} not in [0, 1]"
+    assert np.isnan(info["score"]) or 0 <= info["score"] <= 1, (
+        f"score {info['score']} not in [0, 1]"
+    )
     if turn == 0:
         assert info["action_key"] == "", "action_key must be '' after reset"
         assert (info["feedback"], info["feedback_text"]) == ("ok", ""), (
@@ -117,6 +119,8 @@ def _check_observation(env: Any, observation: Any) -> None:
 
 
 def _check_end(env: Any, steps: list[Any]) -> None:
+    for *_, before in steps[:-1]:
+        assert not np.isnan(before["score"]), "score is nan before the end of the episode"
     _, (_, terminated, truncated), info = steps[-1]
     assert not (terminated and truncated), "terminated and truncated must not be mixed"
     limit = getattr(env.unwrapped, "max_turns", None)

@@ -18,6 +18,7 @@ from harness.errors import ConfigError
 from harness.evaluate import choose
 from harness.evaluation.config import EvaluationConfig
 from harness.sampling import seed_of
+from harness.seats import is_partners
 
 _SPLIT: Final = "train"
 _EXPERT: Final = "best"
@@ -38,9 +39,10 @@ def gather(config: EvaluationConfig, style: prompts.PromptStyle) -> tuple[str, .
     """Return `config.agent.examples` worked examples as text, the same ones every time.
 
     They are episodes of the split `train` in which the expert `best` succeeds: what was seen, long
-    texts cut, and what was done, in the form that the style asks for. No thoughts are made up. No
-    task of the evaluated split is among them. Families take turns, and each gives its shortest
-    episodes first, among four times as many tasks as are wanted, spread over the split.
+    texts cut, and what was done, in the form that the style asks for, by the learner's seat alone.
+    No thoughts are made up. No task of the evaluated split is among them. Families take turns, and
+    each gives its shortest episodes first, among four times as many tasks as are wanted, spread
+    over the split.
 
     Args:
         config: The evaluation; its environment's arguments are used for the examples too.
@@ -109,7 +111,8 @@ def _solved(env: TextEnv, task: Task, style: prompts.PromptStyle, index: int) ->
         over = False
         while not over:
             action = expert(observation, info)
-            turns.append({"observation": _seen(observation), "action": _written(style, action)})
+            if not is_partners(info):
+                turns.append({"observation": _seen(observation), "action": _written(style, action)})
             observation, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
     except BadOption as e:

@@ -7,11 +7,22 @@ function says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NotRequired, Protocol, TypedDict
 
+from agentgyms.chat.values import Sampling
 from harness.images import Image
 from harness.rollout import Completion
+
+__all__ = [
+    "Completer",
+    "Content",
+    "ImagePart",
+    "Message",
+    "Sampling",
+    "TextPart",
+    "images_of",
+    "texts_of",
+]
 
 
 class TextPart(TypedDict):
@@ -65,21 +76,6 @@ def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
         for part in message["content"]
         if part["type"] == "image"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How to sample.
-
-    Attributes:
-        temperature: 0 takes the most likely token.
-        max_tokens: Longest response in tokens.
-        top_p: Only the most likely tokens that have this share together are drawn, in (0, 1].
-    """
-
-    temperature: float = 1.0
-    max_tokens: int = 512
-    top_p: float = 1.0
 
 
 class Completer(Protocol):

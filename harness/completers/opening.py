@@ -81,8 +81,7 @@ async def open_model(config: EvaluationConfig) -> Model:
 
 
 async def _open_server(config: EvaluationConfig) -> Model:
-    from harness.completers.cache import CachedCompleter
-    from harness.completers.openai.completer import OpenAICompleter
+    from harness.completers.openai import OpenAICompleter
 
     model = config.model
     if model.url is None:
@@ -92,15 +91,14 @@ async def _open_server(config: EvaluationConfig) -> Model:
         )
     key = os.environ.get(model.key_variable)  # a server of one's own needs none
     service = config.service
-    server = OpenAICompleter(model.name, model.url, key, service, model.extra)
+    server = OpenAICompleter(model.name, model.url, key, service, model.extra, cached=service.cache)
     try:
         await server.check()
     except BaseException:
         await server.close()
         raise
-    completer = CachedCompleter(server, service.cache_path) if service.cache else server
     identity = {"revision": None, **server.identity()}
-    return Model(completer, identity, close=completer.close, report=completer.report)
+    return Model(server, identity, close=server.close, report=server.report)
 
 
 def _open_hf(config: EvaluationConfig) -> Model:

@@ -34,6 +34,7 @@ class Row:
 
     Attributes:
         split: The one that results are reported on; None takes the first of `_REPORTED` there is.
+        official: The one of the data that `source="official"` names, where it has another name.
         temperature: Of evaluation.
         window: Past turns in a prompt.
         context: How the agent sees its episode.
@@ -49,6 +50,7 @@ class Row:
     source: str
     max_tokens: int = 512
     max_turns: int | None = None
+    official: str | None = None
 
 
 ROWS: Final = {
@@ -66,10 +68,19 @@ ROWS: Final = {
         "GVPO, table 4 (40 turns in training); SALT evaluates with temperature 1",
         max_turns=50,
     ),
-    "sotopia": Row(None, 0.7, 2, "transcript", "OPRL 4.1: 0.7 for agents, 0 for the judge"),
+    "sotopia": Row(
+        "test",
+        0.7,
+        2,
+        "transcript",
+        "OPRL 4.1 and appendix C: 0.7 for agents, responses of 2048 tokens",
+        max_tokens=2048,
+        official="all",
+    ),
     "corridor": Row("valid_seen", 0.0, 2, "window", "of this package alone; nobody reports on it"),
 }
-"""By the environment's name in small letters; 512 tokens a response, as in the papers' tables."""
+"""By the environment's name in small letters; 512 tokens a response, as in the papers' tables, but
+where the row says so."""
 
 GENERAL: Final = Row(None, 0.0, 2, "window", "any other environment: the most likely answer")
 _REPORTED: Final = ("test", "valid_unseen", "valid_seen", "valid", "sample", "train")
@@ -117,11 +128,12 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
     """
     env = _environment(config, trained)
     row = ROWS.get(_name(env.id).lower(), GENERAL)
+    official = env.kwargs.get("source") == "official"
     config = replace(
         config,
         env=replace(
             env,
-            split=env.split or row.split,
+            split=env.split or (official and row.official) or row.split,
             max_turns=row.max_turns if env.max_turns is None else env.max_turns,
         ),
         model=_model(config.model),

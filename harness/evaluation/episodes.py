@@ -13,6 +13,7 @@ from agentgyms.errors import DataCorrupt, DataMissing
 from agentgyms.transcript import Recording
 from harness.credit.table import INVALID_FEEDBACK
 from harness.rollout import StopReason, Usage
+from harness.seats import is_own
 
 ABOUT: Final = "evaluation"
 """Key in a recording's provenance under which an evaluation describes the episode."""
@@ -30,8 +31,10 @@ class EpisodeRecord:
         failed: Turns whose action was executed and raised.
         unfinished: Turns whose answer ran into the token limit.
         cut: Turns whose prompt left something out.
-        usage: Of the episode, a reflection on it included.
-        score: At the end, in [0, 1]; 0 where the benchmark had not given one yet.
+        usage: Of the episode, a reflection on it included. In self-chat that of both seats; all
+            else is counted from the learner's turns.
+        score: At the end, in [0, 1]; 0 where the agent's context ended before the benchmark had
+            given one.
         metrics: The environment's own, after the last turn.
     """
 
@@ -76,7 +79,7 @@ def about(
         trial: From 1.
         stop_reason: Why the episode ended.
         reflection: What the agent thought of it afterwards: `prompt`, `answer`, `tokens`.
-        preamble: What stood before every prompt of the episode: worked examples, reflections.
+        preamble: What stood before the learner's prompts: worked examples, reflections.
     """
     recording.header["provenance"][ABOUT] = {
         "index": index,
@@ -110,16 +113,20 @@ def record_of(recording: Recording) -> EpisodeRecord:
     """Return one episode in numbers.
 
     Raises:
-        DataCorrupt: It is no episode of an evaluation, or not whole.
+        DataCorrupt: It is no episode of an evaluation, not whole, or unrated.
     """
     told = recording.header.get("provenance", {}).get(ABOUT)
     if not isinstance(told, dict) or told.get("turns") != len(recording.turns) - 1:
         raise DataCorrupt("an episode is not whole, or of no evaluation: play it again")
     first, last, turns = recording.turns[0].info, recording.turns[-1].info, recording.turns[1:]
-    reflection = told["reflection"]
+    reflection, stop_reason = told["reflection"], StopReason(told["stop_reason"])
     spent = [turn.agent["tokens"] for turn in turns] + (
         [reflection["tokens"]] if reflection else []
     )
+    unrated = math.isnan(last["score"])
+    if unrated and stop_reason is not StopReason.CONTEXT_LIMIT:
+        raise DataCorrupt("an episode has no score: nobody rated it, play it again")
+    turns = [turn for turn in turns if is_own(turn)]
     invalid = [not t.agent["valid"] or t.info["feedback"] in INVALID_FEEDBACK for t in turns]
     return EpisodeRecord(
         task_id=first["task_id"],
@@ -128,13 +135,13 @@ def record_of(recording: Recording) -> EpisodeRecord:
         trial=told["trial"],
         family=first["family"],
         success=last["success"],
-        score=0.0 if math.isnan(last["score"]) else last["score"],
+        score=0.0 if unrated else last["score"],
         turns=len(turns),
         invalid=sum(invalid),
         failed=sum(turn.info["feedback"] == "failed" for turn in turns),
         unfinished=sum(not turn.agent["finished"] for turn in turns),
         cut=sum(bool(turn.agent["left_out"]) for turn in turns),
-        stop_reason=StopReason(told["stop_reason"]),
+        stop_reason=stop_reason,
         usage=Usage(sum(s[0] for s in spent), sum(s[1] for s in spent), len(spent)),
         metrics=last["metrics"],
     )

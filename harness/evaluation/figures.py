@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from harness.evaluation import breakdowns
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.statistics import mean_and_std
 from harness.evaluation.units import Unit, grouped, mean_over, success_and_score, units_of
 from harness.rollout import Usage
+
+_SPENT: Final = {
+    "prompt": "model_prompt_tokens",
+    "response": "model_response_tokens",
+    "calls": "model_calls",
+}
+"""What partners and judges took, and the metrics that tell it."""
 
 
 def summarise(
@@ -40,6 +48,8 @@ def summarise(
         - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
         - `stop_reasons`: number of episodes by reason.
         - `tokens`: `prompt`, `response` and `calls`, in total; `cost`: of these, by the prices.
+        - `parties`: `tokens` and `cost` of partner and judge, in total, as the environment tells
+          them; None where no model took part.
         - `families`: `success`, `score` and `count` of each, in the papers' order.
         - `breakdowns`: tables of this environment; see `harness.evaluation.breakdowns`.
         - `metrics`: mean of each of the environment's own figures, over the episodes where it is
@@ -58,6 +68,7 @@ def summarise(
         "stop_reasons": dict(sorted(Counter(e.stop_reason.value for e in episodes).items())),
         "tokens": {"prompt": usage.prompt, "response": usage.response, "calls": usage.calls},
         "cost": None if prices is None else _cost(usage, *prices),
+        "parties": _parties(episodes),
         "families": {
             n: success_and_score(families[n], seeds) for n in breakdowns.in_order(families)
         },
@@ -71,6 +82,18 @@ def summarise(
 
 def _cost(usage: Usage, price_prompt: float, price_response: float) -> float:
     return (usage.prompt * price_prompt + usage.response * price_response) / 1e6
+
+
+def _parties(episodes: Sequence[EpisodeRecord]) -> dict[str, Any] | None:
+    """Return what partners and judges took; the cost is None where a price is not known."""
+    metrics = [episode.metrics for episode in episodes if episode.metrics.get("model_calls")]
+    if not metrics:
+        return None
+    tokens = {
+        name: round(math.fsum(told[metric] for told in metrics)) for name, metric in _SPENT.items()
+    }
+    cost = math.fsum(told["cost"] for told in metrics)
+    return {"tokens": tokens, "cost": None if math.isnan(cost) else cost}
 
 
 def _success_within(units: Sequence[Unit], seeds: Sequence[int], trials: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 _UNTOUCHED: Final = {results.CONFIG, results.STARTED, results.PROVENANCE, RECORDINGS}
 _TORN: Final = {f"{name}{PARTIAL}" for name in _UNTOUCHED}
-_SAME: Final = ("environment", "agent", "model", "tasks")
+_SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
 
 
 def read_config(folder: str | Path) -> EvaluationConfig:

@@ -10,6 +10,7 @@ from harness.errors import PairingError
 from harness.evaluation.statistics import mcnemar, mean_and_std, paired_bootstrap
 
 _SAME: Final = {"id": "environments", "split": "splits", "data_version": "data versions"}
+_PARTIES: Final = {"partner": "partners", "judge": "judges"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
         second: The other one's.
 
     Raises:
-        PairingError: They are of different environments, splits or data versions, or have no task
-            with the same seed in common.
+        PairingError: They are of different environments, splits, data versions, partners or
+            judges, or have no task with the same seed in common.
     """
     _check(first, second)
     ours, theirs = _outcomes(first), _outcomes(second)
@@ -127,6 +128,12 @@ def _check(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
         if a != b and not (key == "data_version" and None in (a, b)):
             raise PairingError(
                 f"evaluations of different {what} cannot be compared task by task: {a} and {b}"
+            )
+    for key, what in _PARTIES.items():
+        a, b = first.get(key), second.get(key)
+        if a != b:
+            raise PairingError(
+                f"evaluations with different {what} cannot be compared task by task: {a} and {b}"
             )
 
 

@@ -75,8 +75,8 @@ def open_pool(config: EvaluationConfig) -> EnvPool:
     return EnvPool(config.env.id, 1, config.run.concurrency, record=True, **kwargs)
 
 
-async def described(pool: EnvPool) -> tuple[TaskSet, dict[str, Any]]:
-    """Return the tasks of a pool's split, and its turn limit and version.
+async def described(pool: EnvPool) -> tuple[TaskSet, dict[str, Any], dict[str, str]]:
+    """Return the tasks of a pool's split, its turn limit and version, and who else has a part.
 
     Raises:
         AgentGymsError: The environment cannot be made.
@@ -86,7 +86,7 @@ async def described(pool: EnvPool) -> tuple[TaskSet, dict[str, Any]]:
     tasks = await pool.call(lambda: env.tasks, blocking=env.blocking)
     told = {"max_turns": env.max_turns, "data_version": env.data_version}
     pool.give_back(group)
-    return tasks, told
+    return tasks, told, pool.parties
 
 
 async def play(unit: Planned, pool: EnvPool, baseline: Baseline) -> list[Recording] | Lost:

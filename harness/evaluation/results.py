@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,16 @@ PROVENANCE: Final = "provenance.json"
 _RUN: Final = ("name", "seeds", "tasks")
 _SERVICE: Final = ("stream", "price_prompt", "price_response")
 _PLACES: Final = ("url", "key_variable")
+_ADDRESS: Final = re.compile(r"(?<=[^@\s])@https?://\S+$")
+_OF_SERVERS: Final = (
+    *_PLACES,
+    "timeout_s",
+    "retries",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "cache",
+    "cache_path",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +62,22 @@ def fixed(config: EvaluationConfig) -> dict[str, Any]:
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
     values["service"] = {key: values["service"][key] for key in _SERVICE}
-    kwargs = values["env"]["kwargs"]
-    values["env"]["kwargs"] = {k: v for k, v in kwargs.items() if k not in OF_CONNECTIONS}
+    values["env"]["kwargs"] = without_addresses(values["env"]["kwargs"])
     return values
+
+
+def without_addresses(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an environment's arguments without what only says where it and its models are."""
+    return {k: _without_address(v) for k, v in kwargs.items() if k not in OF_CONNECTIONS}
+
+
+def _without_address(value: Any) -> Any:
+    """Return an argument that is a model behind a server without where and how fast it answers."""
+    if isinstance(value, str):
+        return _ADDRESS.sub("", value)
+    if isinstance(value, dict) and {"name", "url"} <= value.keys():
+        return {k: v for k, v in value.items() if k not in _OF_SERVERS}
+    return value
 
 
 def digest(config: EvaluationConfig) -> str:
@@ -74,6 +98,7 @@ def started(
     config: EvaluationConfig,
     tasks: Mapping[str, str],
     environment: Mapping[str, Any],
+    parties: Mapping[str, str],
     prompt_versions: Mapping[str, str],
     model: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -83,6 +108,7 @@ def started(
         config: Resolved.
         tasks: Those that are played, in order, with their families.
         environment: Its `max_turns` and `data_version`.
+        parties: Who else has a part in its episodes: a partner, a judge.
         prompt_versions: Hashes of the templates, by name.
         model: Its identity.
     """
@@ -102,7 +128,8 @@ def started(
         "model": dict(model),
         "sampling": plain["sampling"],
         "seeds": list(config.run.seeds),
-        "judge": None,
+        "partner": parties.get("partner"),
+        "judge": parties.get("judge"),
         "versions": versions(),
         "tasks": [[task_id, family] for task_id, family in tasks.items()],
     }

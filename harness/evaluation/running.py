@@ -131,12 +131,12 @@ class _Session:
     async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, begins: bool) -> None:
         config = self.config
         style = prompts.load(str(config.agent.style), config.env.id)
-        tasks, about = await described(pool)
+        tasks, about, parties = await described(pool)
         baseline = baselines.make(config, model.completer, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
         begun = results.started(
-            config, chosen, about, baseline.prompt_versions, dict(model.identity)
+            config, chosen, about, parties, baseline.prompt_versions, dict(model.identity)
         )
         if begins:
             folders.begin(folder, config, begun)

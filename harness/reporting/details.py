@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.reporting import others
 from harness.reporting.loading import Evaluated
 from harness.reporting.rendering import NONE, escaped, markdown
 from harness.reporting.tables import build
@@ -13,16 +14,19 @@ from harness.reporting.tables import build
 def page(one: Evaluated) -> str:
     """Return the table of an evaluation, and under it families, breakdowns, trials and cost."""
     main = build([one])[:1]  # what is broken down further comes below, with its intervals
-    parts = [markdown(main), *_tables(one.figures), "\n".join(_facts(one))]
+    counted = bool(others.warnings(one.result))
+    parts = [markdown(main), *_tables(one.figures, counted), "\n".join(_facts(one))]
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def _tables(figures: Mapping[str, Any]) -> Iterator[str]:
+def _tables(figures: Mapping[str, Any], counted: bool) -> Iterator[str]:
     families = {name or NONE: of for name, of in figures["families"].items()}
     if len(families) > 1:
         yield _means("Family", families)
     for title, groups in figures["breakdowns"].items():
-        yield _means(title, groups, 1.0 if title in ("Goal", "Dimension") else 100.0)
+        rated = title in ("Goal", "Dimension")
+        told = others.counted(title) if rated and counted else title
+        yield _means(told, groups, 1.0 if rated else 100.0)
     trials = figures["trials"]
     if len(trials) > 1:
         within = {str(t["trial"]): {"success": t["success"]} for t in trials}
@@ -78,6 +82,10 @@ def _facts(one: Evaluated) -> Iterator[str]:
         yield f"- tokens: {_counts(figures['tokens'])}"
     if figures.get("cost") is not None:
         yield f"- cost: {figures['cost']:.4f}"
+    if spent := figures.get("parties"):
+        yield f"- tokens of partner and judge: {_counts(spent['tokens'])}"
+        if spent["cost"] is not None:
+            yield f"- cost of partner and judge: {spent['cost']:.4f}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

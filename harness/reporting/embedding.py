@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentgyms import wire
 from agentgyms.transcript import RecordedTurn, Recording
 from harness.evaluation.episodes import ABOUT
+from harness.seats import goal_of, is_own
 
 _SEARCH_STEPS: Final = 12
 """Halvings in the search for the cap on an episode's size."""
@@ -91,13 +92,14 @@ def told(recording: Recording) -> dict[str, Any]:
     """Return what a page tells of an episode, JSON-plain: the start, every turn, the reflection."""
     first, about = recording.turns[0], recording.header["provenance"][ABOUT]
     return {
-        "goal": first.info["goal"],
+        "goal": goal_of(recording),
         "observation": wire.encode_observation(first.observation),
         "preamble": about["preamble"],
         "reflection": about["reflection"],
         "prompts": True,
         "skipped": None,
         "metrics": wire.encode_info(recording.turns[-1].info)["metrics"],
+        "count": len(recording.turns) - 1,
         "turns": [_turn(turn) for turn in recording.turns[1:]],
     }
 
@@ -106,6 +108,7 @@ def _turn(turn: RecordedTurn) -> dict[str, Any]:
     info, said = wire.encode_info(turn.info), turn.agent
     return {
         "turn": turn.turn,
+        "own": is_own(turn),
         "prompt": said["prompt"],
         "left_out": said["left_out"],
         "answer": said["answer"],

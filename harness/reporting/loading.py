@@ -55,6 +55,16 @@ class Evaluated:
         return str(self.result["environment"]["split"])
 
     @property
+    def partner(self) -> str:
+        """Who had another part in the episodes, "" for nobody."""
+        return str(self.result.get("partner") or "")
+
+    @property
+    def judge(self) -> str:
+        """Who rated the episodes, "" for the environment's own rules."""
+        return str(self.result.get("judge") or "")
+
+    @property
     def figures(self) -> dict[str, Any]:
         """What it came to; see `harness.evaluation.figures`."""
         figures: dict[str, Any] = self.result["figures"]

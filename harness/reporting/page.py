@@ -14,9 +14,11 @@ from harness.evaluation.breakdowns import in_order
 from harness.evaluation.episodes import record_of
 from harness.evaluation.pairing import pair
 from harness.pages import build, safe_json, safe_text
+from harness.reporting import others
 from harness.reporting.embedding import Embedded, Packing
 from harness.reporting.loading import Evaluated
 from harness.reporting.settings_shown import settings_of
+from harness.seats import goal_of
 
 FILES: Final = Path(__file__).parent / "page"
 SCRIPTS: Final = (
@@ -132,6 +134,7 @@ def _evaluation(one: Evaluated, tasks: _Tasks) -> dict[str, Any]:
     return {
         "label": one.label[:_MOST_LABEL],
         "settings": settings_of(result),
+        "warnings": others.warnings(result),
         "seeds": result["seeds"],
         "episodes": result["episodes"],
         "missing": [
@@ -181,7 +184,7 @@ def _episodes(number: int, one: Evaluated, tasks: _Tasks, packing: Packing) -> I
     for recording in one.recordings():
         record = record_of(recording)
         task = tasks.number(record.task_id, record.family)
-        tasks.tell_goal(task, recording.turns[0].info["goal"])
+        tasks.tell_goal(task, goal_of(recording))
         yield [
             number,
             task,

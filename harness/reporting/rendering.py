@@ -11,9 +11,7 @@ from typing import Final
 from harness.reporting.naming import family_of
 from harness.reporting.tables import Block, Cell, Row, Table
 
-LEGEND: Final = (
-    "In percent: mean ± standard deviation over seeds; of one seed the mean and its 95 % interval."
-)
+LEGEND: Final = "mean ± standard deviation over seeds; of one seed the mean and its 95 % interval."
 GOALS: Final = "Goals are from 0 to 10."
 DIMENSIONS: Final = (
     "Relationship and financial benefits are from -5 to 5, secret and social rules from -10 to 0, "
@@ -25,7 +23,7 @@ REPORTED: Final = (
 )
 NONE: Final = "–"
 _CSV: Final = (
-    *("environment", "split", "model", "type", "method", "source"),
+    *("environment", "split", "partner", "judge", "model", "type", "method", "source"),
     *("column", "mean", "std", "low", "high", "missing"),
 )
 _LATEX: Final = {
@@ -62,9 +60,10 @@ def _markdown(table: Table, bold: bool) -> str:
 
 def notes(table: Table) -> list[str]:
     """Return all that stands below a table: how to read it, and its own notes."""
-    rated = any(column.scale == 1 for block in table.blocks for column in block.columns)
-    ranges = [DIMENSIONS if table.detailed else GOALS] if rated else []
-    general = [LEGEND, *ranges, *([REPORTED] if table.with_source else [])]
+    scales = {column.scale for block in table.blocks for column in block.columns}
+    ranges = [DIMENSIONS if table.detailed else GOALS] if 1 in scales else []
+    legend = LEGEND.capitalize() if scales == {1} else f"In percent: {LEGEND}"
+    general = [legend, *ranges, *([REPORTED] if table.with_source else [])]
     return [*general, *table.notes]
 
 
@@ -143,7 +142,7 @@ def comma_separated(tables: Sequence[Table]) -> str:
                 numbers = [cell.mean, cell.std, *(cell.interval or (None, None))]
                 writer.writerow(
                     [
-                        *(_cell_text(t) for t in (block.name, block.split, who.model, who.type)),
+                        *(_cell_text(t) for t in (*block.setting, who.model, who.type)),
                         *(_cell_text(t) for t in (who.method, row.source, heading)),
                         *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
                         row.missing.get(place, ""),

@@ -59,6 +59,13 @@ class Repeated:
         told = [one.figures["breakdowns"].get("Difficulty", {}) for one in self.members]
         return sum(int(of.get(ALL, {}).get("incomplete_scenarios", 0)) for of in told)
 
+    @property
+    def unrated(self) -> int:
+        """How many episodes of SOTOPIA ended before anybody could rate them."""
+        told = [one.figures["breakdowns"].get("Goal", {}) for one in self.members]
+        whole = [goals[ALL if ALL in goals else "Hard"] for goals in told if goals]
+        return sum(int(of["count"]) - int(of["Mean"]["count"]) for of in whole)
+
     def mean(self, column: Column) -> dict[str, Any] | None:
         """Return the mean of a column over all episodes, as `mean_of` does, None if there is none.
 
@@ -118,7 +125,8 @@ def _settings(one: Evaluated) -> str:
         for name in ("name", "revision"):
             model.pop(name, None)
             config.get("model", {}).pop(name, None)
-    told = [result.get(name) for name in ("environment", "agent", "sampling", "judge", "tasks")]
+    names = ("environment", "agent", "sampling", "judge", "partner", "tasks")
+    told = [result.get(name) for name in names]
     return json.dumps([config, model, *told], sort_keys=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 FILE: Final = Path(__file__).with_name("reported.toml")
 MAIN: Final = "main"
 DETAIL: Final = "detail"
+_DATE: Final = re.compile(r"-\d{4}-\d\d-\d\d$")
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")
 
 
@@ -43,6 +44,9 @@ class Reported:
         method: The method.
         environment: Its name, such as `"ALFWorld"`.
         split: "" where the paper does not name it.
+        partner: Who the other one was, as results name it: `"self"` or a model; "" where there is
+            none.
+        judge: Who rated, likewise; "" for the environment's own rules.
         numbers: By heading, in the paper's order; headings that it has no number for are left out.
         note: How the paper counted.
     """
@@ -54,6 +58,8 @@ class Reported:
     method: str
     environment: str
     split: str
+    partner: str
+    judge: str
     numbers: Mapping[str, Number]
     note: str
 
@@ -86,6 +92,8 @@ def _rows(table: Mapping[str, Any]) -> Iterator[Reported]:
                 method,
                 block["environment"],
                 block["split"],
+                block.get("partner", ""),
+                block.get("judge", ""),
                 numbers,
                 table["note"],
             )
@@ -106,10 +114,19 @@ def parse(cell: str) -> Number:
     return Number(float(found[1]), std, len(found[1].partition(".")[2]))
 
 
-def beside(environment: str, split: str, kind: str = MAIN) -> list[Reported]:
+def beside(
+    environment: str, split: str, kind: str = MAIN, *, partner: str = "", judge: str = ""
+) -> list[Reported]:
     """Return the results of a kind on an environment that may stand beside a split of it.
 
-    These are the ones on this split, and the ones whose split the paper does not name.
+    These are the ones on this split, and the ones whose split the paper does not name; all with the
+    same partner and judge, whatever date and owner a model is named with.
     """
+    who = _plain(partner), _plain(judge)
     rows = [r for r in load() if r.kind == kind and r.environment == environment]
+    rows = [row for row in rows if (row.partner, row.judge) == who]
     return [row for row in rows if row.split in ("", split)]
+
+
+def _plain(model: str) -> str:
+    return _DATE.sub("", model.lower().rpartition("/")[2])

@@ -31,6 +31,7 @@ _NAMES: Final = {
     "sampling.top_p": "Top p",
     "sampling.max_tokens": "Longest answer, tokens",
     "seeds": "Seeds",
+    "partner": "Partner",
     "judge": "Judge",
     "versions.agentgyms": "agentgyms",
     "versions.revision": "Revision",
@@ -63,7 +64,7 @@ def _found(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for key, value in result.get(section, {}).items():
             if value is not None and value not in ({}, [], ""):
                 yield f"{section}.{key}", _text(value)
-    for key in ("seeds", "judge", "digest"):
+    for key in ("seeds", "partner", "judge", "digest"):
         if result.get(key) not in (None, []):
             yield key, _text(result[key])
     if "recordings" in result:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.evaluation.breakdowns import name_of
-from harness.reporting import reported
+from harness.reporting import others, reported
 from harness.reporting.columns import Column, columns, detail_columns
 from harness.reporting.loading import Evaluated
 from harness.reporting.naming import Named, family_of, named
+from harness.reporting.others import Setting
 from harness.reporting.repeated import Repeated, by_seeds
 
 OURS: Final = "ours"
@@ -19,27 +20,25 @@ _SIDE_BY_SIDE: Final = ("ALFWorld", "WebShop")
 """The papers put these two into one table."""
 
 _SPLITS_SIDE_BY_SIDE: Final = ("AppWorld", "SOTOPIA")
-"""And the splits of these."""
+"""And the splits of these, with each partner and judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Columns of one environment and split.
+    """Columns of one environment and split, and of one partner and judge where there are any.
 
     Attributes:
-        name: The environment's name.
-        split: The split.
+        setting: What was played.
         columns: What is shown of it.
     """
 
-    name: str
-    split: str
+    setting: Setting
     columns: tuple[Column, ...]
 
     @property
     def title(self) -> str:
-        """Environment and split."""
-        return f"{self.name} {self.split}".strip()
+        """Environment and split, partner and judge."""
+        return self.setting.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,9 @@ class Table:
     @property
     def title(self) -> str:
         """Environments and splits."""
-        titles = ", ".join(block.title for block in self.blocks)
-        return f"{titles}: breakdown" if self.detailed else titles
+        titles = [block.title for block in self.blocks]
+        told = ("; " if any(", " in title for title in titles) else ", ").join(titles)
+        return f"{told}: breakdown" if self.detailed else told
 
     @property
     def with_source(self) -> bool:
@@ -155,9 +155,10 @@ def build(evaluations: Sequence[Evaluated], *, with_reported: bool = False) -> l
         with_reported: Papers' results on the same environments stand beside them, never mixed with
             them: the main ones, and beside a breakdown those that are broken down.
     """
-    blocks: dict[tuple[str, str], list[Evaluated]] = {}
+    blocks: dict[Setting, list[Evaluated]] = {}
     for one in evaluations:
-        blocks.setdefault((name_of(one.env_id), one.split), []).append(one)
+        where = Setting(name_of(one.env_id), one.split, one.partner, one.judge)
+        blocks.setdefault(where, []).append(one)
     built: list[Table] = []
     for keys in _sides(blocks):
         sides = [(key, by_seeds(blocks[key])) for key in keys]
@@ -169,25 +170,23 @@ def build(evaluations: Sequence[Evaluated], *, with_reported: bool = False) -> l
     return built
 
 
-def _sides(keys: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+def _sides(keys: Iterable[Setting]) -> list[list[Setting]]:
     """Return which environments and splits stand side by side."""
-    sides: list[list[tuple[str, str]]] = []
-    for name, split in keys:
+    sides: list[list[Setting]] = []
+    for key in keys:
         for side in sides:
-            names = {other for other, _ in side}
-            pair = {name, *names} == set(_SIDE_BY_SIDE) and len(side) == 1
-            if pair or (name in _SPLITS_SIDE_BY_SIDE and names == {name}):
-                side.append((name, split))
-                side.sort(key=lambda key: _SIDE_BY_SIDE.index(key[0]) if pair else 0)
+            names = {other.name for other in side}
+            pair = {key.name, *names} == set(_SIDE_BY_SIDE) and len(side) == 1
+            if pair or (key.name in _SPLITS_SIDE_BY_SIDE and names == {key.name}):
+                side.append(key)
+                side.sort(key=lambda of: _SIDE_BY_SIDE.index(of.name) if pair else 0)
                 break
         else:
-            sides.append([(name, split)])
+            sides.append([key])
     return sides
 
 
-def _table(
-    sides: Sequence[tuple[tuple[str, str], list[Repeated]]], chosen: _Columns, kind: str
-) -> Table:
+def _table(sides: Sequence[tuple[Setting, list[Repeated]]], chosen: _Columns, kind: str) -> Table:
     """Return a table.
 
     Args:
@@ -198,8 +197,8 @@ def _table(
     blocks: list[Block] = []
     rows: dict[Any, Row] = {}
     notes: list[str] = []
-    for place, ((name, split), evaluations) in enumerate(sides):
-        blocks.append(Block(name, split, _union(evaluations, chosen)))
+    for place, (where, evaluations) in enumerate(sides):
+        blocks.append(Block(where, _union(evaluations, chosen)))
         for who, one in zip(_names(evaluations), evaluations, strict=True):
             row = rows.setdefault(who, Row(who, OURS))
             row.missing[place] = one.episodes("missing")
@@ -217,7 +216,11 @@ def _union(evaluations: Sequence[Repeated], chosen: _Columns) -> tuple[Column, .
     members = [one for repeated in evaluations for one in repeated.members]
     told = sorted((chosen(one.env_id, one.figures) for one in members), key=len, reverse=True)
     found = {column.heading: column for columns_of_one in told for column in columns_of_one}
-    return tuple(found.values())
+    counted = any(others.warnings(one.result) for one in members)
+    return tuple(
+        replace(column, heading=others.counted(column.heading)) if counted else column
+        for column in found.values()
+    )
 
 
 def _names(evaluations: Sequence[Repeated]) -> list[Named]:
@@ -265,7 +268,9 @@ def _note(who: Named, block: Block, one: Repeated) -> str:
         note += f"; {one.episodes('missing')} of {one.episodes('planned')} episodes are MISSING"
     if left_out := one.incomplete_scenarios:
         note += f"; {left_out} scenario{'s' * (left_out > 1)} INCOMPLETE, in TGC alone"
-    return note
+    if unrated := one.unrated:
+        note += f"; {unrated} episode{'s' * (unrated > 1)} WITHOUT A RATING, in no goal"
+    return "; ".join([note, *others.warnings(result)])
 
 
 def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> list[str]:
@@ -274,7 +279,8 @@ def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> l
     notes: list[str] = []
     for place, block in enumerate(blocks):
         headings = [column.heading for column in block.columns]
-        for told in reported.beside(block.name, block.split, kind):
+        name, split, partner, judge = block.setting
+        for told in reported.beside(name, split, kind, partner=partner, judge=judge):
             cells = {
                 (place, h): Cell(n.mean, n.std, None, n.decimals)
                 for h, n in told.numbers.items()

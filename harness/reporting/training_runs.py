@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.arguments import OF_CONNECTIONS
 from harness.errors import ResultError
+from harness.evaluation.breakdowns import name_of
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.figures import summarise
+from harness.evaluation.results import without_addresses
 from harness.rollout import StopReason, Usage
 from harness.sections import without_seed
 
@@ -111,7 +113,8 @@ def _check(file: Path, evaluation: Mapping[str, Any]) -> None:
         for won, count in evaluation["families"].values():
             int(won), int(count)
         for number, episode in enumerate(_finished(evaluation)):
-            _episode(episode, number, 0)
+            _episode(episode, number, 0, {})
+        dict(evaluation.get("parties", {}))
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
 
@@ -151,7 +154,7 @@ def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
     families = {str(episode["task_id"]): str(episode.get("family", "")) for episode in every}
     place = {task_id: index for index, task_id in enumerate(sorted(families))}
     records = [
-        _episode(episode, place[episode["task_id"]], seed)
+        _episode(episode, place[episode["task_id"]], seed, _metrics(episode, first.env_id, split))
         for seed, evaluation in last.items()
         for episode in _finished(evaluation)
     ]
@@ -164,20 +167,25 @@ def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
         for e in evaluation["episodes"]
         if e.get("error")
     ]
-    kwargs = first.config["env"].get("kwargs", {})
+    env, own = first.config["env"], first.config.get("eval", {})
+    kwargs = {**env.get("kwargs", {}), **own.get("kwargs", {})}
+    limit = own.get("max_turns")
+    parties = first.last(split).get("parties", {})
     return {
         "config": first.config,
         "environment": {
             "id": first.env_id,
             "split": split,
-            "kwargs": {k: v for k, v in kwargs.items() if k not in OF_CONNECTIONS},
-            "max_turns": first.config["env"].get("max_turns"),
+            "kwargs": without_addresses(kwargs),
+            "max_turns": env.get("max_turns") if limit is None else limit,
             "data_version": None,
             "tasks": len(place),
         },
         "agent": {**first.config.get("agent", {}), "kind": "trained"},
         "model": {"name": first.config["policy"].get("model"), "method": first.method},
         "training": {"step": last[seeds[0]]["step"], "runs": [run.folder.name for run in group]},
+        "partner": parties.get("partner"),
+        "judge": parties.get("judge"),
         "seeds": seeds,
         "episodes": {"planned": len(every), "finished": len(records), "missing": len(missing)},
         "missing": missing,
@@ -194,7 +202,21 @@ def _finished(evaluation: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [episode for episode in evaluation["episodes"] if not episode.get("error")]
 
 
-def _episode(episode: Mapping[str, Any], index: int, seed: int) -> EpisodeRecord:
+def _metrics(episode: Mapping[str, Any], env_id: str, split: str) -> dict[str, float]:
+    """Return what is known of an episode's metrics, of which runs keep none.
+
+    SOTOPIA's goal is ten times the score, but where the agent's context ended before a rating.
+    """
+    if name_of(env_id) != "SOTOPIA":
+        return {}
+    rated = episode["stop_reason"] != StopReason.CONTEXT_LIMIT
+    goal = 10 * float(episode["score"]) if rated else math.nan
+    return {"goal": goal, "hard": float(split == "hard")}
+
+
+def _episode(
+    episode: Mapping[str, Any], index: int, seed: int, metrics: dict[str, float]
+) -> EpisodeRecord:
     return EpisodeRecord(
         task_id=str(episode["task_id"]),
         index=index,
@@ -210,7 +232,7 @@ def _episode(episode: Mapping[str, Any], index: int, seed: int) -> EpisodeRecord
         cut=0,
         stop_reason=StopReason(episode["stop_reason"]),
         usage=Usage(),
-        metrics={},
+        metrics=metrics,
     )
 
 

@@ -119,7 +119,7 @@ def test_what_is_copied_reaches_the_build(path):
 def test_pins_hold_everything_that_the_server_needs(extra):
     pins = _pins("requirements-server.txt")
     optional = PROJECT["optional-dependencies"]
-    lines = [*PROJECT["dependencies"], *optional["server"]]
+    lines = [*PROJECT["dependencies"], *optional["server"], *optional["sotopia"]]
     if extra == "browser":
         pins |= _pins("requirements-browser.txt")
         assert optional["browser"][0] == "agentgyms[server]"
@@ -198,6 +198,8 @@ def test_services_are_for_this_machine_and_take_a_token(name):
     for port in service.get("ports", []):
         assert re.fullmatch(r"127\.0\.0\.1:\$\{\w+:-\d+\}:8000", port)
     asked = {"AGENTGYMS_TOKEN": "${AGENTGYMS_TOKEN:-}"}
+    if name == "sotopia":  # for models that are its partner or judge
+        asked["OPENAI_API_KEY"] = "${SOTOPIA_API_KEY:-}"
     assert service["environment"] == ({} if name in GATES else asked)
     assert "network_mode" not in service, "the port must be the only way in"
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from harness.completers import Sampling
-from harness.completers.openai.completer import OpenAICompleter
+from harness.completers.openai import OpenAICompleter
 from harness.evaluation.config import ServiceConfig
 
 ASK = [{"role": "user", "content": "Where to?"}]

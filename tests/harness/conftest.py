@@ -1,3 +1,4 @@
+import asyncio
 import os
 
 import pytest
@@ -14,6 +15,16 @@ settings.register_profile("shared machine", deadline=None, max_examples=EXAMPLES
 settings.load_profile("shared machine")
 
 WORDS = "go to drawer 1 take mug 2 from shelf put a clean plate in cabinet left right open door key"
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """What is lost is played again without a pause."""
+
+    async def no_pause(_, wait=asyncio.sleep):
+        await wait(0)
+
+    monkeypatch.setattr("harness.collect.asyncio.sleep", no_pause)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Prompts, parsing, agents and the collection of episodes."""
 
 import asyncio
+import gc
 import json
 import threading
 
@@ -8,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 from agentgyms.corridor import CorridorEnv
-from agentgyms.errors import EnvUnavailable
+from agentgyms.errors import EnvUnavailable, ModelUnavailable
 from harness import parsing, prompts
 from harness.agent import Agent, EpisodeView, PolicyActor
 from harness.collect import EnvPool, collect
@@ -307,3 +308,24 @@ def test_seeds_differ_in_every_part():
     parts += [(a,) for a in range(30)] + [(a, b, 0) for a in range(30) for b in range(30)]
     assert len({seed_of(*p) for p in parts}) == len(parts)
     assert all(0 <= seed_of(*p) < 2**63 for p in parts)
+
+
+def test_a_wait_for_a_model_ends_with_the_episode_that_waits(caplog):
+    pool, waits, ended = EnvPool(CORRIDOR, 1, 1), threading.Event(), threading.Event()
+
+    def work():
+        waits.set()
+        assert ended.wait(10)
+        raise ModelUnavailable("the request was ended")
+
+    async def cancel():
+        call = asyncio.create_task(pool.call(work, blocking=True, interrupt=ended.set))
+        await asyncio.to_thread(waits.wait, 10)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancel())
+    pool.close()
+    gc.collect()
+    assert not caplog.records, "nobody minds what the thread raised"

@@ -61,6 +61,7 @@ WORLDS = {
     "VisualSokoban": ("train", {"rooms": 12}, ("compact", "direct", "look", "think")),
     "SearchQA": ("valid", {}, ("compact", "direct", "think")),
     "AppWorld": ("dev", {}, ("compact", "direct", "think")),
+    "SOTOPIA": ("valid", {}, ("compact", "direct", "think")),
     "Corridor": ("valid_seen", {}, ("compact", "direct", "think")),
 }
 
@@ -100,7 +101,7 @@ def replace_kind(config):
     return replace(config, agent=replace(config.agent, kind="reflexion"))
 
 
-@pytest.mark.parametrize("name", ["ALFWorld", "WebShop", "SearchQA", "Corridor"])
+@pytest.mark.parametrize("name", ["ALFWorld", "WebShop", "SearchQA", "SOTOPIA", "Corridor"])
 def test_a_random_actor_takes_legal_actions_by_its_seed(name):
     env_id = f"agentgyms/{name}-v0"
     split = WORLDS[name][0]
@@ -349,7 +350,7 @@ def examples_of(env_id=CORRIDOR, count=2, style=None, **sections):
     return config, gather(config, prompts.load(config.agent.style, config.env.id))
 
 
-EXEMPLARY = ["ALFWorld", "Sokoban", "SearchQA", "Corridor"]
+EXEMPLARY = ["ALFWorld", "Sokoban", "SearchQA", "SOTOPIA", "Corridor"]
 
 
 @pytest.mark.parametrize("name", [*EXEMPLARY, pytest.param("WebShop", marks=pytest.mark.slow)])

@@ -1,6 +1,7 @@
 """Answers on disk: what is taken from there, what is not, and files that are not what they were."""
 
 import asyncio
+import base64
 import contextlib
 import os
 import resource
@@ -8,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,11 @@ import pytest
 from asking import ASK, GREEDY, answering
 from chat_server import ChatServer, empty, status
 
+from agentgyms.chat.answer_store import AnswerStore
+from agentgyms.chat.cache import default_path, key_of
+from agentgyms.images import encode_png
 from harness.completers import Sampling
-from harness.completers.answer_store import AnswerStore
-from harness.completers.cache import CachedCompleter, default_path, key_of
-from harness.completers.openai.completer import OpenAICompleter
+from harness.completers.openai import OpenAICompleter
 from harness.errors import ConfigError, ModelUnavailable
 from harness.evaluation.config import ServiceConfig
 from harness.images import share
@@ -31,10 +34,12 @@ def using(server, path, work, **settings):
     """Run `work(completer)` with a cached completer for the server, and close it."""
 
     async def run():
-        service = ServiceConfig(retries=settings.pop("retries", 1), timeout_s=20.0)
+        retries = settings.pop("retries", 1)
+        service = ServiceConfig(retries=retries, timeout_s=20.0, cache_path=str(path))
         settings.setdefault("url", server.url)
-        asked = OpenAICompleter(server.model, service=service, **settings, first_pause_s=0.01)
-        completer = CachedCompleter(asked, path)
+        completer = OpenAICompleter(
+            server.model, service=service, **settings, cached=True, first_pause_s=0.01
+        )
         try:
             return await work(completer)
         finally:
@@ -99,7 +104,7 @@ def test_another_server_may_have_another_model_of_that_name(path):
 
 def test_a_server_that_loaded_something_else_is_another_one(path):
     async def work(completer):
-        await completer.completer.check()
+        await completer.check()
         return await completer.complete(ASK, GREEDY, 0)
 
     texts = []
@@ -120,6 +125,42 @@ def test_images_count_by_what_they_show(path):
     assert [completion.text for completion in completions] == ["answer 1", "answer 2", "answer 1"]
     assert completions[0] == completions[2]
     assert completions[2].images[0].digest == seen(1)[0]["content"][0]["image"].digest
+
+
+def test_keys_stay_what_they_are_or_every_kept_answer_is_lost():
+    """As the first version of format 1 computed them."""
+    pixels = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    address = "data:image/png;base64," + base64.b64encode(encode_png(pixels)).decode()
+    messages = [
+        {"role": "system", "content": "Play ü."},
+        {"role": "assistant", "content": "left"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": address}},
+                {"type": "text", "text": "Now?"},
+            ],
+        },
+    ]
+    scope = {"backend": "openai", "name": "m", "root": "org/m", "url": "http://h/v1"}
+    scope |= {"extra": {"top_k": 20, "stop": ["\n"]}}
+    assert key_of(scope, messages, Sampling(0.4, 33, 0.9), 2**62 + 5) == (
+        "7bc42426b6a229352028811e9f032ae8b93085c206222dd96b2adc65b5c23a1f"
+    )
+    assert key_of({}, ASK, GREEDY, 7) == (
+        "c4592abd598085cc7fa55c401eb0eba06a3f6f62fea6ce8b393fbf2e6de66388"
+    )
+
+
+@pytest.mark.parametrize(
+    "address", ["https://h/a.png", "data:image/png;base64,???", "data:image/png;base64,AAAA"]
+)
+def test_an_image_that_is_elsewhere_or_damaged_counts_by_its_address(address):
+    def asking(url):
+        return [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+
+    keys = {key_of({}, asking(url), GREEDY, 0) for url in (address, address, f"{address}b")}
+    assert len(keys) == 2
 
 
 def test_token_ids_of_answers_change_no_key():
@@ -269,6 +310,22 @@ def test_a_folder_that_cannot_be_made_is_said_once(tmp_path, caplog):
     assert caplog.text.count("answers are not kept") == 1
 
 
+def test_a_file_that_stays_locked_is_waited_for_once(path, monkeypatch, caplog):
+    monkeypatch.setattr("agentgyms.chat.answer_store._BUSY_S", 0.5)
+    store = AnswerStore(path)
+    store.put("a", KEPT)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    assert store.get("a") is None
+    begin = time.monotonic()
+    assert [store.get("a"), store.put("b", KEPT), store.get("b")] == [None, KEPT, None]
+    assert time.monotonic() - begin < 0.5
+    assert caplog.text.count("answers are not kept") == 1
+    other.close()
+    assert store.get("a") == KEPT
+    store.close()
+
+
 def test_a_full_disk_keeps_nobody_from_working(path, caplog):
     filled(path, 5)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -297,7 +354,7 @@ def test_a_full_disk_keeps_nobody_from_working(path, caplog):
 WRITER = """
 import sys
 from pathlib import Path
-from harness.completers.answer_store import AnswerStore
+from agentgyms.chat.answer_store import AnswerStore
 
 store, name = AnswerStore(Path(sys.argv[1])), sys.argv[2]
 for i in range(int(sys.argv[3])):

@@ -54,6 +54,16 @@ EPISODES = {
         ["print(len(pinned))"],
         [],
     ),
+    "SOTOPIA": (
+        "Buy the lamp for at most 60.",
+        [
+            "Here is the context of this interaction:\nScenario: A lamp is for sale.\n"
+            "Ada's goal: Buy the lamp.\nBo's goal: Unknown\nConversation Starts:\n",
+            'Turn #0: Ada said: "50?"\nTurn #1: Bo [action] offer 60\n',
+        ],
+        ["speak: 50?"],
+        ["act: accept", "act: offer 55"],
+    ),
     "Corridor": (
         "open the door",
         ["You stand at the left end.", "You are 1 step from the left end."],
@@ -107,6 +117,21 @@ def test_the_direct_prompts_to_the_letter(name):
         f"{later_prompt(name, 'direct')}",
     )
     assert "<think>" not in text_of(asked["content"])
+
+
+@pytest.mark.parametrize("style", ["think", "compact"])
+def test_a_dialogue_is_asked_for_to_the_letter(style):
+    (asked,) = agent_of("SOTOPIA", style).messages(view_of("SOTOPIA"))
+    begun = view_of("SOTOPIA")
+    begun.observation = begun.first_observation
+    begun.turns.clear()
+    (first,) = agent_of("SOTOPIA", style).messages(begun)
+    golden(
+        f"{style}-sotopia",
+        f"{text_of(first['content'])}\n\n===== later, in a window =====\n\n"
+        f"{text_of(asked['content'])}\n\n===== in a transcript =====\n\n"
+        f"{later_prompt('SOTOPIA', style)}",
+    )
 
 
 @pytest.mark.parametrize("name", EPISODES)

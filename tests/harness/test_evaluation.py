@@ -27,6 +27,7 @@ ENVIRONMENTS = (
     "ALFWorld",
     "AppWorld",
     "Corridor",
+    "SOTOPIA",
     "SearchQA",
     "Sokoban",
     "VisualSokoban",

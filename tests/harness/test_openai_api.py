@@ -11,10 +11,10 @@ import pytest
 from asking import ASK, GREEDY, answering, ask, using
 from chat_server import ChatServer, body, choice, status
 
+from agentgyms.chat.endpoint import base_of, is_loopback
 from agentgyms.images import decode_png
 from harness.completers import Sampling
-from harness.completers.openai.completer import OpenAICompleter
-from harness.completers.openai.endpoint import base_of, is_loopback
+from harness.completers.openai import OpenAICompleter
 from harness.errors import ConfigError, ModelUnavailable
 from harness.evaluation.config import ServiceConfig
 from harness.images import share
@@ -214,7 +214,7 @@ def test_further_fields_that_are_set_elsewhere_are_refused():
 
 def test_the_key_is_sent_and_written_nowhere(caplog):
     key = "sk-sesame-1234"
-    with caplog.at_level("DEBUG", "harness"), ChatServer(answering(), key=key) as server:
+    with caplog.at_level("DEBUG", "agentgyms"), ChatServer(answering(), key=key) as server:
 
         async def work(completer):
             await completer.check()

@@ -22,9 +22,9 @@ from chat_server import (
     status,
 )
 
+from agentgyms.chat import service
+from agentgyms.chat.service import Fault, pause_s, retry_after_s
 from harness.completers import Sampling
-from harness.completers.openai import service
-from harness.completers.openai.service import Fault, pause_s, retry_after_s
 from harness.errors import ConfigError, ModelUnavailable
 
 DEEP = b"[" * 100_000

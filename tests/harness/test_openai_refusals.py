@@ -7,8 +7,8 @@ import pytest
 from asking import ASK, GREEDY, answering, ask, using
 from chat_server import ChatServer, body, status
 
+from agentgyms.chat.refusals import judge, shown
 from harness.completers import Sampling
-from harness.completers.openai.refusals import judge, shown
 from harness.errors import ConfigError, ContextOverflow
 from harness.images import share
 

@@ -178,6 +178,8 @@ def test_an_open_action_is_offered_with_the_goal():
     actions = ["search[<query>]", "click[<5 kg>]", "click[next >]", "click[< prev]"]
     offered = parsing.choices(actions, r"a \1 [b]")
     assert offered == [r"search[a \1 [b]]", *actions[1:]]
+    spoken = ["speak: <words>", "act: offer 5", "speak: I have <5>", "click[size: <m>]"]
+    assert parsing.choices(spoken, "Buy it.") == ["speak: Buy it.", *spoken[1:]]
     lettered = parsing.get("lettered")
     assert lettered.parse(" C\n", offered) == Parsed("click[next >]")
     for text in ("E", "c", "click[next >]", "A B", ""):

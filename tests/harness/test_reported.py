@@ -35,9 +35,17 @@ SPOT_VALUES = [
     ("OPRL, Table 1", QWEN_7, "OPRL", "WebShop", "Succ.", 86.5, 2.8),
     ("OPRL, Table 1", QWEN_7, "OPRL", "WebShop", "Score", 93.6, 1.0),
     ("OPRL, Table 1", "Qwen2.5-VL-7B-Instruct", "OPRL", "VisualSokoban", "All", 91.7, 1.2),
-    ("OPRL, Table 2", LLAMA, "OPRL, GPT-4o as partner", "SOTOPIA", "Goal (Hard)", 7.16, 0.14),
-    ("OPRL, Table 2", QWEN_7, "GRPO, self-chat", "SOTOPIA", "Goal (All)", 8.31, 0.06),
     ("OPRL, Table 4", QWEN_1, "OPRL", "WebShop", "Score", 91.5, None),
+]
+
+DIALOGUES = [
+    # Base model, method, partner, hard, all, their deviations: OPRL, Table 2.
+    (LLAMA, "OPRL", "gpt-4o", (7.16, 0.14), (8.45, 0.03)),
+    (QWEN_7, "GRPO", "self", (6.97, 0.24), (8.31, 0.06)),
+    (QWEN_7, "OPRL", "self", (7.11, 0.19), (8.42, 0.03)),
+    (QWEN_7, "OPRL", "gpt-4o", (6.76, 0.18), (8.36, 0.03)),
+    ("GPT-5", "ReAct", "gpt-4o", (7.70, None), (8.90, None)),
+    ("GPT-5", "ReAct", "self", (7.21, None), (8.95, None)),
 ]
 
 TESTS_OF_APPWORLD = [
@@ -69,12 +77,33 @@ def test_spot_values_of_appworld(source, method, split, tgc, sgc):
     assert [row.numbers[name].mean for name in ("TGC", "SGC")] == [tgc, sgc]
 
 
+@pytest.mark.parametrize(("model", "method", "partner", "hard", "whole"), DIALOGUES)
+def test_spot_values_of_sotopia(model, method, partner, hard, whole):
+    (row,) = found("OPRL, Table 2", model=model, method=method, partner=partner)
+    told = [
+        (row.numbers[f"Goal ({n})"].mean, row.numbers[f"Goal ({n})"].std) for n in ("Hard", "All")
+    ]
+    assert told == [hard, whole]
+
+
+def test_goals_stand_beside_those_with_the_same_partner_and_judge():
+    def partners(partner, judge="gpt-4o", split="all"):
+        rows = reported.beside("SOTOPIA", split, partner=partner, judge=judge)
+        return {row.partner for row in rows}
+
+    assert partners("self") == partners("self", "openai/gpt-4o-2024-11-20") == {"self"}
+    assert partners("gpt-4o") == partners("GPT-4o-2024-08-06") == {"gpt-4o"}
+    assert partners("gpt-4o-mini") == partners("scripted-v1") == partners("") == set()
+    assert partners("self", "gpt-5") == partners("self", "") == set()
+    assert partners("self", split="test") == set()
+
+
 def test_every_paper_and_row_is_told_apart():
     rows = reported.load()
     assert {row.source.partition(",")[0] for row in rows} == PAPERS
     assert {row.type for row in rows} == {"Prompting", "SFT", "RL"}
     assert {row.kind for row in rows} == {"main", "ablation", "detail"}
-    names = [(r.source, r.model, r.method, r.environment, r.split) for r in rows]
+    names = [(r.source, r.model, r.method, r.environment, r.split, r.partner) for r in rows]
     assert len(names) == len(set(names))
     assert all(row.note.endswith(".") for row in rows)
 

@@ -77,6 +77,7 @@ def changed_run(**changes):
         (changed_run(interval=[1]), "ValueError"),
         (changed_run(families=[]), "AttributeError"),
         (changed_run(turns="many"), "ValueError"),
+        (changed_run(parties=5), "TypeError"),
         (lambda folder: None, "does not exist"),
         (lambda folder: folder.mkdir(), "has no result.json"),
         (lambda folder: keep(folder, {"format": "other-1"}), "has format 'other-1': expected"),

@@ -68,7 +68,7 @@ def test_other_splits_and_environments_have_tables_of_their_own(tmp_path):
         for split in ("test_normal", "test_challenge")
     ]
     (table,) = tables.build([load(keep(tmp_path / s["environment"]["split"], s)) for s in splits])
-    assert [(b.split, [c.heading for c in b.columns]) for b in table.blocks] == [
+    assert [(b.setting.split, [c.heading for c in b.columns]) for b in table.blocks] == [
         ("test_normal", ["TGC", "SGC"]),
         ("test_challenge", ["TGC", "SGC"]),
     ]

@@ -10,7 +10,7 @@ import vllm_serving
 
 from harness.completers import Sampling
 from harness.completers.hf import HFCompleter, _nucleus
-from harness.completers.openai.completer import OpenAICompleter
+from harness.completers.openai import OpenAICompleter
 from harness.completers.opening import open_model
 from harness.errors import ConfigError, ContextOverflow
 from harness.evaluation.config import EvaluationConfig, ModelConfig, ServiceConfig

@@ -22,6 +22,8 @@ function drawAlerts(box) {
       }
     });
   }
+  for (const one of EVALUATIONS)
+    for (const text of one.warnings) warn(`${SEVERAL ? `${one.label}: ` : ""}${text}.`);
   if (LEFT_OUT.prompts) {
     const cut = LEFT_OUT.shortened.length;
     const also = cut ? ` ${counted(cut, "long episode")} lost turns from the middle.` : "";
@@ -32,7 +34,7 @@ function drawAlerts(box) {
 // What is seen of an evaluation at once; the rest is folded.
 const HEAD = new Set([
   "Environment", "Split", "Tasks", "Turn limit", "Data version", "Agent", "Prompt style", "Context", "Trials", "Prompt versions", "Model", "Backend",
-  "Model revision", "Temperature", "Top p", "Longest answer, tokens", "Seeds", "Judge", "agentgyms", "Revision", "Episodes",
+  "Model revision", "Temperature", "Top p", "Longest answer, tokens", "Seeds", "Partner", "Judge", "agentgyms", "Revision", "Episodes",
 ]);
 
 function drawSettings(section) {

@@ -9,7 +9,7 @@ function drawStart(box, told) {
   const card = html(box, "article", { class: "turn", id: "turn-0", tabindex: "-1", "aria-label": "Start" });
   html(card, "h2", {}, "Start");
   if (told.preamble !== null)
-    folded(card, "Preamble: what stood before every prompt", async (details) => passage(details, [[await unpack(`preamble-${told.preamble}`), ""]], "prompt"), "preamble");
+    folded(card, "Preamble: what stood before the agent's prompts", async (details) => passage(details, [[await unpack(`preamble-${told.preamble}`), ""]], "prompt"), "preamble");
   observed(labelled(card, "First observation", "seen"), told.observation, "First observation");
 }
 
@@ -21,6 +21,7 @@ function drawTurn(box, told, turn) {
   html(head, "h2", {}, `Turn ${turn.turn}`);
   html(head, "span", { class: turn.action ? "acted" : "soft" }, cut(turn.action, 80) || "no action found in the answer");
   html(head, "span", { class: `badge ${FEEDBACK.includes(turn.feedback) ? turn.feedback : ""}` }, spaced(turn.feedback));
+  if (!turn.own) html(head, "span", { class: "badge" }, "partner's seat");
   if (!turn.valid) html(head, "span", { class: "badge malformed" }, "format broken");
   if (!turn.finished) html(head, "span", { class: "badge malformed" }, "answer cut by the token limit");
   const facts = [];
@@ -45,7 +46,7 @@ function drawTurn(box, told, turn) {
 }
 
 function drawEnd(box, episode, told) {
-  const card = html(box, "article", { class: "turn end", id: `turn-${episode.turns + 1}`, tabindex: "-1", "aria-label": "End" });
+  const card = html(box, "article", { class: "turn end", id: `turn-${told.count + 1}`, tabindex: "-1", "aria-label": "End" });
   html(card, "h2", {}, "End");
   const line = html(card, "p");
   mark(line, episode.success ? "won" : "lost");
@@ -75,7 +76,7 @@ function drawEpisode(box, episode, told) {
     drawTurn(box, told, turn);
     last = turn.turn;
   }
-  if (last < episode.turns) skippedTurns(box, last + 1, episode.turns);
+  if (last < told.count) skippedTurns(box, last + 1, told.count);
   drawEnd(box, episode, told);
 }
 

@@ -1,0 +1,1 @@
+"""Generated encounters with computable goals, a scripted partner, a programmatic judge, experts."""

@@ -1,0 +1,80 @@
+"""Who did what in a dialogue, and the acts by which people commit themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from agentgyms.sotopia.dialogue import NOTHING, Act, Dialogue, Kind, Rules
+from agentgyms.sotopia.generated.words import word_set, words_of
+
+
+class Verb(StrEnum):
+    """How people commit themselves."""
+
+    OFFER = "offer"
+    ACCEPT = "accept"
+    REJECT = "reject"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """A verb at the beginning of an action, and what follows it."""
+
+    verb: Verb
+    rest: str
+
+
+_VERB: Final = re.compile(r"\s*(offer|accept|reject|name)\b\s*:?", re.I)
+_LONGEST: Final = 200
+_PLAIN: Final = frozenset(["", "it", "offer", "the offer", "your offer", "deal", "the deal"])
+
+
+def verb_of(act: Act) -> Verb | None:
+    """Return the verb with which an `action` begins, whatever follows it."""
+    found = _VERB.match(act.argument) if act.kind is Kind.ACTION else None
+    return Verb(found[1].lower()) if found else None
+
+
+def commitment(act: Act) -> Commitment | None:
+    """Return what an act commits to; only an `action` does, of 200 characters at most.
+
+    `accept` and `reject` stand alone or before `it`, `(the/your) offer` or `(the) deal`; with
+    anything else behind them, such as a price, they are no commitment.
+    """
+    found = _VERB.match(act.argument) if act.kind is Kind.ACTION else None
+    if not found or len(act.argument) > _LONGEST:
+        return None
+    verb, rest = Verb(found[1].lower()), act.argument[found.end() :].strip(" \t\n.!")
+    if verb in (Verb.ACCEPT, Verb.REJECT) and rest.lower() not in _PLAIN:
+        return None
+    return Commitment(verb, rest)
+
+
+def acts_of(dialogue: Dialogue, seat: int) -> list[Act]:
+    """Return what a seat did in each of its turns."""
+    return [act for turn in dialogue for who, act in turn if who == seat]
+
+
+def last_act(dialogue: Dialogue, seat: int) -> Act:
+    """Return what a seat did in its last turn; `NOTHING` before its first."""
+    acts = acts_of(dialogue, seat)
+    return acts[-1] if acts else NOTHING
+
+
+def num_turns(rules: Rules, seat: int) -> int:
+    """Return how many turns a seat has in a dialogue that is played to the limit."""
+    return sum(seat in rules.acting(number) for number in range(rules.max_turns))
+
+
+def is_insult(act: Act) -> bool:
+    """Return whether a word of an act is in the list of insults."""
+    return not word_set("manners", "insults").isdisjoint(words_of(act.argument))
+
+
+def is_question(act: Act) -> bool:
+    """Return whether somebody asks something aloud."""
+    return act.kind is Kind.SPEAK and "?" in act.argument

@@ -1,0 +1,215 @@
+"""SOTOPIA's own encounters: its people, scenarios and combinations, divided in splits."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
+from functools import cache, cached_property
+from hashlib import blake2b, sha256
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from agentgyms.chance import Chance
+from agentgyms.errors import DataCorrupt, DataMissing
+from agentgyms.manifests import Item, Part, summarize
+from agentgyms.sotopia.official_files import (
+    COMBINATIONS,
+    PEOPLE,
+    RELATIONSHIPS,
+    SCENARIOS,
+    Rows,
+    read_tables,
+)
+from agentgyms.sotopia.official_rows import Pair, Reader
+from agentgyms.sotopia.profiles import Encounter, Relationship, Scenario
+from agentgyms.tasks import Task
+
+DRAWN: Final = 5
+"""Pairs of people for each scenario of SOTOPIA-pi that comes without combinations."""
+
+SAMPLE: Final = 12
+
+
+@cache
+def scenario_digests() -> Mapping[str, frozenset[str]]:
+    """Return the digests of the scenarios of each split, whether they are here or not."""
+    file = resources.files("agentgyms.sotopia").joinpath("scenario_digests.toml")
+    digests = tomllib.loads(file.read_text("utf-8"))
+    return {split: frozenset(listed.split()) for split, listed in digests.items()}
+
+
+def scenario_digest(scenario_id: str) -> str:
+    """Return what the lists of splits have in place of an id: the ids themselves are data."""
+    return blake2b(scenario_id.encode(), digest_size=5).hexdigest()
+
+
+def splits_of(scenario_id: str) -> frozenset[str]:
+    """Return which of `all`, `hard` and `pi` have a scenario, or `other` if none does."""
+    digest = scenario_digest(scenario_id)
+    found = frozenset(split for split, has in scenario_digests().items() if digest in has)
+    return found or frozenset({"other"})
+
+
+@dataclass(frozen=True)
+class Official:
+    """What is in a folder or archive of profiles.
+
+    Attributes:
+        encounters: By combination, as seat 0 of it has them.
+    """
+
+    encounters: Mapping[str, Encounter]
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split: each combination at both seats.
+
+        Args:
+            split: `all`, `hard`, `pi`, `other` (scenarios that none of those has) or `sample`
+                (12 of all, of as many families as there are).
+
+        Raises:
+            DataMissing: There are none.
+        """
+        found = [
+            Task(f"{combination}/{seat}", encounter.scenario.source)
+            for combination, encounter in sorted(self.encounters.items())
+            if ("all" if split == "sample" else split) in splits_of(encounter.scenario.scenario_id)
+            for seat in (0, 1)
+        ]
+        if not found:
+            raise DataMissing(_nothing_of(split))
+        return _sample(found) if split == "sample" else found
+
+    def encounter(self, task_id: str) -> Encounter:
+        """Return an encounter.
+
+        Raises:
+            KeyError: There is no such task.
+        """
+        combination, _, seat = task_id.rpartition("/")
+        found = self.encounters[combination]
+        return replace(found, task_id=task_id, seat={"0": 0, "1": 1}[seat])
+
+    @cached_property
+    def parts(self) -> dict[str, Part]:
+        """Return the splits that are here, with digests of their encounters."""
+        return summarize(
+            [
+                Item(split, task_id, digest)
+                for combination, encounter in self.encounters.items()
+                for digest in [_digest(encounter)]
+                for split in splits_of(encounter.scenario.scenario_id)
+                for task_id in (f"{combination}/0", f"{combination}/1")
+            ]
+        )
+
+
+def read(source: Path) -> Official:
+    """Return the encounters of a folder or archive.
+
+    Raises:
+        DataMissing: A file is not there.
+        DataCorrupt: A file is damaged, or a row is not what it must be; the message names both.
+    """
+    return official(read_tables(source), source)
+
+
+def official(tables: Mapping[str, Rows], source: Path) -> Official:
+    """Return the encounters that some tables make.
+
+    Args:
+        tables: By file.
+        source: Where they are from, for errors.
+
+    Raises:
+        DataCorrupt: A row is not what it must be, or names another one that is not there.
+    """
+    try:
+        return Official(_encounters(tables))
+    except DataCorrupt as e:
+        raise DataCorrupt(f"{source} is damaged: {e}; get it again") from None
+
+
+def _encounters(tables: Mapping[str, Rows]) -> dict[str, Encounter]:
+    rows = {file: [Reader(row, file) for row in table.values()] for file, table in tables.items()}
+    people = {row.key: row.person() for row in rows[PEOPLE.file]}
+    scenarios = {row.key: row.scenario() for row in rows[SCENARIOS.file]}
+    pairs = {row.key: (row.pair(people), row.relationship()) for row in rows[RELATIONSHIPS.file]}
+    encounters = {
+        row.key: _encounter(row.key, row.named("env_id", scenarios, SCENARIOS), row.pair(people))
+        for row in rows[COMBINATIONS.file]
+    }
+    played = {encounter.scenario.scenario_id for encounter in encounters.values()}
+    for row in rows[SCENARIOS.file]:
+        if "pi" in splits_of(row.key) and row.key not in played:
+            encounters |= _drawn(row, scenarios[row.key], pairs.items())
+    return encounters
+
+
+def _drawn(
+    row: Reader, scenario: Scenario, pairs: Iterable[tuple[str, tuple[Pair, Relationship]]]
+) -> Iterator[tuple[str, Encounter]]:
+    """Yield encounters of a scenario, drawn as the package's `ConstraintBasedSampler` draws.
+
+    Departs from it: the draw is the same every time, no pair is drawn twice, and where fewer fit
+    than are wanted, all of them meet.
+    """
+    ages = row.ages()
+    fitting = {
+        pair: key
+        for key, (pair, relationship) in pairs
+        if relationship == scenario.relationship
+        and all(low <= person.age <= high for person, (low, high) in zip(pair, ages, strict=True))
+    }
+    if not fitting:
+        raise DataCorrupt(
+            f"{row.where}: no two people fit, for whom the relationship is "
+            f"{scenario.relationship.name.lower()} and ages are {ages}: add such a relationship, "
+            "or combinations"
+        )
+    for pair in Chance("sotopia-pi", row.key).sample(list(fitting), DRAWN):
+        name = f"{row.key}.{fitting[pair]}"
+        yield name, _encounter(name, scenario, pair)
+
+
+def _encounter(combination: str, scenario: Scenario, people: Pair) -> Encounter:
+    hard = "hard" in splits_of(scenario.scenario_id)
+    return Encounter(f"{combination}/0", scenario, people, seat=0, hard=hard)
+
+
+def _sample(tasks: list[Task]) -> list[Task]:
+    """Return tasks of families in turn."""
+    seen: dict[str, int] = {}
+    ranked = []
+    for task in tasks:
+        rank = seen[task.family] = seen.get(task.family, -1) + 1
+        ranked.append((rank, task.family, task.task_id, task))
+    return [task for *_, task in sorted(ranked, key=lambda r: r[:3])[:SAMPLE]]
+
+
+def _nothing_of(split: str) -> str:
+    if split != "pi":
+        return (
+            f"these profiles have no combination of split {split!r}: get those of "
+            "github.com/sotopia-lab/sotopia-space, then run `agentgyms data import sotopia PATH`"
+        )
+    return (
+        f"these profiles have none of SOTOPIA-pi's {len(scenario_digests()['pi'])} scenarios: "
+        "they are in the database dump huggingface.co/datasets/cmu-lti/sotopia-pi. "
+        "Load it into redis-stack, write the EnvironmentProfiles to "
+        "environment_profiles_pi.jsonl beside the other files, one JSON object a line, and run "
+        "`agentgyms data import sotopia PATH` again"
+    )
+
+
+def _digest(encounter: Encounter) -> str:
+    scenario = encounter.scenario
+    known = [
+        *(scenario.scenario_id, scenario.codename, scenario.source, scenario.text),
+        *(scenario.goals, int(scenario.relationship)),
+        *(astuple(person) for person in encounter.people),
+    ]
+    return sha256(json.dumps(known).encode()).hexdigest()
