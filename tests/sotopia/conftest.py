@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from small_profiles import DIGESTS
 
+from agentgyms.chat.client import ChatClient
 from agentgyms.sotopia import official
 
 Peer = Callable[..., Any]
@@ -21,6 +22,12 @@ Peer = Callable[..., Any]
 def small_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the splits have the scenarios of small_profiles.py in place of the benchmark's."""
     monkeypatch.setattr(official, "scenario_digests", lambda: DIGESTS)
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let failed requests to models be tried again at once."""
+    monkeypatch.setitem(ChatClient.__init__.__kwdefaults__, "first_pause_s", 0.01)
 
 
 @pytest.fixture(scope="module")

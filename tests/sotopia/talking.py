@@ -2,6 +2,8 @@
 
 import json
 
+import chat_server as faults
+
 from agentgyms.chat.asking import Asker, Model
 from agentgyms.chat.values import Sampling, Service
 from agentgyms.sotopia.dialogue import Act, Kind, Rules
@@ -9,6 +11,15 @@ from agentgyms.sotopia.model_judge import ModelJudge
 from agentgyms.sotopia.model_partner import ModelPartner
 from agentgyms.sotopia.parties import RANGES
 from agentgyms.sotopia.profiles import Encounter, Person, Relationship, Scenario
+
+LONG = faults.status(400, "This model's maximum context length is 100 tokens.")
+"""What a server says to a prompt that its model has no room for."""
+
+
+def in_turn(*texts):
+    """Return what answers with one text after the other."""
+    left = iter(texts)
+    return lambda messages: next(left)
 
 
 def person(first, last, **changes):

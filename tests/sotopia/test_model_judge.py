@@ -5,10 +5,9 @@ import json
 import chat_server as faults
 import pytest
 from chat_server import ChatServer
-from talking import ADA, BO, DIALOGUE, MEETING, SCORES, model, rated, verdict
+from talking import ADA, BO, DIALOGUE, LONG, MEETING, SCORES, in_turn, model, rated, verdict
 
 from agentgyms.chat.asking import Asker
-from agentgyms.chat.client import ChatClient
 from agentgyms.chat.values import Service
 from agentgyms.errors import BadOption
 from agentgyms.sotopia import prompts, render
@@ -16,17 +15,8 @@ from agentgyms.sotopia.model_judge import ModelJudge
 
 GOOD = json.dumps(rated())
 OVER = json.dumps(rated(SCORES | {"goal": 11}))
-LONG = faults.status(400, "This model's maximum context length is 100 tokens.")
 
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setitem(ChatClient.__init__.__kwdefaults__, "first_pause_s", 0.01)
-
-
-def in_turn(*texts):
-    left = iter(texts)
-    return lambda messages: next(left)
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 def test_it_sees_everything_and_its_ratings_are_returned():

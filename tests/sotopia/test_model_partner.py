@@ -6,10 +6,9 @@ import math
 import chat_server as faults
 import pytest
 from chat_server import ChatServer
-from talking import ADA, BO, DIALOGUE, MEETING, model, reply, saying
+from talking import ADA, BO, DIALOGUE, LONG, MEETING, in_turn, model, reply, saying
 
 from agentgyms.chat.asking import Asker
-from agentgyms.chat.client import ChatClient
 from agentgyms.chat.values import Service
 from agentgyms.errors import BadOption, EnvUnavailable
 from agentgyms.sotopia import prompts, render
@@ -17,17 +16,8 @@ from agentgyms.sotopia.dialogue import NOTHING, Act, Kind
 from agentgyms.sotopia.model_partner import ModelPartner
 
 NO = Act(Kind.SPEAK, "No, 60.")
-LONG = faults.status(400, "This model's maximum context length is 100 tokens.")
 
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setitem(ChatClient.__init__.__kwdefaults__, "first_pause_s", 0.01)
-
-
-def in_turn(*texts):
-    left = iter(texts)
-    return lambda messages: next(left)
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 def test_it_is_asked_with_its_own_view_and_its_act_is_returned():

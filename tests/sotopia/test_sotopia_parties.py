@@ -17,7 +17,6 @@ from talking import SCORES, rated, saying
 
 import agentgyms
 from agentgyms import recording, testing
-from agentgyms.chat.client import ChatClient
 from agentgyms.errors import BadOption, ModelUnavailable
 from agentgyms.remote import InProcessTransport, Patience, RemoteEnv, RemoteVectorEnv
 from agentgyms.sotopia.env import SOTOPIAEnv
@@ -30,10 +29,7 @@ HELLO = saying("speak", "Hello!")
 GOOD = json.dumps(rated(other=SCORES | {"goal": 3}))
 PATIENCE = Patience(connect_s=2, read_s=20, attempts=2, pause_s=0.01, full_s=0, lost_s=0.5)
 
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setitem(ChatClient.__init__.__kwdefaults__, "first_pause_s", 0.01)
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 def both(partner=HELLO, judge=GOOD):
