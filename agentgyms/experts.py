@@ -49,6 +49,6 @@ def choose(told: Mapping[str, Any], kind: str) -> str:
     """
     actions = {name: action for name, action in told.items() if isinstance(action, str)}
     if kind not in actions:
-        known = ", ".join(sorted(actions))
-        raise BadOption(f"there is no expert {kind!r}: expected one of {known}")
+        known = f"expected one of {', '.join(sorted(actions))}" if actions else "this task has none"
+        raise BadOption(f"there is no expert {kind!r}: {known}")
     return actions[kind]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import gymnasium as gym
@@ -65,7 +66,8 @@ class GroupEnv:
     def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
         """Take one turn in each member whose action is not None.
 
-        Where a member raises, those before it have taken their turn.
+        Members that wait for something, such as a server or a model, wait at once. Where a member
+        raises, others have taken their turn.
 
         Raises:
             BadOption: The number of actions is not the group's size.
@@ -74,10 +76,15 @@ class GroupEnv:
             raise BadOption(
                 f"a group of {len(self.envs)} needs as many actions, got {len(actions)}"
             )
-        return [
-            None if action is None else env.step(action)
-            for env, action in zip(self.envs, actions, strict=True)
-        ]
+        if len(self.envs) == 1 or not self.envs[0].blocking:
+            return [_stepped(*member) for member in zip(self.envs, actions, strict=True)]
+        with ThreadPoolExecutor(len(self.envs), "group") as pool:
+            try:
+                return list(pool.map(_stepped, self.envs, actions))
+            except (KeyboardInterrupt, SystemExit):
+                for env in self.envs:
+                    env.interrupt()
+                raise
 
     def close(self) -> None:
         """Close all members."""
@@ -91,6 +98,10 @@ class GroupEnv:
     def __exit__(self, *_: object) -> None:
         """Close all members."""
         self.close()
+
+
+def _stepped(env: TextEnv, action: str | None) -> StepResult | None:
+    return None if action is None else env.step(action)
 
 
 def _taken(original: Original, env: TextEnv, index: int) -> Start:

@@ -99,14 +99,15 @@ def choose(tasks: TaskSet, count: int | None) -> list[str]:
     """Return `count` tasks of a split, spread evenly over its families, or all of them.
 
     The choice depends on the split alone, so every evaluation plays the same tasks. Scenarios, as
-    AppWorld has them, are chosen whole, but for the last one where their tasks do not add up.
+    AppWorld has them, are chosen whole, but for the last one where their tasks do not add up. Of
+    encounters at two seats, as SOTOPIA has them, both seats are chosen equally often.
     """
     if count is None or count >= len(tasks):
         return list(tasks)
     queues: dict[str, list[list[str]]] = {}
     for together in _scenarios(tasks):
         queues.setdefault(tasks.find(together[0]).family, []).append(together)
-    per_family = [_spread(queue) for _, queue in sorted(queues.items())]
+    per_family = [_in_order(queues[name], place) for place, name in enumerate(sorted(queues))]
     longest = max(len(queue) for queue in per_family)
     dealt = [queue[i] for i in range(longest) for queue in per_family if i < len(queue)]
     return sorted([task_id for together in dealt for task_id in together][:count])
@@ -124,6 +125,21 @@ def _scenarios(tasks: TaskSet) -> list[list[str]]:
     if known and max(len(together) for together in found.values()) <= SCENARIO_TASKS:
         return list(found.values())
     return [[task_id] for task_id in tasks]
+
+
+def _in_order(queue: Sequence[list[str]], place: int) -> list[list[str]]:
+    """Return a family's tasks as they are chosen; families at odd places begin with seat 1."""
+    pairs = list(zip(queue[::2], queue[1::2], strict=False))
+    if len(queue) % 2 or not all(_are_seats(*first, *second) for first, second in pairs):
+        return _spread(queue)
+    spread = _spread(pairs)
+    return [pair[(place + i + again) % 2] for again in (0, 1) for i, pair in enumerate(spread)]
+
+
+def _are_seats(*task_ids: str) -> bool:
+    """Return whether these are the tasks `<encounter>/0` and `<encounter>/1`."""
+    encounter = task_ids[0].removesuffix("/0")
+    return task_ids == (f"{encounter}/0", f"{encounter}/1")
 
 
 def _spread(queue: Sequence[_Item]) -> list[_Item]:

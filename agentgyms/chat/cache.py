@@ -34,6 +34,8 @@ _T = TypeVar("_T")
 FORMAT: Final = 1
 """Part of every key: what earlier versions kept is not read."""
 
+_NAME: Final = "answers.sqlite"
+
 PNG_ADDRESS: Final = "data:image/png;base64"
 """How the address of an image begins that holds it, up to the comma."""
 
@@ -68,7 +70,7 @@ class CachedClient:
 
     Args:
         client: Who is asked.
-        path: The file; None takes `answers.sqlite` in the user's cache folder.
+        path: The file, or a folder for `answers.sqlite`; None takes the user's cache folder.
 
     Attributes:
         hits: Answers from the file.
@@ -79,7 +81,7 @@ class CachedClient:
         """Open nothing yet."""
         self.client = client
         self.hits = self.misses = 0
-        self._store = AnswerStore(Path(path) if path else default_path())
+        self._store = AnswerStore(_file_of(path))
         self._thread = ThreadPoolExecutor(1, "answers")  # SQLite may wait for a disk
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -126,7 +128,13 @@ class CachedClient:
 
 def default_path() -> Path:
     """Return where answers are kept unless a configuration says otherwise."""
-    return Path(platformdirs.user_cache_dir("agentgyms")) / "answers.sqlite"
+    return Path(platformdirs.user_cache_dir("agentgyms")) / _NAME
+
+
+def _file_of(path: str | Path | None) -> Path:
+    if not path:
+        return default_path()
+    return Path(path) / _NAME if Path(path).is_dir() else Path(path)
 
 
 def key_of(

@@ -26,7 +26,7 @@ class Model:
         sampling: How to sample.
         service: How the server is treated.
         cache: Keep answers on disk and take equal requests from there.
-        cache_path: The file; None takes the one in the user's cache folder.
+        cache_path: The file, or a folder for it; None takes the user's cache folder.
         price_prompt: Of a million prompt tokens, in whatever currency, or None.
         price_response: Of a million response tokens, or None.
         extra: Further fields of each request.

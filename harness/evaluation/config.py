@@ -105,7 +105,7 @@ class ServiceConfig:
     cache: bool = True
     """Keep answers on disk and take equal requests (model, prompt, sampling, seed) from there."""
     cache_path: str | None = None
-    """None: the user's cache folder."""
+    """A file, or a folder for it; None: the user's cache folder."""
     price_prompt: float | None = None
     """Of a million prompt tokens, in whatever currency; with `price_response` it gives the cost."""
     price_response: float | None = None

@@ -229,6 +229,12 @@ def test_the_file_holds_no_prompt_and_no_key(path):
     assert b"sesame" not in content
 
 
+def test_a_folder_gets_a_file_of_its_own(tmp_path):
+    with ChatServer(counting()) as server:
+        assert ask(server, tmp_path) == ask(server, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [default_path().name]
+
+
 def test_the_file_is_in_the_cache_folder_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_path().name == "answers.sqlite"

@@ -85,6 +85,16 @@ def test_scenarios_are_chosen_whole():
     assert sorted(torn.values()) == [1, 3, 3, 3]
 
 
+@pytest.mark.parametrize("count", [2, 4, 6, 8, 24, 40])
+def test_of_encounters_at_two_seats_both_seats_are_chosen_alike(count):
+    names = [f"{family}{i}" for family in "abcd" for i in range(10)]
+    tasks = TaskSet("all", [Task(f"{name}/{seat}", name[0]) for name in names for seat in (0, 1)])
+    chosen = choose(tasks, count)
+    assert Counter(task_id[-1] for task_id in chosen) == {"0": count // 2, "1": count // 2}
+    assert len({task_id.partition("/")[0] for task_id in chosen}) == count
+    assert set(choose(tasks, count)) <= set(choose(tasks, count + 4))
+
+
 def test_ids_that_only_look_like_scenarios_are_chosen_one_by_one():
     tasks = TaskSet("test", [Task(f"test_{i}", "nq") for i in range(30)])
     numbers = sorted(int(task_id.partition("_")[2]) for task_id in choose(tasks, 6))

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.vllm
 PROMPTS = ["go", "take mug 2 from shelf", "put a clean plate in cabinet " * 9, "door", "a key"]
 GREEDY, DRAWN, NUCLEUS = (0.0, 24, 0.5), (1.0, 24, 1.0), (0.7, 24, 0.6)
 CROWD = 64
+ROUNDING = 1e-4
+"""Of the share of likely tokens: near ties at its edge fall either way."""
 
 
 def ask(text):
@@ -121,9 +123,14 @@ def test_logprobs_are_those_of_the_distribution_drawn_from(told, own, name):
         with torch.no_grad():
             logits = own.model(tokens).logits[0, len(row.prompt_ids) - 1 : -1]
         distribution = torch.log_softmax(logits / temperature, -1)
-        cut = _nucleus(distribution, torch.full((len(distribution),), top_p))
-        expected = cut.gather(-1, torch.tensor(row.response_ids)[:, None])[:, 0]
-        assert answer["logprobs"] == pytest.approx(expected.tolist(), abs=1e-3)
+        # Rounding may bring one more token, or one less, into the nucleus: both are right.
+        low, high = (
+            _nucleus(distribution, torch.full((len(distribution),), share))
+            .gather(-1, torch.tensor(row.response_ids)[:, None])[:, 0]
+            for share in (min(1.0, top_p + ROUNDING), top_p - ROUNDING)
+        )
+        given = torch.tensor(answer["logprobs"])
+        assert ((low - 1e-3 <= given) & (given <= torch.maximum(low, high) + 1e-3)).all()
         assert answer["finished"] == (answer["response_ids"][-1] in own.stop_ids)
         assert len(answer["response_ids"]) == limit or answer["finished"]
 

@@ -338,6 +338,8 @@ def test_open_situations_have_no_expert_and_no_progress(tmp_path, small_splits):
     assert "Bake first too" in json.loads(info["oracle"])["hidden"]["goal"]
     with pytest.raises(BadOption, match="c0/1 has no expert: only generated games"):
         agentgyms.expert(env)()
+    with pytest.raises(BadOption, match="no expert 'best': this task has none"):
+        agentgyms.expert(env)(None, info)
     seen, *_, info = env.step("speak: <p viewer='agent_1'>hush</p> & on")
     assert "said: \"<p viewer='agent_1'>hush</p> & on\"" in seen
     assert info["goal"] == "Bake first too"

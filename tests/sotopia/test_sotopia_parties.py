@@ -228,6 +228,22 @@ def test_equal_members_ask_one_question_where_answers_are_kept(tmp_path):
     assert all(other != first for other in others)
 
 
+def test_members_of_a_group_wait_for_their_partners_at_once():
+    gathered = threading.Barrier(3, timeout=10)
+
+    def talk():
+        gathered.wait()  # all are asked, or nobody is answered
+        return HELLO
+
+    with ChatServer(both(talk)) as server:
+        asked = model(server, retries=0)
+        with agentgyms.make_group(ENV_ID, 4, split="sample", partner=asked) as group:
+            group.reset(seed=0, options={"task_id": TASK})
+            *results, idle = group.step([*(f"speak: I am {i}." for i in range(3)), None])
+    assert idle is None
+    assert all(f"I am {i}." in result[0] for i, result in enumerate(results))
+
+
 def test_official_scenarios_with_models(tmp_path, small_splits):
     write_json(small_tables(), tmp_path)
     with ChatServer(both()) as server:
