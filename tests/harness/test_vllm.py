@@ -125,8 +125,9 @@ def test_logprobs_are_those_of_the_distribution_drawn_from(told, own, name):
         distribution = torch.log_softmax(logits / temperature, -1)
         # Rounding may bring one more token, or one less, into the nucleus: both are right.
         low, high = (
-            _nucleus(distribution, torch.full((len(distribution),), share))
-            .gather(-1, torch.tensor(row.response_ids)[:, None])[:, 0]
+            _nucleus(distribution, torch.full((len(distribution),), share)).gather(
+                -1, torch.tensor(row.response_ids)[:, None]
+            )[:, 0]
             for share in (min(1.0, top_p + ROUNDING), top_p - ROUNDING)
         )
         given = torch.tensor(answer["logprobs"])
