@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,7 @@ class SOTOPIAEnv(TextEnv):
     | `split` | `"train"` | see below |
     | `source` | `"generated"` | `"generated"`: games of our own; `"official"`: the benchmark |
     | `data_path` | `None` | official: a folder with the files; None: where they were imported |
+    | `families` | `None` | a list of families to restrict the tasks to, in any order |
     | `partner` | `None` | `"scripted"` (generated: the default), `"self"`, or a model |
     | `judge` | `None` | `"programmatic"` (generated: the default), or a model |
     | `order` | `"round-robin"` | seat 0 begins, then turn by turn; or `"simultaneous"` |
@@ -108,6 +110,7 @@ class SOTOPIAEnv(TextEnv):
         *,
         source: str = "generated",
         data_path: str | os.PathLike[str] | None = None,
+        families: Sequence[str] | None = None,
         partner: Any = None,
         judge: Any = None,
         order: str = "round-robin",
@@ -143,6 +146,9 @@ class SOTOPIAEnv(TextEnv):
                 del self._arguments[role]  # the same environment, and the same snapshots
         self.parties, self.blocking = self._others.names, self._others.blocking
         self._source = sources.open_source(source, self.split, data_path)
+        if families is not None:
+            self._source = sources.restricted(self._source, families)
+            self._arguments["families"] = sorted(set(families))
         self.data_version = self._source.version
 
     @classmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgyms import data
+from agentgyms.errors import BadOption
 from agentgyms.sotopia import official
 from agentgyms.sotopia.official_files import TABLES
 from agentgyms.sotopia.profiles import Encounter
@@ -51,6 +52,21 @@ def open_source(source: str, split: str, data_path: str | os.PathLike[str] | Non
     if source == "generated":
         return _generated(split)
     return _official(split, Path(data_path) if data_path else data.find("sotopia"))
+
+
+def restricted(opened: Opened, families: Any) -> Opened:
+    """Return the encounters of some families, a list of names.
+
+    Raises:
+        BadOption: It is no such list, or has a family that the split lacks.
+    """
+    tasks = opened.load()
+    known = list(tasks.families())
+    listed = isinstance(families, Sequence) and not isinstance(families, str)
+    if not listed or not families or any(family not in known for family in families):
+        raise BadOption(f"families must be a list of some of {', '.join(known)}, got {families!r}")
+    found = [task for task in map(tasks.find, tasks) if task.family in families]
+    return opened._replace(load=lambda: TaskSet(tasks.split, found))
 
 
 def _generated(split: str) -> Opened:

@@ -413,3 +413,19 @@ def test_snapshots_belong_to_their_parties():
     other, *_ = make(partner="self")
     with pytest.raises(BadSnapshot, match="but this is"):
         other.restore(env.snapshot())
+
+
+def test_families_restrict_the_tasks():
+    env = SOTOPIAEnv(split="sample", families=["division", "bargaining"])
+    assert env.tasks.families() == {"bargaining": 4, "division": 4}
+    twin = SOTOPIAEnv(split="sample", families=("bargaining", "division", "division"))
+    assert twin.tasks[:] == env.tasks[:]
+    first = env.reset(seed=3)
+    assert twin.reset(seed=3) == first
+    assert twin.restore(env.snapshot()) == first
+
+
+@pytest.mark.parametrize("families", ["bargaining", [], ["haggling"], [1], 3, [["bargaining"]]])
+def test_families_are_checked(families):
+    with pytest.raises(BadOption, match="families must be a list of some of bargaining, contact"):
+        SOTOPIAEnv(split="sample", families=families)
