@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -38,8 +40,12 @@ def mean_goal(learner: Learner, tasks: list[str] = TASKS, order: str = "round-ro
     return sum(scores) / len(scores)
 
 
-def test_goals_have_the_documented_order() -> None:
+def test_goals_have_the_documented_order_and_figures() -> None:
     means = [mean_goal(learner) for learner in (best, plain, stubborn, generous, random)]
+    page = (Path(__file__).parents[2] / "docs" / "sotopia.md").read_text(encoding="utf-8")
+    table = page.partition("| learner | goal |")[2].partition("## Partner and judge")[0]
+    told = re.findall(r"^\| .* \| ([\d.]+) \|$", table, re.MULTILINE)
+    assert told == [*(f"{mean:.1f}" for mean in means), "0"]
     assert all(better > worse + 0.8 for better, worse in pairwise([*means, 0.0])), means
     assert mean_goal(silent) == mean_goal(leaving) == 0
     assert means[0] > 8.5
