@@ -118,8 +118,14 @@ class Window:
         return self.driver.execute_script(script, *arguments)
 
     def press(self, *keys):
+        """Press keys at whatever has the focus at that moment, as a keyboard does.
+
+        Never at an element looked up before: the page may have drawn itself again since.
+        """
+        from selenium.webdriver import ActionChains
+
         for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
+            ActionChains(self.driver).send_keys(key).perform()
 
     def errors(self):
         return [entry["message"] for entry in self.driver.get_log("browser")]

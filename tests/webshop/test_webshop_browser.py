@@ -63,7 +63,9 @@ class Hand:
         self.browser.read(self.tab, script, str(self.turn))
 
     def send(self, keys):
-        self.browser._do(self.tab, lambda driver: driver.switch_to.active_element.send_keys(keys))
+        from selenium.webdriver import ActionChains
+
+        self.browser._do(self.tab, lambda driver: ActionChains(driver).send_keys(keys).perform())
 
     def press(self, keys):
         self.send(keys)
