@@ -22,6 +22,7 @@ from harness.credit.arguments import one_of
 from harness.credit.registry import layers
 from harness.credit.table import REWARDS
 from harness.errors import ConfigError
+from harness.optimizing import SCHEDULES
 from harness.playing import make_eval_pool, make_pool, tasks_of
 from harness.prompts import PromptStyle
 from harness.settings import annotator_settings, credit_settings, loss_settings
@@ -54,12 +55,17 @@ _LEAST: Final = {
     "warmstart.steps": 1,
     "warmstart.batch_size": 1,
     "warmstart.weight_decay": 0,
+    "policy.lora.rank": 0,
+    "agent.max_context": 2,
+    "optimizer.final_share": 0,
     "eval.tasks": 1,
     "eval.every": 0,
     "eval.max_turns": 1,
     "eval.temperature": 0,
     "checkpoint.every": 1,
     "checkpoint.keep": 1,
+    "checkpoint.keep_best": 0,
+    "log.price_per_hour": 0,
 }
 """Least values; None is allowed where the configuration allows it."""
 
@@ -68,6 +74,7 @@ _POSITIVE: Final = (
     "method.reward_scale",
     "optimizer.learning_rate",
     "optimizer.max_grad_norm",
+    "policy.lora.alpha",
     "policy.tiny.initial_std",
     "warmstart.learning_rate",
 )
@@ -86,10 +93,36 @@ def check(config: Config) -> None:
     """
     style = prompts.load(config.agent.style, config.env.id)
     _check_numbers(config)
+    _check_choices(config)
     _check_model(config)
     _check_sight(config, style)
     _check_method(config)
     _check_environment(config, style)
+
+
+_CHOICES: Final = {
+    "policy.precision": (None, "float32", "mixed", "bfloat16"),
+    "rollout.backend": ("hf", "vllm", "server"),
+    "rollout.old_logprobs": (None, "rollout", "recompute"),
+    "optimizer.schedule": SCHEDULES,
+    "checkpoint.best": ("success", "score"),
+}
+
+
+def _check_choices(config: Config) -> None:
+    for name, known in _CHOICES.items():
+        one_of(name, operator.attrgetter(name)(config), known)
+    if config.optimizer.final_share > 1:
+        raise ConfigError(
+            f"optimizer.final_share must be at most 1, got {config.optimizer.final_share}"
+        )
+    if not 0 <= config.policy.lora.dropout < 1:
+        raise ConfigError(
+            f"policy.lora.dropout must be in [0, 1), got {config.policy.lora.dropout}"
+        )
+    cap = config.rollout.mismatch_cap
+    if cap is not None and not 0 < cap < math.inf:
+        raise ConfigError(f"rollout.mismatch_cap must be more than 0 and finite, got {cap}")
 
 
 def _check_numbers(config: Config) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness import sections
 from harness.errors import ConfigError
+from harness.lora import LoraConfig
 from harness.tiny import TinyConfig
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -45,7 +46,13 @@ class PolicyConfig:
 
     model: str = "tiny"
     device: str | None = None
+    precision: str | None = None
+    """`"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16; or `"bfloat16"` for both.
+    None takes mixed on a GPU and float32 on the CPU."""
+    attention: str | None = None
+    """Transformers' name of an attention, such as `"flash_attention_2"`; None leaves its choice."""
     gradient_checkpointing: bool = False
+    lora: LoraConfig = field(default_factory=LoraConfig)
     tiny: TinyConfig = field(default_factory=TinyConfig)
 
 
@@ -59,12 +66,33 @@ class AgentConfig:
     `"transcript"`: an episode is one growing chat, and one training sequence."""
     window: int = 2
     max_tokens: int = 512
+    max_context: int | None = None
+    """Most tokens of a prompt and the longest response to it; an episode that outgrows them ends
+    as lost. None takes the model's own limit."""
     temperature: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutConfig:
-    """How much is collected for one training step."""
+    """Who generates, and how much is collected for one training step."""
+
+    backend: str = "hf"
+    """`"hf"`: the policy itself; `"vllm"`: an engine in this process; `"server"`: its servers
+    at `urls`, on other GPUs or machines (vLLM both)."""
+    urls: tuple[str, ...] = ()
+    """Addresses of servers, such as `"http://127.0.0.1:8000"`; requests are spread over them."""
+    engine: dict[str, Any] = field(default_factory=dict)
+    """Arguments of vLLM's engine in this process, such as `{ gpu_memory_utilization = 0.5 }`."""
+    transfer: str | None = None
+    """How weights reach vLLM after an update; None takes what its device is best at."""
+    sleep: bool = False
+    """vLLM in this process gives its GPU memory back while the policy learns."""
+    old_logprobs: str | None = None
+    """Of what the update compares with: `"rollout"`, the generator's own; `"recompute"`, those of
+    the policy before the update. None recomputes where another engine generates."""
+    mismatch_cap: float | None = None
+    """Largest weight of a token where recomputed probabilities differ from the generator's
+    (truncated importance sampling); None weighs none."""
 
     tasks_per_step: int = 16
     group_size: int = 8
@@ -113,6 +141,10 @@ class OptimizerConfig:
     """AdamW, and how a step's turns are cut into updates."""
 
     learning_rate: float = 1e-6
+    schedule: str = "constant"
+    """After the warm-up: `"constant"`, or down to `final_share` of it at the last step of the run
+    along a line (`"linear"`) or half a cosine (`"cosine"`)."""
+    final_share: float = 0.0
     warmup_steps: int = 0
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
@@ -124,6 +156,10 @@ class OptimizerConfig:
     """No further pass follows one in which the policy was, on average over tokens, more than so
     many nats away from the one that played; None makes them all."""
     micro_batch_tokens: int = 8192
+    """Tokens of one forward pass, padding included."""
+    padding_free: bool | None = None
+    """Sequences of a micro-batch lie one behind the other, without padding; None does so where the
+    model's attention can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +200,22 @@ class CheckpointConfig:
 
     every: int = 10
     keep: int = 2
+    """The newest so many are kept."""
+    keep_best: int = 1
+    """Beside them the best so many by `best`, among those saved with an evaluation."""
+    best: str = "success"
+    """What is best on the validation split: `"success"` or `"score"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Where figures go, beside `metrics.jsonl`."""
+
+    tensorboard: bool = True
+    wandb: str | None = None
+    """Project on Weights & Biases; None sends nothing."""
+    price_per_hour: float | None = None
+    """Of the machine, in US dollars: figures of cost come from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +232,7 @@ class Config:
     warmstart: WarmstartConfig = field(default_factory=WarmstartConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    log: LogConfig = field(default_factory=LogConfig)
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:

@@ -15,6 +15,7 @@ import torch
 from harness import losses
 from harness.config import OptimizerConfig
 from harness.errors import TrainingError
+from harness.optimizing import learning_rate, make_optimizer, set_learning_rate
 from harness.packing import Sample, TokenBatch, merge, micro_batches
 from harness.policy import Policy
 
@@ -32,6 +33,7 @@ class Learner:
         loss_name: Name in `harness.losses`.
         loss_settings: Its hyperparameters; those missing take their defaults.
         temperature: The samples were drawn at.
+        steps: Training steps of the run, for the course of the learning rate.
     """
 
     def __init__(
@@ -42,19 +44,15 @@ class Learner:
         loss_name: str,
         loss_settings: Mapping[str, Any],
         temperature: float,
+        steps: int = 1,
     ) -> None:
         """Make the optimizer."""
         self.policy, self.reference, self.config = policy, reference, config
-        self.temperature = temperature
+        self.temperature, self.steps = temperature, steps
         self._loss = partial(losses.get(loss_name), **loss_settings)
         self._is_linear = losses.is_linear(loss_name, loss_settings)
         self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
-        self.optimizer = torch.optim.AdamW(
-            policy.model.parameters(),
-            lr=config.learning_rate,
-            weight_decay=config.weight_decay,
-            betas=config.betas,
-        )
+        self.optimizer = make_optimizer(policy.model.parameters(), config)
 
     def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.
@@ -72,9 +70,7 @@ class Learner:
         Raises:
             TrainingError: A gradient is not finite.
         """
-        for group in self.optimizer.param_groups:
-            rise = (step + 1) / max(1, self.config.warmup_steps)
-            group["lr"] = self.config.learning_rate * min(1.0, rise)
+        set_learning_rate(self.optimizer, learning_rate(self.config, step, self.steps))
         self.policy.model.train()
         rng = np.random.default_rng(seed)
         sums: Counter[str] = Counter()

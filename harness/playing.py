@@ -11,8 +11,7 @@ from typing import Any
 from harness import methods, prompts
 from harness.agent import Actor, Agent, Decision, EpisodeView
 from harness.collect import EnvPool, collect
-from harness.completers import Sampling
-from harness.completers.hf import HFCompleter
+from harness.completers import Completer, Sampling
 from harness.completers.scripted import ScriptedCompleter
 from harness.config import Config
 from harness.credit.table import INVALID_FEEDBACK
@@ -46,16 +45,14 @@ class Player:
     Args:
         config: The run, resolved.
         policy: The one that is trained.
-        reference: The policy before training, for methods whose rollouts are its.
+        completer: Generates; for methods whose rollouts are the first policy's, with its weights.
     """
 
-    def __init__(self, config: Config, policy: Policy, reference: Policy | None) -> None:
+    def __init__(self, config: Config, policy: Policy, completer: Completer) -> None:
         """Make no environment yet."""
         self._config, self._policy = config, policy
         self._kind = methods.get(config.method.name).actor
-        played_by = reference if self._kind == "initial" else policy
-        assert played_by is not None
-        self._agent = make_agent(config, played_by, config.agent.temperature)
+        self._agent = make_agent(config, completer, config.agent.temperature)
         oracle = {"oracle": True} if self._kind == "expert" else {}
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
         self._sampler = TaskSampler(tasks_of(self._pool), config.run.seed)
@@ -156,9 +153,8 @@ class Expert:
         return replace(decision, completion=completion, valid=decision.valid and sure)
 
 
-def make_agent(config: Config, policy: Policy, temperature: float) -> Agent:
+def make_agent(config: Config, completer: Completer, temperature: float) -> Agent:
     """Return the agent of a run, sampling at `temperature`."""
-    completer = HFCompleter(policy, config.rollout.max_batch)
     return _agent(config, completer, Sampling(temperature, config.agent.max_tokens))
 
 

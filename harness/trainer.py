@@ -13,12 +13,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from harness import checkpoints, methods, report, rollout_files
+from harness import checkpoints, methods, report, rollout_files, training_state
 from harness.annotators import Surroundings
 from harness.checkpoints import Checkpoint
 from harness.collect import EnvPool
 from harness.config import Config
 from harness.evaluate import Evaluation, choose, evaluate
+from harness.generation import make_generator
 from harness.learner import Learner
 from harness.metrics import MetricsLog
 from harness.packing import samples
@@ -60,8 +61,13 @@ class Trainer:
         self.step = resumed.step if resumed else 0
         self._is_new = resumed is None
         method = methods.get(config.method.name)
-        self._player = Player(config, policy, reference)
-        self._evaluator = make_agent(config, policy, config.eval.temperature)
+        self.generator = make_generator(config, policy)
+        playing = self.generator
+        if method.actor == "initial":
+            assert reference is not None
+            playing = make_generator(config, reference)
+        self._player = Player(config, policy, playing.completer)
+        self._evaluator = make_agent(config, self.generator.completer, config.eval.temperature)
         self._eval_pools: dict[str, EnvPool] = {}
         around = Surroundings(
             policy,
@@ -82,11 +88,13 @@ class Trainer:
             method.loss,
             loss,
             config.agent.temperature,
+            config.run.steps,
         )
         if resumed:
-            checkpoints.load_training_state(
-                resumed, self.learner.optimizer, policy.device, self.credit.annotators
+            training_state.read(
+                resumed.folder, policy, self.learner.optimizer, self.credit.annotators
             )
+        self.generator.sync()
         self.log = MetricsLog(folder.path, resumed.step if resumed else None)
 
     def run(self) -> None:
@@ -125,6 +133,8 @@ class Trainer:
         with _timed(times, "annotators"):
             seed = seed_of(config.run.seed, _ANNOTATION, step)
             figures |= self.credit.learn(credit, played.rollouts, step=step, seed=seed)
+        with _timed(times, "sync"):
+            self.generator.sync()
         return figures | played.figures | credit.figures | times
 
     def _keep(self, rollouts: list[Rollout], credit: Credit) -> None:
@@ -181,8 +191,9 @@ class Trainer:
         )
 
     def close(self) -> None:
-        """Close environments and logs."""
+        """Close environments, the generator and logs."""
         self._player.close()
+        self.generator.close()
         for pool in self._eval_pools.values():
             pool.close()
         self.log.close()

@@ -47,13 +47,15 @@ class HFCompleter:
     Args:
         policy: The model.
         max_batch: Most responses generated at once.
+        max_length: Most tokens of prompt and response; None takes the model's own limit.
     """
 
-    def __init__(self, policy: Policy, max_batch: int = 256) -> None:
+    def __init__(self, policy: Policy, max_batch: int = 256, max_length: int | None = None) -> None:
         """Raise `ConfigError` unless `max_batch` is positive."""
         if max_batch < 1:
             raise ConfigError(f"max_batch must be at least 1, got {max_batch}")
         self.policy, self.max_batch = policy, max_batch
+        self.max_length = min(policy.max_length, max_length or policy.max_length)
         self._waiting: list[Request] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -74,10 +76,10 @@ class HFCompleter:
         if not 0 < sampling.top_p <= 1:
             raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
         prompt_ids = self.policy.encode_chat(messages)
-        if len(prompt_ids) + sampling.max_tokens > self.policy.max_length:
+        if len(prompt_ids) + sampling.max_tokens > self.max_length:
             raise ContextOverflow(
                 f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the model's {self.policy.max_length}: shorten the prompt or max_tokens"
+                f"exceed the model's {self.max_length}: shorten the prompt or max_tokens"
             )
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)

@@ -14,7 +14,7 @@ import torch
 from click.testing import CliRunner
 
 from agentgyms.errors import AgentGymsError
-from harness import checkpoints, metrics, starting, tiny
+from harness import checkpoints, metrics, starting, tiny, training_state
 from harness import config as configs
 from harness.agent import Agent
 from harness.cli import main
@@ -208,7 +208,7 @@ def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
     assert checkpoints.find_all(path) == [saved]
     (saved.folder / "trainer.pt").write_bytes(b"cut off")
     with pytest.raises(CheckpointError, match="cannot be used"):
-        checkpoints.load_training_state(saved, whole.learner.optimizer, torch.device("cpu"))
+        training_state.read(saved.folder, whole.policy, whole.learner.optimizer)
     (saved.folder / "checkpoint.json").write_text("{")
     with pytest.raises(CheckpointError, match="is damaged"):
         checkpoints.find_all(path)

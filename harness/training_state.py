@@ -1,0 +1,86 @@
+"""What goes on changing beside the policy's weights: optimizer, annotators and random states."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from harness.annotators import Annotator
+from harness.errors import CheckpointError
+from harness.policy import Policy
+
+NONE: Final[dict[str, Annotator]] = {}
+_FILE = "trainer.pt"
+
+
+def write(
+    folder: Path,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    annotators: Mapping[str, Annotator] = NONE,
+) -> None:
+    """Write the state into a checkpoint's folder; the policy writes its weights itself."""
+    state = {
+        "optimizer": optimizer.state_dict(),
+        "random": _random_states(policy.device),
+        "annotators": {name: annotator.state_dict() for name, annotator in annotators.items()},
+    }
+    torch.save(state, folder / _FILE)
+
+
+def read(
+    folder: Path,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    annotators: Mapping[str, Annotator] = NONE,
+) -> None:
+    """Restore optimizer, annotators and random states; the policy is loaded by `Policy.load`.
+
+    Raises:
+        CheckpointError: The file is missing or damaged, or belongs to another model.
+    """
+    path, device = folder / _FILE, policy.device
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+        optimizer.load_state_dict(state["optimizer"])
+        for name, annotator in annotators.items():
+            annotator.load_state_dict(state["annotators"][name])
+        _restore_random_states(state["random"], device)
+    except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as e:
+        raise CheckpointError(f"{path} cannot be used: {e}") from e
+
+
+def _random_states(device: torch.device) -> dict[str, Any]:
+    version, internal, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (others may use it)
+    states: dict[str, Any] = {
+        "python": [version, list(internal), gauss],
+        "numpy": [
+            name,
+            torch.from_numpy(np.asarray(keys).astype(np.int64)),
+            position,
+            has_gauss,
+            cached,
+        ],
+        "torch": torch.get_rng_state(),
+    }
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def _restore_random_states(states: dict[str, Any], device: torch.device) -> None:
+    version, internal, gauss = states["python"]
+    random.setstate((version, tuple(internal), gauss))
+    name, keys, position, has_gauss, cached = states["numpy"]
+    words = keys.cpu().numpy().astype(np.uint32)
+    np.random.set_state((name, words, position, has_gauss, cached))  # noqa: NPY002
+    torch.set_rng_state(states["torch"].cpu())
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
