@@ -18,6 +18,8 @@ APPWORLD := .venv-appworld
 SOTOPIA := .venv-sotopia
 # What benchmarks compare with, too.
 PEERS := .venv-peers
+# And TRL, which benchmarks of training compare with.
+TRL := .venv-trl
 # Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
 WEBSHOP ?=
 
@@ -70,6 +72,11 @@ $(PEERS)/stamp: requirements-peers.txt
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-peers.txt
 	@touch $@
 
+$(TRL)/stamp: requirements-trl.txt
+	$(PYTHON) -m venv $(TRL)
+	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-trl.txt
+	@touch $@
+
 train: $(VENV)/train.stamp
 	$(BIN)/python -m harness train $(RECIPE) \
 	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
@@ -99,12 +106,13 @@ format: $(VENV)/test.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp
+bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(TRL)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
 	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
 	$(BIN)/python benchmarks/webshop.py $(WEBSHOP)
 	AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python $(BIN)/python benchmarks/appworld.py
 	$(BIN)/python benchmarks/credit.py
+	AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python $(BIN)/python benchmarks/training.py
 
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(PEERS) $(TRL) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -35,6 +35,8 @@ class GroupEnv:
         """Make the members; arguments as for `agentgyms.make_group`."""
         if not isinstance(group_size, int) or group_size < 1:
             raise BadOption(f"group_size must be a positive integer, got {group_size!r}")
+        self._env_id, self._kwargs = env_id, kwargs
+        self._began: tuple[int | None, dict[str, Any] | None, Start] | None = None
         self.envs = [_make(env_id, **kwargs) for _ in range(group_size)]
 
     def __len__(self) -> int:
@@ -54,6 +56,7 @@ class GroupEnv:
         """
         first, *others = self.envs
         observation, info = first.reset(seed=seed, options=options)
+        self._began = seed, options, (observation, dict(info))
         original = Original(first)
         seen, told = [observation], [info]
         for index, env in enumerate(others, 1):
@@ -85,6 +88,28 @@ class GroupEnv:
                 for env in self.envs:
                     env.interrupt()
                 raise
+
+    def begin_again(self, member: int) -> Start:
+        """Put a fresh environment in the place of a member, and bring it to where the group began.
+
+        Its state is checked as at `reset`; a group of one is reset anew and has nothing to check.
+
+        Returns:
+            Its observation and info.
+
+        Raises:
+            BadOption: The group was not reset with a seed.
+            GroupMismatch: The seed does not lead to the same state again.
+        """
+        if self._began is None or self._began[0] is None:
+            raise BadOption("a member begins again only after a reset of the group with a seed")
+        seed, options, start = self._began
+        self.envs[member].close()
+        self.envs[member] = _make(self._env_id, **self._kwargs)
+        again = self.envs[member].reset(seed=seed, options=options)
+        if len(self.envs) > 1:
+            _check(member, again, start)
+        return again
 
     def close(self) -> None:
         """Close all members."""

@@ -17,6 +17,15 @@ def generator_of(*numbers: int) -> np.random.Generator:
     Raises:
         ValueError: A number is negative.
     """
+    return np.random.default_rng(seeds_of(*numbers))
+
+
+def seeds_of(*numbers: int) -> SeedSequence:
+    """Return what `numpy.random.SeedSequence([*numbers])` does.
+
+    Raises:
+        ValueError: A number is negative.
+    """
     if min(numbers) < 0:
         raise ValueError(f"seeds are integers from 0 on, got {numbers}")
     words: list[int] = []
@@ -24,7 +33,7 @@ def generator_of(*numbers: int) -> np.random.Generator:
         words.append(number % _WORD)
         while number := number // _WORD:
             words.append(number % _WORD)
-    return np.random.default_rng(np.array(words, np.uint32))
+    return SeedSequence(np.array(words, np.uint32))
 
 
 def from_state(state: Any) -> np.random.Generator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 import gymnasium as gym
 import torch
 
-from harness import annotators, credit, methods, prompts
+from harness import adapters, annotators, credit, methods, prompts, tracking
 from harness.agent import CONTEXTS
 from harness.annotators import semantic
 from harness.collect import EnvPool
@@ -22,63 +21,12 @@ from harness.credit.arguments import one_of
 from harness.credit.registry import layers
 from harness.credit.table import REWARDS
 from harness.errors import ConfigError
-from harness.optimizing import SCHEDULES
+from harness.generation import check_generation
+from harness.limits import check_choices, check_numbers
 from harness.playing import make_eval_pool, make_pool, tasks_of
 from harness.prompts import PromptStyle
 from harness.settings import annotator_settings, credit_settings, loss_settings
 from harness.vision import MODEL_TYPES
-
-_LEAST: Final = {
-    "run.seed": 0,
-    "run.steps": 0,
-    "run.threads": 0,
-    "run.keep_rollouts": 0,
-    "policy.tiny.layers": 1,
-    "policy.tiny.heads": 1,
-    "policy.tiny.feed_forward": 1,
-    "policy.tiny.vocabulary": 300,
-    "agent.window": 0,
-    "agent.max_tokens": 1,
-    "rollout.tasks_per_step": 1,
-    "rollout.group_size": 1,
-    "rollout.max_live": 1,
-    "rollout.max_batch": 1,
-    "rollout.max_draws": 1,
-    "rollout.enough_members": 1,
-    "rollout.enough_turns": 0,
-    "optimizer.warmup_steps": 0,
-    "optimizer.weight_decay": 0,
-    "optimizer.mini_batches": 1,
-    "optimizer.epochs": 1,
-    "optimizer.micro_batch_tokens": 1,
-    "warmstart.episodes": 0,
-    "warmstart.steps": 1,
-    "warmstart.batch_size": 1,
-    "warmstart.weight_decay": 0,
-    "policy.lora.rank": 0,
-    "agent.max_context": 2,
-    "optimizer.final_share": 0,
-    "eval.tasks": 1,
-    "eval.every": 0,
-    "eval.max_turns": 1,
-    "eval.temperature": 0,
-    "checkpoint.every": 1,
-    "checkpoint.keep": 1,
-    "checkpoint.keep_best": 0,
-    "log.price_per_hour": 0,
-}
-"""Least values; None is allowed where the configuration allows it."""
-
-_POSITIVE: Final = (
-    "agent.temperature",
-    "method.reward_scale",
-    "optimizer.learning_rate",
-    "optimizer.max_grad_norm",
-    "policy.lora.alpha",
-    "policy.tiny.initial_std",
-    "warmstart.learning_rate",
-)
-
 
 TINY_MODELS: Final = ("tiny", "tiny-vl")
 """Values of `policy.model` that make a model on the spot; the second one sees."""
@@ -92,52 +40,14 @@ def check(config: Config) -> None:
         AgentGymsError: The environment cannot be made, for lack of data or of its server.
     """
     style = prompts.load(config.agent.style, config.env.id)
-    _check_numbers(config)
-    _check_choices(config)
+    check_numbers(config)
+    check_choices(config)
+    tracking.check(config)
     _check_model(config)
     _check_sight(config, style)
+    check_generation(config, shows_image=style.shows_image)
     _check_method(config)
     _check_environment(config, style)
-
-
-_CHOICES: Final = {
-    "policy.precision": (None, "float32", "mixed", "bfloat16"),
-    "rollout.backend": ("hf", "vllm", "server"),
-    "rollout.old_logprobs": (None, "rollout", "recompute"),
-    "optimizer.schedule": SCHEDULES,
-    "checkpoint.best": ("success", "score"),
-}
-
-
-def _check_choices(config: Config) -> None:
-    for name, known in _CHOICES.items():
-        one_of(name, operator.attrgetter(name)(config), known)
-    if config.optimizer.final_share > 1:
-        raise ConfigError(
-            f"optimizer.final_share must be at most 1, got {config.optimizer.final_share}"
-        )
-    if not 0 <= config.policy.lora.dropout < 1:
-        raise ConfigError(
-            f"policy.lora.dropout must be in [0, 1), got {config.policy.lora.dropout}"
-        )
-    cap = config.rollout.mismatch_cap
-    if cap is not None and not 0 < cap < math.inf:
-        raise ConfigError(f"rollout.mismatch_cap must be more than 0 and finite, got {cap}")
-
-
-def _check_numbers(config: Config) -> None:
-    for name, least in _LEAST.items():
-        value = operator.attrgetter(name)(config)
-        if value is not None and not least <= value < math.inf:
-            raise ConfigError(f"{name} must be at least {least} and finite, got {value}")
-    for name in _POSITIVE:
-        value = operator.attrgetter(name)(config)
-        if not 0 < value < math.inf:
-            raise ConfigError(f"{name} must be greater than 0 and finite, got {value}")
-    if not all(0 <= beta < 1 for beta in config.optimizer.betas):
-        raise ConfigError(f"optimizer.betas must be in [0, 1), got {config.optimizer.betas}")
-    if not 0 <= config.warmstart.noise < 1:
-        raise ConfigError(f"warmstart.noise must be in [0, 1), got {config.warmstart.noise}")
 
 
 def _check_model(config: Config) -> None:
@@ -155,6 +65,13 @@ def _check_model(config: Config) -> None:
         )
     if config.policy.model in TINY_MODELS and not config.warmstart.episodes:
         raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
+    if config.policy.lora.rank:
+        adapters.check()
+    elif config.policy.precision == "bfloat16":
+        raise ConfigError(
+            "policy.precision 'bfloat16' is for adapters (policy.lora.rank): weights of 8 binary "
+            "digits lose updates smaller than 1/256 of them; take 'mixed' to train all weights"
+        )
     try:
         torch.device(config.policy.device or "cpu")
     except RuntimeError as e:

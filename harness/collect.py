@@ -1,8 +1,8 @@
 """Plays many episodes at once, without lock step: each waits for its own turns only.
 
-Infrastructure failures are caught here and in `run_episode`, nowhere else. A failed episode is
-played again; a group that stays incomplete is dropped whole, so that nobody mistakes a lost server
-for a lost game.
+Infrastructure failures are caught in `run_episode` and in `harness.groups`, nowhere else. A failed
+episode is played again; a group that stays incomplete is dropped whole, so that nobody mistakes a
+lost server for a lost game.
 
 Collection may stop early, once enough has ended (`Enough`). Which episodes those are depends on the
 order of events: with the policy of this process and environments of this process that is a function
@@ -13,28 +13,27 @@ order of the clock, and then no two runs need be equal.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from agentgyms.errors import EnvUnavailable, GroupMismatch
+from agentgyms.errors import EnvUnavailable
 from agentgyms.group import GroupEnv
 from agentgyms.registration import url_from_environment
+from agentgyms.remote import RemoteEnv
 from harness.agent import Actor
-from harness.episode import Episode, describe, run_episode
+from harness.episode import run_episode
 from harness.errors import ConfigError
-from harness.rollout import Rollout, StopReason
+from harness.groups import Terms, play_group
+from harness.rollout import Rollout
 from harness.sampling import TaskDraw
 
-_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 Progress = Callable[[Rollout], object]
-Play = Callable[[Episode], Coroutine[Any, Any, Rollout]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,7 @@ class EnvPool:
         self.max_groups = max(1, max_live // group_size)
         self._free: list[GroupEnv] = []
         self._threads = ThreadPoolExecutor(self.max_groups * group_size, "environment")
+        self._held: int | None = None  # by the servers; 0 if they do not tell, None before
         self._remote = bool(kwargs.get("url") or url_from_environment(env_id))
 
     def take(self) -> GroupEnv:
@@ -120,6 +120,35 @@ class EnvPool:
     async def take_soon(self) -> GroupEnv:
         """Return a group nobody uses, while other episodes go on."""
         return await self.call(self.take, blocking=self._remote and not self._free)
+
+    async def num_places(self) -> int:
+        """Return how many groups may be live: as many as `max_live` and the servers have room for.
+
+        Raises:
+            ConfigError: The servers have not room for a single group.
+        """
+        if self._remote and self._held is None:
+            self._held = await self._held_by_servers()
+        held = self._held or 0
+        if 0 < held < self.group_size:
+            raise ConfigError(
+                f"the servers of {self.env_id} hold {held} sessions, one group needs "
+                f"{self.group_size}: start them with a larger --max-sessions, or start more"
+            )
+        return min(self.max_groups, held // self.group_size or self.max_groups)
+
+    async def _held_by_servers(self) -> int | None:
+        """Return how many environments the servers hold together; None if none answers."""
+
+        def ask() -> int:
+            with GroupEnv(self.env_id, 1, **self.kwargs) as alone:
+                env = alone.envs[0]
+                return env.num_places() if isinstance(env, RemoteEnv) else 0
+
+        try:
+            return await self.call(ask, blocking=True)
+        except EnvUnavailable:
+            return None  # who plays a group will say so, or find them there again
 
     def give_back(self, group: GroupEnv) -> None:
         """Let others use the group."""
@@ -167,6 +196,7 @@ async def collect(
     pause_s: float = 1.0,
     may_lose_at_once: bool = False,
     on_finish: Progress = lambda _: None,
+    numbers: Sequence[int] | None = None,
 ) -> list[Rollout]:
     """Return the rollouts of every task, `pool.group_size` each, in the order of the tasks.
 
@@ -179,11 +209,13 @@ async def collect(
         enough_share: Collection ends with this share of its groups; None waits for all.
         enough_turns: No episode is broken off for that before so many turns; see `Enough`. None
             is 0.
-        retries: How often a group whose environments fail is played again.
-        pause_s: Wait before it is played again; twice as long after every further failure.
+        retries: How often an episode whose environment or model fails is played again, and a group
+            that does not open, or begins elsewhere when a member of it begins again.
+        pause_s: Wait before that; twice as long after every further failure.
         may_lose_at_once: An episode whose very first prompt does not fit into the model's context
             is lost; otherwise that raises.
         on_finish: Called with each rollout once its group has ended.
+        numbers: Of the groups, where these are some of more; None counts from 0.
 
     Returns:
         The rollouts; a group that kept failing is there once, as a single rollout with `error`.
@@ -195,26 +227,15 @@ async def collect(
     """
     run = partial(run_episode, actor=actor, seed=seed, may_lose_at_once=may_lose_at_once)
     enough = Enough(enough_members, enough_share, enough_turns or 0)
-    places = asyncio.Semaphore(pool.max_groups)
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    terms = Terms(pool, run, enough, over, retries, pause_s)
+    places = asyncio.Semaphore(await pool.num_places())
     left = enough.num_groups(len(draws))
-
-    async def play(draw: TaskDraw, index: int) -> list[Rollout]:
-        async with places:
-            for attempt in range(retries + 1):
-                if over.done():
-                    return []
-                rollouts = await _play_group(pool, draw, index, run, enough, over)
-                if not rollouts or not rollouts[0].error:
-                    break
-                _log.warning("%s, attempt %d: %s", draw.task_id, attempt + 1, rollouts[0].error)
-                if attempt < retries:
-                    await asyncio.sleep(pause_s * 2**attempt)
-            return rollouts
 
     async def play_and_tell(draw: TaskDraw, index: int) -> list[Rollout]:
         nonlocal left
-        rollouts = await play(draw, index)
+        async with places:
+            rollouts = await play_group(terms, draw, index)
         left -= bool(rollouts and not rollouts[0].error)
         if not left and not over.done():
             over.set_result(None)
@@ -222,89 +243,5 @@ async def collect(
             on_finish(rollout)
         return rollouts
 
-    groups = await asyncio.gather(*(play_and_tell(d, i) for i, d in enumerate(draws)))
+    groups = await asyncio.gather(*map(play_and_tell, draws, numbers or range(len(draws))))
     return [rollout for group in groups for rollout in group]
-
-
-async def _play_group(
-    pool: EnvPool,
-    draw: TaskDraw,
-    index: int,
-    run: Play,
-    enough: Enough,
-    over: asyncio.Future[None],
-) -> list[Rollout]:
-    """Return the rollouts of a group, or a single one with the error that one of them met."""
-    group, usable = None, False
-    try:
-        group = await pool.take_soon()
-        episodes = await _open_group(pool, group, draw, index)
-        rollouts = await _play_members(episodes, run, enough, over)
-        error = next((rollout.error for rollout in rollouts if rollout.error), "")
-        usable = not error
-    except (EnvUnavailable, GroupMismatch) as e:
-        error = describe(e)
-    finally:
-        if usable and group is not None:
-            pool.give_back(group)
-        elif group is not None:
-            await pool.call(group.close, blocking=group.envs[0].blocking)
-    return rollouts if usable else [Rollout(draw.task_id, "", index, 0, draw.seed, error=error)]
-
-
-async def _play_members(
-    episodes: Sequence[Episode],
-    run: Play,
-    enough: Enough,
-    over: asyncio.Future[None],
-) -> list[Rollout]:
-    """Return the rollouts of a group that ended; when it returns, no environment is in use."""
-    tasks = [asyncio.ensure_future(run(episode)) for episode in episodes]
-    wanted = enough.num_members(len(tasks))
-    try:
-        while True:
-            ended = [task for task in tasks if task.done()]
-            failed = any(task.exception() or task.result().error for task in ended)
-            if failed or len(ended) >= wanted or over.done():
-                break
-            awaited: list[asyncio.Future[Any]] = [over, *(t for t in tasks if not t.done())]
-            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-        if not failed:
-            await _finish_turns(episodes, tasks, enough.turns)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    rollouts = [task.result() for task in tasks if not task.cancelled()]
-    if not failed:  # what befell an episode after enough had ended is of no interest
-        rollouts = [rollout for rollout in rollouts if not rollout.error]
-    return [rollout for rollout in rollouts if rollout.stop_reason is not StopReason.STOPPED]
-
-
-async def _finish_turns(
-    episodes: Sequence[Episode], tasks: Sequence[asyncio.Task[Rollout]], turns: int
-) -> None:
-    """Let the episodes go on that have not taken so many turns yet."""
-    early = [
-        (episode, task)
-        for episode, task in zip(episodes, tasks, strict=True)
-        if not task.done() and len(episode.rollout.turns) < turns
-    ]
-    for episode, _ in early:
-        episode.stop_at = turns
-    if early:
-        await asyncio.wait([task for _, task in early])
-
-
-async def _open_group(pool: EnvPool, group: GroupEnv, draw: TaskDraw, index: int) -> list[Episode]:
-    observations, infos = await pool.call(
-        lambda: group.reset(seed=draw.seed, options={"task_id": draw.task_id}),
-        blocking=group.envs[0].blocking,
-        interrupt=group.envs[0].interrupt,
-    )
-    return [
-        Episode(pool, env, draw, index, member, observation, info)
-        for member, (env, observation, info) in enumerate(
-            zip(group.envs, observations, infos, strict=True)
-        )
-    ]

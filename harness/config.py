@@ -84,7 +84,9 @@ class RolloutConfig:
     engine: dict[str, Any] = field(default_factory=dict)
     """Arguments of vLLM's engine in this process, such as `{ gpu_memory_utilization = 0.5 }`."""
     transfer: str | None = None
-    """How weights reach vLLM after an update; None takes what its device is best at."""
+    """How weights reach servers after an update: `"disk"`, by a folder that they see too;
+    `"nccl"`, from GPU to GPU; or `"ipc"`, on the same GPU. None takes nccl from a GPU and disk from
+    the CPU. In this process they pass from tensor to tensor (`"reload"`)."""
     sleep: bool = False
     """vLLM in this process gives its GPU memory back while the policy learns."""
     old_logprobs: str | None = None
@@ -150,6 +152,10 @@ class OptimizerConfig:
     betas: tuple[float, float] = (0.9, 0.999)
     max_grad_norm: float = 1.0
     mini_batches: int = 4
+    """Optimizer steps of a pass over a training step's sequences."""
+    mini_batch_size: int | None = None
+    """Most sequences of an optimizer step, as papers give it: a pass has as many steps as are
+    needed, nearly equal in size. None goes by `mini_batches`."""
     epochs: int | None = None
     """Passes over a step's turns; None takes the method's own, mostly 1."""
     max_kl: float | None = None

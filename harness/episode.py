@@ -174,6 +174,7 @@ async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
 def _come_out(rollout: Rollout, last: RecordedTurn) -> bool:
     """Write down what an episode came to with its latest turn, and return whether it is over."""
     rollout.success, rollout.score = last.info["success"], last.info["score"]
+    rollout.metrics = dict(last.info["metrics"])
     rollout.stop_reason = StopReason.TERMINATED if last.terminated else StopReason.TURN_LIMIT
     over = last.terminated or last.truncated
     if over and (math.isnan(rollout.score) or math.isnan(last.reward)):

@@ -10,7 +10,9 @@ AgentGymsError
     ├── PairingError (ValueError)     evaluations that cannot be compared task by task
     ├── EvaluationStopped (RuntimeError) an evaluation cannot go on; the message says how to resume
     ├── ModelUnavailable (RuntimeError) a model's server failed: no verdict on the agent
+    ├── TrainingStopped (RuntimeError) a signal stopped training; the message says how to resume
     └── TrainingError (RuntimeError)  training cannot go on; the message says what to change
+        └── NotFinite (ArithmeticError) a number of the update is nan or infinite
 """
 
 from __future__ import annotations
@@ -56,3 +58,20 @@ class EvaluationStopped(HarnessError, RuntimeError):
 
 class TrainingError(HarnessError, RuntimeError):
     """Training cannot go on."""
+
+
+class NotFinite(TrainingError, ArithmeticError):
+    """A loss, gradient, advantage or log-probability is nan or infinite."""
+
+
+class TrainingStopped(HarnessError, RuntimeError):
+    """A signal stopped training; it can go on from a checkpoint.
+
+    Attributes:
+        exit_code: Of the process, as shells have it: 128 and the number of the signal.
+    """
+
+    def __init__(self, message: str, signal: int) -> None:
+        """Say how to go on."""
+        super().__init__(message)
+        self.exit_code = 128 + signal

@@ -15,10 +15,13 @@ from tqdm import tqdm
 
 from agentgyms.tasks import TaskSet
 from harness.agent import Actor
-from harness.collect import EnvPool, collect
+from harness.collect import EnvPool
 from harness.credit.table import INVALID_FEEDBACK
+from harness.dealing import collect_dealt
 from harness.evaluation.breakdowns import SCENARIO_TASKS
 from harness.evaluation.statistics import wilson
+from harness.phases import price_of_models
+from harness.ranks import ALONE, Ranks
 from harness.rollout import Rollout
 from harness.sampling import TaskDraw, seed_of
 
@@ -59,6 +62,7 @@ class Evaluation:
         missing: Episodes that could not be finished; they count nowhere else.
         episodes: One record per episode.
         parties: Who else had a part in the episodes: a partner, a judge.
+        models_usd: What those cost, where they are models with known prices.
     """
 
     split: str
@@ -70,6 +74,7 @@ class Evaluation:
     missing: int
     episodes: list[dict[str, Any]]
     parties: dict[str, str] = field(default_factory=dict)
+    models_usd: float = 0.0
 
     @property
     def score_interval(self) -> tuple[float, float]:
@@ -149,7 +154,13 @@ def _spread(queue: Sequence[_Item]) -> list[_Item]:
 
 
 async def evaluate(
-    pool: EnvPool, tasks: Sequence[str], split: str, actor: Actor, *, seed: int
+    pool: EnvPool,
+    tasks: Sequence[str],
+    split: str,
+    actor: Actor,
+    *,
+    seed: int,
+    ranks: Ranks = ALONE,
 ) -> Evaluation:
     """Play every task exactly once.
 
@@ -159,10 +170,14 @@ async def evaluate(
         split: Name for the results.
         actor: Who plays.
         seed: Of the episodes and decisions.
+        ranks: The processes that the tasks are dealt to.
     """
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
-    with tqdm(total=len(draws), desc=f"evaluate {split}", unit="episode", leave=False) as bar:
-        rollouts = await collect(pool, draws, actor, seed=seed, on_finish=lambda _: bar.update())
+    title = f"evaluate {split}"
+    with tqdm(total=len(draws), desc=title, unit="episode", leave=False, disable=None) as bar:
+        rollouts = await collect_dealt(
+            ranks, pool, draws, actor, seed=seed, on_finish=lambda _: bar.update()
+        )
     return replace(summarise(rollouts, split), parties=pool.parties)
 
 
@@ -185,6 +200,7 @@ def summarise(rollouts: Sequence[Rollout], split: str) -> Evaluation:
         invalid=invalid / len(turns) if turns else math.nan,
         missing=len(rollouts) - count,
         episodes=[_record(rollout) for rollout in rollouts],
+        models_usd=price_of_models(rollouts),
     )
 
 

@@ -14,10 +14,11 @@ import torch
 
 from harness import losses
 from harness.config import OptimizerConfig
-from harness.errors import TrainingError
-from harness.optimizing import learning_rate, make_optimizer, set_learning_rate
-from harness.packing import Sample, TokenBatch, merge, micro_batches
+from harness.errors import NotFinite
+from harness.optimizing import learning_rate, make_optimizer, num_parts, set_learning_rate
+from harness.packing import Sample, TokenBatch, merge
 from harness.policy import Policy
+from harness.sharding import clip
 
 _LARGEST = "_max"
 """Ends the names of figures that are maxima; all others are sums."""
@@ -57,7 +58,7 @@ class Learner:
     def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.
 
-        Each epoch shuffles the samples into `mini_batches` parts; one optimizer step per part.
+        Each epoch shuffles the samples into nearly equal parts; one optimizer step per part.
         Where the loss is linear in the advantage, samples without credit are left out and equal
         ones taken as one: the loss's means are over all tokens and sequences all the same, those of
         the other figures over tokens that pass through the model.
@@ -68,7 +69,7 @@ class Learner:
             seed: Of the shuffling.
 
         Raises:
-            TrainingError: A gradient is not finite.
+            NotFinite: A loss or gradient is not finite; the weights are as they were.
         """
         set_learning_rate(self.optimizer, learning_rate(self.config, step, self.steps))
         self.policy.model.train()
@@ -90,8 +91,10 @@ class Learner:
             "update/learning_rate": self.optimizer.param_groups[0]["lr"],
             "update/epochs": sums["epochs"],
             "update/tokens": sums["num_tokens"],
+            "update/model_tokens": sums["passed"],
         }
-        of_tokens = sums.keys() - {"loss", "grad_norm", "epochs", "parts", "num_tokens"}
+        apart = {"loss", "grad_norm", "epochs", "parts", "num_tokens", "passed"}
+        of_tokens = sums.keys() - apart
         for name in sorted(of_tokens):
             largest = name.endswith(_LARGEST)
             shown = {"clipped": "clipped_share"}.get(name, name)
@@ -101,7 +104,7 @@ class Learner:
     def _epoch(self, rows: Sequence[Sample], rng: np.random.Generator) -> Counter[str]:
         sums: Counter[str] = Counter(epochs=1)
         order = rng.permutation(len(rows))
-        for part in np.array_split(order, min(self.config.mini_batches, len(rows))):
+        for part in np.array_split(order, num_parts(self.config, len(rows))):
             _add(sums, self._optimizer_step([rows[i] for i in part]))
         return sums
 
@@ -112,22 +115,21 @@ class Learner:
         }
         if self._is_linear:
             rows = merge(rows)
-        sums: Counter[str] = Counter(parts=1)
+        sums = Counter(parts=1, passed=sum(row.length for row in rows))
         self.optimizer.zero_grad()
-        batches = micro_batches(
-            rows, self.config.micro_batch_tokens, self.policy.pad_id, self.policy.device
-        )
-        for batch in batches:
-            _add(sums, self._accumulate(batch, whole))
-        norm = torch.nn.utils.clip_grad_norm_(
-            self.policy.model.parameters(), self.config.max_grad_norm
-        )
-        sums["grad_norm"] = float(norm)  # type: ignore[assignment]
-        if not math.isfinite(sums["grad_norm"]):
-            raise TrainingError(
-                f"the gradient norm is {float(norm)}: lower optimizer.learning_rate or "
-                "optimizer.max_grad_norm, and look at the rewards in metrics.jsonl"
-            )
+        own: Counter[str] = Counter()
+        for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
+            _add(own, self._accumulate(batch, whole))
+        for made in self.policy.ranks.gather(own):
+            _add(sums, made)
+        norm = clip(self.policy.model.parameters(), self.config.max_grad_norm)
+        sums["grad_norm"] = norm  # type: ignore[assignment]
+        for what in ("loss", "grad_norm"):
+            if not math.isfinite(sums[what]):
+                raise NotFinite(
+                    f"the {what} is {sums[what]}: lower optimizer.learning_rate or "
+                    "optimizer.max_grad_norm"
+                )
         self.optimizer.step()
         return sums
 

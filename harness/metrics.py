@@ -1,49 +1,88 @@
-"""Numbers of a run: one JSON line per step, and TensorBoard.
+"""Numbers of a run: one JSON line per step and evaluation, and whoever else wants them.
 
-Names are `section/name`. Times are in seconds and live under `time/`; everything else depends on
-the configuration alone, so that two runs of one seed have equal lines apart from `time/`.
+Names are `section/name`. What depends on the clock or the machine lives under `time/`, `memory/`
+and `cost/`; everything else depends on the configuration alone, so that two runs of one seed have
+equal lines apart from those (`repeatable`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from harness import durable, tracking
 from harness.errors import CheckpointError
+from harness.tracking import Tracker
+
+OF_THE_MACHINE: Final = ("time/", "memory/", "cost/")
+"""Sections of figures that differ from one run to the next."""
 
 
 class MetricsLog:
-    """Appends to `metrics.jsonl` and to TensorBoard's files.
+    """Appends to `metrics.jsonl` and tells trackers.
 
     Args:
         folder: The run's folder.
         resume_step: Lines of later steps are dropped, because those steps will be run again.
+        trackers: Who else gets the figures; see `harness.tracking`.
+
+    Attributes:
+        kept: Records of the steps before.
     """
 
-    def __init__(self, folder: Path, resume_step: int | None = None) -> None:
-        """Open both."""
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._path = folder / "metrics.jsonl"
-        kept = [] if resume_step is None else [r for r in read(folder) if r["step"] <= resume_step]
-        self._path.write_text("".join(_line(record) for record in kept), encoding="utf-8")
-        purge = None if resume_step is None else resume_step + 1
-        self._board: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
+    def __init__(
+        self, folder: Path, resume_step: int | None = None, trackers: Sequence[Tracker] = ()
+    ) -> None:
+        """Drop what will be written again."""
+        self._path, self._trackers = folder / "metrics.jsonl", trackers
+        known = [] if resume_step is None else read(folder)
+        self.kept = [record for record in known if record["step"] <= (resume_step or 0)]
+        durable.write(self._path, "".join(_line(record) for record in self.kept))
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write the figures of a step."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(_line({"step": step, **values}))
-        for name, value in values.items():
-            if math.isfinite(value):
-                self._board.add_scalar(name, value, step)
+        for tracker in self._trackers:
+            tracker.write(step, tracking.finite(values))
+
+    def flush(self) -> None:
+        """Wait until all that was written is on the disk."""
+        durable.flush(self._path)
+        for tracker in self._trackers:
+            tracker.flush()
 
     def close(self) -> None:
-        """Finish TensorBoard's files."""
-        self._board.close()
+        """Finish the trackers."""
+        for tracker in self._trackers:
+            tracker.close()
+
+
+class SilentLog:
+    """Keeps nothing, for a process that is not the first of several."""
+
+    kept: Sequence[Mapping[str, Any]] = ()
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write nothing."""
+
+    def flush(self) -> None:
+        """Wait for nothing."""
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+Log = MetricsLog | SilentLog
+"""Where figures go."""
+
+
+def repeatable(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of a record that every run of its configuration has."""
+    return {k: v for k, v in record.items() if not k.startswith(OF_THE_MACHINE)}
 
 
 def _line(record: Mapping[str, float | None]) -> str:

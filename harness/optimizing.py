@@ -47,6 +47,12 @@ def _passed(step: int, warmup: int, steps: int) -> float:
     return min(1.0, max(0.0, (step + 1 - warmup) / max(1, steps - warmup)))
 
 
+def num_parts(config: OptimizerConfig, sequences: int) -> int:
+    """Return the optimizer steps of a pass over a training step's sequences."""
+    size = config.mini_batch_size
+    return min(config.mini_batches, sequences) if size is None else math.ceil(sequences / size)
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Let the optimizer take its next steps at this rate."""
     for group in optimizer.param_groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -68,6 +69,7 @@ class TokenBatch:
             [B, T], integers.
         reference_logprob: Under the reference policy, or None. Shape [B, T].
         images: Of each sequence, in order; the model's vision makes tensors of them.
+        lengths: Tokens of each sequence without padding; empty if there is none.
     """
 
     tokens: torch.Tensor
@@ -77,6 +79,7 @@ class TokenBatch:
     turn: torch.Tensor
     reference_logprob: torch.Tensor | None = None
     images: tuple[tuple[Image, ...], ...] = ()
+    lengths: tuple[int, ...] = ()
 
 
 def samples(
@@ -222,18 +225,34 @@ def _add(first: Sample, second: Sample) -> Credit:
 
 
 def micro_batches(
-    rows: Sequence[Sample], max_tokens: int, pad_id: int, device: torch.device | str = "cpu"
+    rows: Sequence[Sample],
+    max_tokens: int,
+    pad_id: int,
+    device: torch.device | str = "cpu",
+    *,
+    padding_free: bool = False,
 ) -> Iterator[TokenBatch]:
-    """Yield batches of similar length whose padded size is at most `max_tokens`.
-
-    A sequence that is longer alone still makes a batch of its own.
-    """
-    for part in by_length(rows, max_tokens):
+    """Yield the samples in batches of at most `max_tokens`; see `by_length`."""
+    for part in by_length(rows, max_tokens, padding_free=padding_free):
         yield to_batch([rows[i] for i in part], pad_id, device)
 
 
-def by_length(rows: Sequence[Sample], max_tokens: int) -> Iterator[list[int]]:
-    """Yield the indices of the samples of each micro-batch; see `micro_batches`."""
+def by_length(
+    rows: Sequence[Sample], max_tokens: int, *, padding_free: bool = False
+) -> Iterator[list[int]]:
+    """Yield the indices of the samples of each micro-batch.
+
+    A sequence that is longer alone still makes a batch of its own.
+
+    Args:
+        rows: The samples.
+        max_tokens: Most tokens of a batch.
+        padding_free: No padding passes through the model, so a batch may hold any lengths, and is
+            filled up to the limit; else it holds similar lengths, and padding counts.
+    """
+    if padding_free:
+        yield from _best_fit([row.length for row in rows], max_tokens)
+        return
     order = sorted(range(len(rows)), key=lambda i: rows[i].length)
     while order:
         size = 1
@@ -241,6 +260,30 @@ def by_length(rows: Sequence[Sample], max_tokens: int) -> Iterator[list[int]]:
             size += 1
         yield order[:size]
         order = order[size:]
+
+
+def _best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
+    """Return the indices of each bin: longest first, each where the least room is left over.
+
+    Best fit decreasing needs at most 11/9 of the fewest bins possible, and 4 more (Johnson 1974).
+    """
+    bins: list[list[int]] = []
+    room: list[tuple[int, int]] = []  # left over, and the bin's number; sorted
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        place = bisect_left(room, (lengths[i], -1))
+        if place == len(room):
+            bins.append([])
+            left, number = max(capacity, lengths[i]), len(bins) - 1
+        else:
+            left, number = room.pop(place)
+        bins[number].append(i)
+        insort(room, (left - lengths[i], number))
+    return bins
+
+
+def without_weight(row: Sample) -> Sample:
+    """Return a row that passes through the model and trains nothing, with the images of another."""
+    return Sample(row.prompt_ids if row.images else row.prompt_ids[:1], (), (), 0.0, row.images)
 
 
 def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "cpu") -> TokenBatch:
@@ -262,4 +305,5 @@ def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "
         advantage=torch.from_numpy(advantage).to(device),
         turn=torch.from_numpy(turn).to(device),
         images=tuple(row.images for row in rows),
+        lengths=tuple(row.length for row in rows),
     )

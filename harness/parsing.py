@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from harness import code_blocks
@@ -89,6 +90,7 @@ def parse_action(text: str) -> Parsed:
     return Parsed("", valid=False) if found is None else Parsed(found.strip())
 
 
+@lru_cache(maxsize=8192)
 def join_names(text: str) -> str:
     """Return a text with names and their numbers joined, `mug 1` to `mug1`: fewer tokens."""
     return _APART.sub("", text)
@@ -235,7 +237,7 @@ def choices(actions: Sequence[str], goal: str) -> list[str]:
     An action that leaves a text open, such as `search[<query>]` or `speak: <words>`, gets the goal
     for it.
     """
-    return [_OPEN.sub(lambda _: goal, action) for action in actions]
+    return [_OPEN.sub(lambda _: goal, one) if "<" in one else one for one in actions]
 
 
 def letter(index: int) -> str:

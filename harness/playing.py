@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from harness import methods, prompts
 from harness.agent import Actor, Agent, Decision, EpisodeView
-from harness.collect import EnvPool, collect
+from harness.collect import EnvPool, Progress
 from harness.completers import Completer, Sampling
 from harness.completers.scripted import ScriptedCompleter
-from harness.config import Config
+from harness.config import Config, RolloutConfig
 from harness.credit.table import INVALID_FEEDBACK
+from harness.dealing import collect_dealt
 from harness.errors import ContextOverflow, TrainingError
 from harness.policy import Policy
-from harness.rollout import Completion, Rollout
+from harness.ranks import ALONE, Ranks
+from harness.rollout import Completion, Rollout, StopReason
 from harness.sampling import TaskDraw, TaskSampler, seed_of
 from harness.sampling_rounds import collect_informative, returns_differ
 from harness.warmstart import Demonstrator
@@ -46,10 +48,20 @@ class Player:
         config: The run, resolved.
         policy: The one that is trained.
         completer: Generates; for methods whose rollouts are the first policy's, with its weights.
+        run: Runs a coroutine to its end.
+        ranks: The processes that the groups are dealt to.
     """
 
-    def __init__(self, config: Config, policy: Policy, completer: Completer) -> None:
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        completer: Completer,
+        run: Callable[[Coroutine[Any, Any, Any]], Any] = asyncio.run,
+        ranks: Ranks = ALONE,
+    ) -> None:
         """Make no environment yet."""
+        self._run, self._ranks = run, ranks
         self._config, self._policy = config, policy
         self._kind = methods.get(config.method.name).actor
         self._agent = make_agent(config, completer, config.agent.temperature)
@@ -57,8 +69,12 @@ class Player:
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
         self._sampler = TaskSampler(tasks_of(self._pool), config.run.seed)
 
-    def play(self, step: int) -> Played:
+    def play(self, step: int, on_finish: Progress = lambda _: None) -> Played:
         """Return the rollouts of a training step, from 0.
+
+        Args:
+            step: Its number.
+            on_finish: Called with each rollout once its group has ended.
 
         Raises:
             TrainingError: Not one episode could be played.
@@ -69,6 +85,7 @@ class Player:
             "enough_members": rollout.enough_members,
             "enough_share": rollout.enough_share,
             "enough_turns": rollout.enough_turns or 0,
+            "on_finish": on_finish,
         }
 
         def draw(again: int = 0) -> list[TaskDraw]:
@@ -76,7 +93,7 @@ class Player:
 
         figures: dict[str, float] = {}
         if rollout.dynamic_sampling:
-            rounds = asyncio.run(
+            rounds = self._run(
                 collect_informative(
                     self._pool,
                     draw,
@@ -84,12 +101,17 @@ class Player:
                     seed=seed,
                     informative=partial(returns_differ, reward=self._config.method.reward),
                     max_draws=rollout.max_draws,
+                    ranks=self._ranks,
                     **enough,
                 )
             )
             played, figures = [*rounds.rollouts, *rounds.lost], rounds.figures()
         else:
-            played = asyncio.run(collect(self._pool, draw(), self._actor(), seed=seed, **enough))
+            draws = draw()
+            played = self._run(
+                collect_dealt(self._ranks, self._pool, draws, self._actor(), seed=seed, **enough)
+            )
+            figures = {"rollout/stopped_share": _stopped_share(played, len(draws), rollout)}
         rollouts = [one for one in played if one.turns]  # a partner may leave before the first one
         lost = [one.error for one in played if one.error]
         if not rollouts:
@@ -196,10 +218,20 @@ def tasks_of(pool: EnvPool) -> Any:
     return tasks
 
 
+def _stopped_share(played: Sequence[Rollout], num_groups: int, config: RolloutConfig) -> float:
+    """Return the share of episodes that were broken off because enough others had ended."""
+    lost = len({rollout.group for rollout in played if rollout.error})
+    ended = sum(not rollout.error for rollout in played)
+    begun = (num_groups - lost) * config.group_size
+    return 1 - ended / begun if begun else 0.0
+
+
 def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
     """Return the figures of a step's rollouts, under `rollout/`."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
+    cut = sum(r.stop_reason is StopReason.CONTEXT_LIMIT for r in rollouts)
     return {
+        "rollout/context_limit_share": cut / len(rollouts),
         "rollout/success": sum(r.success for r in rollouts) / len(rollouts),
         "rollout/score": sum(r.score for r in rollouts) / len(rollouts),
         "rollout/turns": len(turns) / len(rollouts),
@@ -208,4 +240,12 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
         "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
         "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
         "rollout/lost_groups": float(lost),
+        **_success_by_family(rollouts),
     }
+
+
+def _success_by_family(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    won: dict[str, list[bool]] = {}
+    for rollout in rollouts:
+        won.setdefault(rollout.family, []).append(rollout.success)
+    return {f"rollout/success_{name}": sum(won[name]) / len(won[name]) for name in sorted(won)}

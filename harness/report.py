@@ -1,18 +1,44 @@
-"""What people look at while a run trains: its learning curve as a picture, and a table."""
+"""What people look at while a run trains: its curves as pictures, and a table."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.evaluation.breakdowns import in_order
 from harness.evaluation.statistics import mean_and_std, wilson
-from harness.reporting import curves, others, training_runs
+from harness.reporting import curves, others, training_curves, training_runs
+from harness.reporting.training_runs import TrainingRun
+
+_EVERY_S: Final = 30.0
+"""Between two drawings, which may take longer than a short step."""
+
+
+class Pictures:
+    """Keeps the pictures and the table of a run that trains up to date.
+
+    Args:
+        folder: The run's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Draw nothing yet."""
+        self._folder, self._drawn = folder, -math.inf
+
+    def write(self, *, final: bool) -> None:
+        """Write the table, and draw at most twice a minute and at the end."""
+        run = training_runs.read(self._folder)
+        _write_table(run)
+        if final or time.monotonic() - self._drawn > _EVERY_S:
+            _draw(run)
+            self._drawn = time.monotonic()
 
 
 def write(folder: Path) -> None:
-    """Write `curve.png` and `table.md` from a run's evaluations and metrics.
+    """Write `curve.png`, `training.png` and `table.md` from a run's evaluations and metrics.
 
     Args:
         folder: The run's. Runs of earlier versions, whose evaluations have no score, do as well.
@@ -21,8 +47,17 @@ def write(folder: Path) -> None:
         ResultError: It is no run's folder, is damaged, or has no evaluation yet.
     """
     run = training_runs.read(folder)
-    (folder / "table.md").write_text(table(run.evaluations), encoding="utf-8")
-    curves.draw(folder / "curve.png", [[run]])
+    _write_table(run)
+    _draw(run)
+
+
+def _write_table(run: TrainingRun) -> None:
+    (run.folder / "table.md").write_text(table(run.evaluations), encoding="utf-8")
+
+
+def _draw(run: TrainingRun) -> None:
+    curves.draw(run.folder / "curve.png", [[run]])
+    training_curves.draw(run.folder / "training.png", run)
 
 
 def table(evaluations: Sequence[Mapping[str, Any]]) -> str:

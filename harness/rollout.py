@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -97,6 +98,7 @@ class Rollout:
         score: The benchmark's score at the end, in [0, 1].
         error: What failed in the infrastructure, else "". Such a rollout is never scored.
         recording: Of the environment's side, with what the agent read and said, if asked for.
+        metrics: The environment's own figures after the last turn; files keep none.
     """
 
     task_id: str
@@ -111,3 +113,4 @@ class Rollout:
     score: float = 0.0
     error: str = ""
     recording: Recording | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict, compare=False)

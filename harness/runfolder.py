@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness import config as configs
+from harness import durable, metrics
 from harness.config import Config
 from harness.errors import CheckpointError, ConfigError
 from harness.evaluate import Evaluation
 from harness.versions import versions
+
+_STEP: Final = re.compile(r"step-(\d+)-?(.*)\.jsonl?(?:\.gz)?")
+"""A file of a step: its number, and the split of an evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,10 @@ class RunFolder:
         metrics.jsonl     one line per step and evaluation
         evaluations/      every episode of every evaluation
         rollouts/         rollouts of training steps, where `run.keep_rollouts` asks for them
-        checkpoints/      to resume from; each is a model that transformers loads
+        checkpoints/      to resume from; each is a model that transformers loads, and the link
+                          `best` leads to the one that did best in validation
         reference/        the policy after the warm start, where something compares with it
-        tensorboard/ curve.png table.md
+        tensorboard/ wandb/ curve.png training.png table.md
 
     Attributes:
         path: The folder.
@@ -93,6 +99,34 @@ class RunFolder:
             },
         )
 
+    def has_trained(self) -> bool:
+        """Return whether a training step was completed here."""
+        return any(record["step"] > 0 for record in metrics.read(self.path))
+
+    def validation(self, step: int, split: str) -> dict[str, float]:
+        """Return success and score of the evaluation of a step; nothing if there was none."""
+        try:
+            found = self._read(f"evaluations/step-{step:06d}-{split}.json")
+        except FileNotFoundError:
+            return {}
+        return {name: float(found[name]) for name in ("success", "score")}
+
+    def drop_after(self, step: int) -> set[tuple[int, str]]:
+        """Remove evaluations and rollouts of later steps, which are run again.
+
+        Returns:
+            Step and split of the evaluations that are left.
+        """
+        left = set()
+        for kind in ("evaluations", "rollouts"):
+            for file in sorted((self.path / kind).glob("*step-*")):
+                found = _STEP.fullmatch(file.name)
+                if file.name.endswith(".partial") or (found and int(found[1]) > step):
+                    file.unlink(missing_ok=True)
+                elif found and kind == "evaluations":
+                    left.add((int(found[1]), found[2]))
+        return left
+
     def evaluations(self) -> list[dict[str, Any]]:
         """Return all evaluations, by step."""
         files = sorted((self.path / "evaluations").glob("step-*.json"))
@@ -100,9 +134,7 @@ class RunFolder:
 
     def _write(self, name: str, value: Any) -> None:
         text = json.dumps(value, indent=1, ensure_ascii=False)
-        partial = self.path / f"{name}.partial"
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.rename(self.path / name)
+        durable.write(self.path / name, text + "\n")
 
     def _read(self, name: str) -> Any:
         return json.loads((self.path / name).read_text(encoding="utf-8"))

@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from agentgyms.randomness import seeds_of
+
 _AGAIN: Final = 0xA6A1
 """Stream of random numbers for tasks that a step draws beyond its own."""
 
@@ -73,5 +75,6 @@ class TaskSampler:
 
 def seed_of(*parts: int) -> int:
     """Return a 63-bit seed that depends on the non-negative `parts` and on how many there are."""
-    low, high = np.random.SeedSequence([*parts, len(parts)]).generate_state(2)
-    return (int(high) << 31) ^ int(low)
+    low, high = seeds_of(*parts, len(parts)).generate_state(2).tolist()
+    seed: int = (high << 31) ^ low
+    return seed

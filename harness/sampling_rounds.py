@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.agent import Actor
-from harness.collect import EnvPool, collect
+from harness.collect import EnvPool
 from harness.credit import TurnTable
 from harness.credit.returns import episode_returns
+from harness.dealing import collect_dealt
 from harness.errors import ConfigError
+from harness.ranks import ALONE, Ranks
 from harness.rollout import Rollout
 from harness.sampling import TaskDraw, seed_of
 
@@ -56,6 +58,7 @@ async def collect_informative(
     seed: int,
     informative: Callable[[Sequence[Rollout]], bool],
     max_draws: int = 10,
+    ranks: Ranks = ALONE,
     **options: Any,
 ) -> Rounds:
     """Return rollouts of as many groups as a step's own draw has tasks, informative ones if it can.
@@ -75,6 +78,7 @@ async def collect_informative(
         seed: Of the first round's decisions, as for `collect`; later rounds derive theirs from it.
         informative: Whether the rollouts of a group are worth learning from; see `returns_differ`.
         max_draws: Most rounds, at least 1.
+        ranks: The processes that a round's tasks are dealt to.
         **options: As for `collect`.
 
     Raises:
@@ -89,7 +93,7 @@ async def collect_informative(
         draws = draw(again)
         wanted = wanted or len(draws)
         round_seed = seed_of(seed, again) if again else seed
-        rollouts = await collect(pool, draws, actor, seed=round_seed, **options)
+        rollouts = await collect_dealt(ranks, pool, draws, actor, seed=round_seed, **options)
         lost += [rollout for rollout in rollouts if rollout.error]
         worth, equal = _parted(rollouts, informative)
         kept, played, dropped = kept + worth, played + len(draws), dropped + len(equal)

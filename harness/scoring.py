@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from harness.credit.table import Floats
-from harness.packing import Sample, TokenBatch, by_length, to_batch
+from harness.packing import Sample, TokenBatch
 from harness.policy import Policy
 
 
@@ -31,7 +31,8 @@ def score(
     """Return the policy's scores of each sample, in the order given and without gradient.
 
     Samples of equal tokens and images pass through the model once. The policy is in evaluation mode
-    meanwhile, so that dropout is off.
+    meanwhile, so that dropout is off. Several processes deal the samples among them and exchange
+    what they find.
 
     Args:
         policy: Not changed.
@@ -47,11 +48,13 @@ def score(
     was_training = policy.model.training
     policy.model.eval()
     try:
-        for part in by_length(distinct, max_tokens):
-            batch = to_batch([distinct[i] for i in part], policy.pad_id, policy.device)
-            scores.update(zip(part, _score(policy, batch, temperature), strict=True))
+        for part, batch in policy.placed_batches(distinct, max_tokens):
+            told = _score(policy, batch, temperature)[: len(part)]
+            scores.update(zip(part, told, strict=True))
     finally:
         policy.model.train(was_training)
+    for others in policy.ranks.gather(scores):
+        scores |= others
     return [scores[i] for i in place]
 
 

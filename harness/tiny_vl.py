@@ -56,7 +56,7 @@ def make_model(config: TinyConfig, tokenizer: Any, seed: int) -> Any:
     token_id = tokenizer.convert_tokens_to_ids
     architecture = Qwen2_5_VLConfig(
         text_config=_text_settings(config, tokenizer),
-        vision_config=_vision_settings(config),
+        vision_config=vision_settings(config),
         image_token_id=token_id(IMAGE_TOKEN),
         video_token_id=token_id(_VIDEO),
         vision_start_token_id=token_id(_VISION_START),
@@ -93,7 +93,8 @@ def _text_settings(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def _vision_settings(config: TinyConfig) -> dict[str, Any]:
+def vision_settings(config: TinyConfig) -> dict[str, Any]:
+    """Return the description of the part that sees, in the words of `config.json`."""
     return {
         "depth": _VISION_LAYERS,
         "hidden_size": config.hidden,

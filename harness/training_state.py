@@ -14,6 +14,7 @@ import torch
 from harness.annotators import Annotator
 from harness.errors import CheckpointError
 from harness.policy import Policy
+from harness.sharding import load_optimizer_state, optimizer_state
 
 NONE: Final[dict[str, Annotator]] = {}
 _FILE = "trainer.pt"
@@ -25,13 +26,18 @@ def write(
     optimizer: torch.optim.Optimizer,
     annotators: Mapping[str, Annotator] = NONE,
 ) -> None:
-    """Write the state into a checkpoint's folder; the policy writes its weights itself."""
+    """Write the state into a checkpoint's folder; the policy writes its weights itself.
+
+    Several processes all call it, and the first writes. What it writes does not tell their number,
+    but for random states, of which each has its own.
+    """
     state = {
-        "optimizer": optimizer.state_dict(),
-        "random": _random_states(policy.device),
+        "optimizer": optimizer_state(optimizer, policy.model.named_parameters()),
+        "random": policy.ranks.gather(_random_states(policy.device)),
         "annotators": {name: annotator.state_dict() for name, annotator in annotators.items()},
     }
-    torch.save(state, folder / _FILE)
+    if policy.ranks.is_first:
+        torch.save(state, folder / _FILE)
 
 
 def read(
@@ -45,13 +51,17 @@ def read(
     Raises:
         CheckpointError: The file is missing or damaged, or belongs to another model.
     """
-    path, device = folder / _FILE, policy.device
+    path, device, ranks = folder / _FILE, policy.device, policy.ranks
     try:
-        state = torch.load(path, map_location=device, weights_only=True)
-        optimizer.load_state_dict(state["optimizer"])
+        place = device if ranks.size == 1 else "cpu"
+        state = torch.load(path, map_location=place, weights_only=True)
+        load_optimizer_state(optimizer, policy.model.named_parameters(), state["optimizer"])
         for name, annotator in annotators.items():
             annotator.load_state_dict(state["annotators"][name])
-        _restore_random_states(state["random"], device)
+        found = state["random"]
+        by_rank = found if isinstance(found, list) else [found]  # older versions knew one process
+        if ranks.rank < len(by_rank):
+            _restore_random_states(by_rank[ranks.rank], device)
     except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as e:
         raise CheckpointError(f"{path} cannot be used: {e}") from e
 

@@ -14,9 +14,10 @@ from tqdm import tqdm
 from harness.agent import Agent, Decision, EpisodeView, choices_of
 from harness.baselines.expert import expert_answer
 from harness.completers import Message, images_of, texts_of
-from harness.config import WarmstartConfig
+from harness.config import OptimizerConfig, WarmstartConfig
 from harness.errors import ConfigError
-from harness.packing import Sample, micro_batches
+from harness.optimizing import make_optimizer, set_learning_rate
+from harness.packing import Sample
 from harness.policy import Policy
 from harness.rollout import Completion
 
@@ -129,15 +130,14 @@ def fine_tune(
     rows = [row for row in rows if row.length <= policy.max_length]
     if not rows:
         raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
-    optimizer = torch.optim.AdamW(
-        policy.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
-    )
+    adamw = OptimizerConfig(learning_rate=config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = make_optimizer(policy.model.parameters(), adamw)
     losses: list[float] = []
     batches = _batches(rows, config.batch_size, seed)
     policy.model.train()
     for step in tqdm(range(config.steps), desc="warm start", unit="step", mininterval=1.0):
-        for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * learning_rate_factor(step, config.steps)
+        share = learning_rate_factor(step, config.steps)
+        set_learning_rate(optimizer, config.learning_rate * share)
         losses.append(_fit(policy, optimizer, next(batches), micro_batch_tokens))
         on_step(losses[-1])
     return float(np.mean(losses[-max(1, len(losses) // 10) :]))
@@ -174,7 +174,7 @@ def _fit(
     num_tokens = sum(len(row.response_ids) for row in rows)
     optimizer.zero_grad()
     total = 0.0
-    for batch in micro_batches(rows, max_tokens, policy.pad_id, policy.device):
+    for batch in policy.micro_batches(rows, max_tokens):
         logprob, _ = policy.logprobs(batch)
         loss = -logprob[batch.action_mask].sum() / num_tokens
         loss.backward()  # type: ignore[no-untyped-call]

@@ -17,11 +17,9 @@ from chat_server import ChatServer
 from click.testing import CliRunner
 
 from agentgyms.cli import main as agentgyms_cli
-from agentgyms.errors import DataMissing
 from agentgyms.group import GroupEnv
 from env_servers import Server, create_app
-from harness import checks, sections
-from harness import config as configs
+from harness import sections
 from harness.cli import main as harness_cli
 from harness.evaluation import defaults
 from harness.evaluation.config import EvaluationConfig
@@ -173,18 +171,6 @@ def test_the_commands_of_the_readme_exist():
     for program, main in (("agentgyms", agentgyms_cli), ("harness", harness_cli)):
         for name in re.findall(rf"^{program} ([a-z]+)", text, re.MULTILINE):
             assert name in main.commands, f"README names `{program} {name}`"
-
-
-def test_the_training_commands_of_the_readme_are_accepted():
-    lines = re.findall(r"^harness train ([^-].*)", README, re.MULTILINE)
-    assert len(lines) >= 3
-    for line in lines:
-        recipe, *options = shlex.split(line, comments=True)
-        assert options[::2] == ["--set"] * (len(options) // 2)
-        try:
-            checks.check(configs.load(recipe, options[1::2]))
-        except DataMissing:
-            assert any(needs in recipe for needs in ("official", "gigpo", "sotopia"))
 
 
 EVALUATION = (ROOT / "docs" / "evaluation.md").read_text()

@@ -24,6 +24,8 @@ IDS = [CORRIDOR, PICTURES, "agentgyms/ALFWorld-v0"]
 def test_seeded_generators_are_those_of_numpy(numbers):
     own, numpys = randomness.generator_of(*numbers), np.random.default_rng(list(numbers))
     assert own.bit_generator.state == numpys.bit_generator.state
+    own_words, numpys_words = randomness.seeds_of(*numbers), np.random.SeedSequence(numbers)
+    assert own_words.generate_state(2).tolist() == numpys_words.generate_state(2).tolist()
 
 
 def test_seeds_are_not_negative():

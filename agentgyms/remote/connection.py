@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import time
@@ -138,6 +139,16 @@ class Connection:
                 lease.dismiss()
             raise
         return leases
+
+    def num_places(self) -> int:
+        """Return how many sessions the servers hold together, as far as they have answered."""
+        places = 0
+        for endpoint in self.endpoints:
+            if not (endpoint.num_places or endpoint.resting):
+                with contextlib.suppress(ServerUnavailable):
+                    endpoint.greet()
+            places += endpoint.num_places
+        return places
 
     def rebuild(self, kwargs: dict[str, Any], episode: snapshots.Episode | None) -> Lease:
         """Open a session and bring it to where `episode` stands.

@@ -94,6 +94,11 @@ class Endpoint:
         """Whether nobody answered here a moment ago, so that another address is better."""
         return time.monotonic() < self._rests_until
 
+    @property
+    def num_places(self) -> int:
+        """How many sessions the server holds at a time; 0 before it was greeted."""
+        return int((self._limits or {}).get("max_sessions", 0))
+
     def clone(self) -> Endpoint:
         """Return the same address for another thread."""
         twin = Endpoint(self.url, self.env_id, self.token, self.transport.clone(), self.patience)

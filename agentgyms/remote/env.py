@@ -206,6 +206,10 @@ class RemoteEnv(TextEnv):
             return None
         return self._with_lease(Lease.render, self._episode)
 
+    def num_places(self) -> int:
+        """Return how many sessions the servers hold together, others' included; 0 if unknown."""
+        return self._connection.num_places()
+
     def close(self) -> None:
         """Close the session. An object that is forgotten does so too; a lost one expires."""
         self._release()

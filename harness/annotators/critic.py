@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import torch
 
+from harness import sharding
 from harness.annotators.surroundings import Surroundings, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.arguments import number, one_of, whole
@@ -18,7 +19,7 @@ from harness.credit.registry import layers
 from harness.credit.table import Floats
 from harness.credit.tokens import by_turn
 from harness.losses.value import value_loss
-from harness.packing import Sample, TokenBatch, by_length, micro_batches, to_batch
+from harness.packing import Sample, TokenBatch
 from harness.rollout import Rollout
 
 _RETURNS: Final = ("gamma", "lam")
@@ -83,10 +84,16 @@ class Critic:
         self._settings, self._around = settings, around
         self._owns = settings.model == "own"
         self.trunk = around.policy.trainable_copy() if self._owns else around.policy
+        if self._owns:
+            self.trunk.shard(around.ranks)
         width = int(self.trunk.model.config.get_text_config().hidden_size)
-        self.head = torch.nn.Linear(width, 1).to(self.trunk.device)
+        device = self.trunk.device if around.ranks.size == 1 else around.ranks.device
+        self.head = torch.nn.Linear(width, 1).to(device)
         torch.nn.init.zeros_(self.head.weight)
         torch.nn.init.zeros_(self.head.bias)
+        self._of_head: sharding.Run = sharding.directly
+        if around.ranks.size > 1:
+            self._of_head = sharding.shard(self.head, device)
         trained: list[dict[str, Any]] = [
             {"params": list(self.head.parameters()), "lr": settings.head_learning_rate}
         ]
@@ -102,12 +109,13 @@ class Critic:
         was_training = self.trunk.model.training
         self.trunk.model.eval()
         with torch.no_grad():
-            for part in by_length(rows, self._around.max_tokens):
-                batch = to_batch([rows[i] for i in part], self.trunk.pad_id, self.trunk.device)
+            for part, batch in self.trunk.placed_batches(rows, self._around.max_tokens):
                 where = self._where(batch)
                 value, mask = self._values(batch, where).double().cpu().numpy(), where.cpu().numpy()
-                found |= {i: v[m] for i, v, m in zip(part, value, mask, strict=True)}
+                found |= {i: v[m] for i, v, m in zip(part, value, mask, strict=False)}
         self.trunk.model.train(was_training)
+        for others in self._around.ranks.gather(found):
+            found |= others
         return replace(turns, value=np.concatenate([found[i] for i in range(len(rows))]))
 
     def learn(
@@ -130,15 +138,25 @@ class Critic:
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights and optimizer; not the policy's, if it is borrowed."""
-        state = {"head": self.head.state_dict(), "optimizer": self._optimizer.state_dict()}
-        return {**state, "trunk": self.trunk.model.state_dict()} if self._owns else state
+        state = {
+            "head": sharding.full_state(self.head),
+            "optimizer": sharding.optimizer_state(self._optimizer, self._named()),
+        }
+        return {**state, "trunk": sharding.full_state(self.trunk.model)} if self._owns else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`."""
         if self._owns:
-            self.trunk.model.load_state_dict(state["trunk"])
-        self.head.load_state_dict(state["head"])
-        self._optimizer.load_state_dict(state["optimizer"])
+            sharding.load_full_state(self.trunk.model, state["trunk"])
+        sharding.load_full_state(self.head, state["head"])
+        sharding.load_optimizer_state(self._optimizer, self._named(), state["optimizer"])
+
+    def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield all parameters with names of which each is another's."""
+        for name, parameter in self.head.named_parameters():
+            yield f"head.{name}", parameter
+        for name, parameter in self.trunk.model.named_parameters():
+            yield f"trunk.{name}", parameter
 
     def _discounts(self) -> dict[str, float]:
         """Return the settings of `gae` that returns depend on, wherever it is in the estimator."""
@@ -155,9 +173,9 @@ class Critic:
     def _values(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
         """Return values before the tokens `where` is True, 0 elsewhere. Shape [B, T]."""
         with torch.set_grad_enabled(self._owns and torch.is_grad_enabled()):
-            feature = self.trunk.features(batch)[:, :-1][where[:, 1:]].float()  # [V, H]
+            feature = self.trunk.features(batch, where).float()  # [V, H]
         value = torch.zeros(batch.tokens.shape, device=feature.device)
-        value[:, 1:][where[:, 1:]] = self.head(feature)[:, 0]
+        value[:, 1:][where[:, 1:]] = self._of_head(self.head, feature)[:, 0]
         return value
 
     def _targets(self, rollouts: Sequence[Rollout], returns: Floats, value: Floats) -> list[Sample]:
@@ -181,9 +199,7 @@ class Critic:
             self.trunk.model.train()
         self._optimizer.zero_grad()
         total = 0.0
-        for batch in micro_batches(
-            rows, self._around.max_tokens, self.trunk.pad_id, self.trunk.device
-        ):
+        for batch in self.trunk.micro_batches(rows, self._around.max_tokens):
             where = self._where(batch)
             value = self._values(batch, where)
             loss = value_loss(
@@ -196,6 +212,7 @@ class Critic:
             )
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
+        total = sum(self._around.ranks.gather(total))
         norm = optimizer_step(self._optimizer, self._settings.max_grad_norm, "the critic")
         return {"loss": total, "grad_norm": norm, "steps": 1}
 

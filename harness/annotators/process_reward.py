@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from harness import sharding
 from harness.annotators.surroundings import Surroundings, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.arguments import number, one_of, whole
@@ -17,7 +18,7 @@ from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
 from harness.credit.returns import episode_returns
 from harness.credit.table import Bools, Floats, Ints
 from harness.errors import TrainingError
-from harness.packing import Sample, merge, micro_batches
+from harness.packing import Sample, merge
 from harness.rollout import Rollout
 
 
@@ -90,6 +91,7 @@ class ProcessReward:
         """Copy the policy."""
         self._settings, self._around = settings, around
         self.model = around.policy.trainable_copy()
+        self.model.shard(around.ranks)
         self._optimizer = torch.optim.AdamW(
             self.model.model.parameters(),
             lr=settings.learning_rate,
@@ -121,14 +123,17 @@ class ProcessReward:
     def state_dict(self) -> dict[str, Any]:
         """Return weights and optimizer."""
         return {
-            "model": self.model.model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "model": sharding.full_state(self.model.model),
+            "optimizer": sharding.optimizer_state(
+                self._optimizer, self.model.model.named_parameters()
+            ),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`."""
-        self.model.model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        own = self.model.model
+        sharding.load_full_state(own, state["model"])
+        sharding.load_optimizer_state(self._optimizer, own.named_parameters(), state["optimizer"])
 
     def _positive(self, turns: TurnTable) -> Bools:
         if self._settings.threshold is None:
@@ -189,9 +194,7 @@ class ProcessReward:
         """Take an optimizer step down the weighted sum of log-probabilities."""
         self.model.model.train()
         self._optimizer.zero_grad()
-        for batch in micro_batches(
-            rows, self._around.max_tokens, self.model.pad_id, self.model.device
-        ):
+        for batch in self.model.micro_batches(rows, self._around.max_tokens):
             logprob, _ = self.model.logprobs(batch, self._around.temperature)
             (logprob * batch.advantage).sum().backward()  # type: ignore[no-untyped-call]
         norm = optimizer_step(self._optimizer, self._settings.max_grad_norm, "the reward model")

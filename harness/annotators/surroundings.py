@@ -17,8 +17,10 @@ from harness.credit.table import Floats, Ints
 from harness.errors import TrainingError
 from harness.packing import Sample, samples
 from harness.policy import Policy
+from harness.ranks import ALONE, Ranks
 from harness.rollout import Rollout
 from harness.scoring import score
+from harness.sharding import clip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,7 @@ class Surroundings:
         max_tokens: Padded tokens of one forward pass.
         estimator: Name of the method's.
         credit: Its hyperparameters, those of its base included.
+        ranks: The processes that the models of annotators are dealt to, as the policy is.
     """
 
     policy: Policy
@@ -44,6 +47,7 @@ class Surroundings:
     max_tokens: int = 8192
     estimator: str = "gae"
     credit: Mapping[str, Any] = field(default_factory=dict)
+    ranks: Ranks = ALONE
 
     def sequences(
         self, rollouts: Sequence[Rollout], weight: Floats | Sequence[Floats] | None = None
@@ -94,7 +98,7 @@ def optimizer_step(optimizer: torch.optim.Optimizer, max_norm: float, who: str) 
         TrainingError: The gradient is not finite.
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    norm = float(torch.nn.utils.clip_grad_norm_(parameters, max_norm))
+    norm = clip(parameters, max_norm)
     if not math.isfinite(norm):
         raise TrainingError(f"the gradient norm of {who} is {norm}: lower its learning_rate")
     optimizer.step()

@@ -1,7 +1,7 @@
 """Completers: messages in, text out, with token ids and log-probabilities when they can.
 
-`hf.py` and `vllm.py` generate in this process, `openai` asks a server, `scripted.py` says what a
-function says.
+`hf.py` and `vllm.py` generate in this process. `vllm_servers.py` asks servers that training gives
+its weights to, `openai.py` servers of chats, and `scripted.py` says what a function says.
 """
 
 from __future__ import annotations

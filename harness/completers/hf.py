@@ -8,6 +8,7 @@ not on who shares the batch.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -79,7 +80,7 @@ class HFCompleter:
         if len(prompt_ids) + sampling.max_tokens > self.max_length:
             raise ContextOverflow(
                 f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the model's {self.max_length}: shorten the prompt or max_tokens"
+                f"exceed the limit of {self.max_length}: shorten the prompt or max_tokens"
             )
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
@@ -97,6 +98,7 @@ class HFCompleter:
         joining: list[Request] = []
         was_training = self.policy.model.training
         self.policy.model.eval()
+        gc.freeze()  # the collector would look at torch and transformers again and again
         try:
             while self._waiting or batch.rows:
                 await asyncio.sleep(0)  # every episode that can ask does so first
@@ -109,6 +111,7 @@ class HFCompleter:
                     request.done.set_exception(e)
             self._waiting.clear()
         finally:
+            gc.unfreeze()
             self.policy.model.train(was_training)
 
     @torch.inference_mode()
@@ -163,11 +166,11 @@ class HFCompleter:
 
     def _take(self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]) -> None:
         """Append the tokens to their requests and let finished ones go."""
-        stays = []
+        stays, stop_ids = [], self.policy.stop_ids
         for request, token, logprob in zip(batch.rows, tokens, logprobs, strict=True):
             request.response_ids.append(token)
             request.logprobs.append(logprob)
-            ended = token in self.policy.stop_ids
+            ended = token in stop_ids
             full = len(request.response_ids) == request.sampling.max_tokens
             stays.append(not (ended or full))
             if not stays[-1] and not request.done.done():

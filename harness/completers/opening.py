@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import sections
@@ -132,7 +135,8 @@ def _open_vllm(config: EvaluationConfig) -> Model:
         )
     arguments = {"max_num_seqs": model.max_batch, **model.engine}
     try:
-        completer = VLLMCompleter(source.path, revision=model.revision, arguments=arguments)
+        with _whole(source) as path:
+            completer = VLLMCompleter(path, revision=model.revision, arguments=arguments)
     except ConfigError as e:
         if isinstance(e.__cause__, ImportError):
             raise
@@ -144,6 +148,21 @@ def _open_vllm(config: EvaluationConfig) -> Model:
         "vllm": completer.version,
     }
     return Model(completer, identity, source.trained, close=completer.close)
+
+
+@contextmanager
+def _whole(source: Source) -> Iterator[str]:
+    """Yield what an engine loads: of adapters a folder with them merged into their model."""
+    from harness.adapters import base_of
+
+    if not source.local or base_of(source.path) is None:
+        yield source.path
+        return
+    from harness.policy import Policy
+
+    with tempfile.TemporaryDirectory() as folder:
+        Policy.load(source.path, "cpu").save(Path(folder), merged=True)
+        yield folder
 
 
 def _refuse_revision(model: ModelConfig, source: Source) -> None:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from harness import checkpoints
 from harness import config as configs
+from harness.adapters import DESCRIPTION, base_of
 from harness.errors import CheckpointError, ConfigError
 
 _HUB_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -36,7 +37,7 @@ class Source:
     """A model to load.
 
     Attributes:
-        path: Its folder, or its hub name.
+        path: Its folder, or its hub name; that of adapters holds them alone.
         local: It is a folder.
         step: Of the checkpoint, or None.
         trained: Configuration of the training run it comes from, complete as nested dictionaries,
@@ -69,7 +70,7 @@ def find(name: str) -> Source:
             "or of a training run, or a hub name such as Qwen/Qwen2.5-1.5B-Instruct"
         )
     described = _read(folder / "config.json")
-    if "model_type" in described:
+    if "model_type" in described or (folder / DESCRIPTION).is_file():
         return _model(folder)
     if "policy" in described or (folder / "checkpoints").is_dir():
         return _run(folder)
@@ -140,13 +141,19 @@ def digest(folder: str | Path) -> str:
     """Return the first 12 hex characters of the SHA-256 over a model's files.
 
     These are weights, configuration, tokenizer and chat template, by name and content; what else
-    lies there, such as an optimizer's state, does not count.
+    lies there, such as an optimizer's state, does not count. Of adapters, the model in the folder
+    that they are on counts too, and not where it lies.
     """
+    folder, left_out = Path(folder), set(_NOT_THE_MODEL)
+    base = base_of(folder)
+    below = digest(base) if base is not None and Path(base).is_dir() else ""
+    if below:
+        left_out.add(DESCRIPTION)
     files = sorted(
-        {file for kind in _KINDS_OF_FILES for file in Path(folder).glob(kind) if file.is_file()}
-        - {Path(folder) / name for name in _NOT_THE_MODEL}
+        {file for kind in _KINDS_OF_FILES for file in folder.glob(kind) if file.is_file()}
+        - {folder / name for name in left_out}
     )
-    total = hashlib.sha256()
+    total = hashlib.sha256(below.encode())
     size = sum(file.stat().st_size for file in files)
     with tqdm(total=size, desc="hashing the model", unit="B", unit_scale=True, delay=2) as bar:
         for file in files:

@@ -4,6 +4,8 @@ The prompts are token for token those that training writes, for they come from t
 second process and no thread has a part in it, which requests share a batch depends on the requests
 alone.
 
+Whoever trains gives the engine new weights with `load_weights`; see `harness.vllm_generators`.
+
 On the CPU the environment variable VLLM_CPU_KVCACHE_SPACE says how many GiB the cache may take, and
 the engine's arguments are `{ dtype = "float32", enforce_eager = true }`.
 """
@@ -14,7 +16,7 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.completers import Message, Sampling, images_of
@@ -37,14 +39,14 @@ _ENVIRONMENT: Final = {
 class VLLMCompleter:
     """Answers with a model that vLLM runs in this process.
 
-    Text models only so far. A temperature between 0 and 0.01 counts as 0.01 in vLLM. Weights cannot
-    be exchanged yet; whoever trains reaches them through `engine`.
+    Text models only so far. A temperature between 0 and 0.01 counts as 0.01 in vLLM.
 
     Args:
         model: A folder or hub name.
         revision: Branch, tag or commit of a hub name; None takes its main branch.
         seed: Of the engine; requests have seeds of their own.
         arguments: Of vLLM's engine, such as `{"max_model_len": 8192}`.
+        reader: Of the model, if it is there already; None loads it.
 
     Attributes:
         engine: vLLM's `LLMEngine`.
@@ -60,6 +62,7 @@ class VLLMCompleter:
         revision: str | None = None,
         seed: int = 0,
         arguments: Mapping[str, Any] = _NO_ARGUMENTS,
+        reader: Reader | None = None,
     ) -> None:
         """Load the model.
 
@@ -67,7 +70,7 @@ class VLLMCompleter:
             ConfigError: vLLM is not installed, or cannot run the model with these arguments.
         """
         self.version = _version()
-        self.reader = _reader(model, revision)
+        self.reader = reader or _reader(model, revision)
         self.engine: Any = _engine(model, {"revision": revision, "seed": seed, **arguments})
         self.max_length = int(self.engine.model_config.max_model_len)
         self._numbers = itertools.count()
@@ -94,18 +97,62 @@ class VLLMCompleter:
         if len(prompt_ids) + sampling.max_tokens > self.max_length:
             raise ContextOverflow(
                 f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the model's {self.max_length}: shorten the prompt or max_tokens"
+                f"exceed the limit of {self.max_length}: shorten the prompt or max_tokens"
             )
-        name = self._send(prompt_ids, sampling, seed)
-        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending[name] = done
-        if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._generate())
         try:
-            return self._completion(prompt_ids, await done)
-        finally:
-            if self._pending.pop(name, None) is not None and not self._dead:
-                self.engine.abort_request([name])  # its episode was stopped
+            parameters = self._parameters(sampling, seed)
+        except (ValueError, TypeError, _client_error()) as e:
+            raise ConfigError(f"vLLM refuses the request: {e}") from e
+        return self._completion(prompt_ids, await self._ask(prompt_ids, parameters))
+
+    async def score(self, ids: Sequence[int]) -> tuple[float, ...]:
+        """Return the log-probability of each token but the first, at temperature 1.
+
+        Raises:
+            ModelUnavailable: The engine failed.
+        """
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            temperature=0.0,
+            max_tokens=1,
+            prompt_logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        told = (await self._ask(tuple(ids), parameters)).prompt_logprobs[1:]
+        return tuple(step[token].logprob for step, token in zip(told, ids[1:], strict=True))
+
+    def load_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Take over weights by transformers' names, and forget what was computed with the old ones.
+
+        No request may be under way. An output layer that is tied to the embedding has to be among
+        them: without it the engine goes on answering with the old one, and says nothing.
+
+        Raises:
+            ModelUnavailable: The engine failed, or requests are under way.
+        """
+        if self.engine.has_unfinished_requests():
+            raise ModelUnavailable("vLLM is given weights while it answers: wait for all answers")
+        try:
+            given = {"weights_iterator": iter(weights)}
+            self.engine.collective_rpc("reload_weights", kwargs=given)
+            forgotten = self.engine.reset_prefix_cache()
+        except Exception as e:
+            self._fail(f"vLLM could not take over weights: {type(e).__name__}: {e}")
+            raise ModelUnavailable(self._dead) from e
+        if not forgotten:
+            self._fail("vLLM keeps what it computed with older weights: its cache is in use")
+            raise ModelUnavailable(self._dead)
+
+    def sleep(self) -> None:
+        """Free the GPU memory of weights and cache; see `wake`."""
+        self.engine.sleep(level=2)
+
+    def wake(self, what: str) -> None:
+        """Take memory again: for `"weights"`, which have to be loaded then, or `"kv_cache"`."""
+        self.engine.wake_up([what])
 
     async def close(self) -> None:
         """End the engine and free its memory; requests under way fail."""
@@ -115,13 +162,25 @@ class VLLMCompleter:
         self.engine.engine_core.shutdown()
         self.engine = None
 
-    def _send(self, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int) -> str:
+    async def _ask(self, prompt_ids: tuple[int, ...], parameters: Any) -> Any:
+        """Return vLLM's output for a prompt; a caller that is cancelled takes its request back."""
+        name = self._send(prompt_ids, parameters)
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pending[name] = done
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._generate())
+        try:
+            return await done
+        finally:
+            if self._pending.pop(name, None) is not None and not self._dead:
+                self.engine.abort_request([name])  # its episode was stopped
+
+    def _send(self, prompt_ids: tuple[int, ...], parameters: Any) -> str:
         if self._dead:
             raise ModelUnavailable(self._dead)
         name = str(next(self._numbers))
+        prompt = {"type": "token", "prompt_token_ids": list(prompt_ids)}
         try:
-            parameters = self._parameters(sampling, seed)
-            prompt = {"type": "token", "prompt_token_ids": list(prompt_ids)}
             self.engine.add_request(name, prompt, parameters)
         except (ValueError, TypeError, _client_error()) as e:
             raise ConfigError(f"vLLM refuses the request: {e}") from e
@@ -148,6 +207,7 @@ class VLLMCompleter:
             while self._pending and not self._dead:
                 await asyncio.sleep(0)  # every episode that can ask does so first
                 if self._dead or not self.engine.has_unfinished_requests():
+                    self._give_up_lost()
                     continue  # those who waited have not looked yet
                 for output in self.engine.step():
                     done = self._pending.pop(output.request_id, None)
@@ -156,6 +216,12 @@ class VLLMCompleter:
         except Exception as e:
             _log.warning("vLLM's engine failed", exc_info=True)
             self._fail(f"vLLM's engine failed: {type(e).__name__}: {e}")
+
+    def _give_up_lost(self) -> None:
+        """Tell those who wait for a request that the engine does not have that none will come."""
+        for done in self._pending.values():
+            if not done.done():
+                done.set_exception(ModelUnavailable("vLLM lost a request and gave no answer to it"))
 
     def _fail(self, reason: str) -> None:
         self._dead = reason

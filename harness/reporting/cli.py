@@ -63,7 +63,7 @@ def report(
 
     Training runs that differ in nothing but their seed are one row, mean ± standard deviation, and
     so are evaluations of one model, or of such runs' checkpoints, with other seeds. For one
-    training run alone its curve and table are drawn again.
+    training run alone its table and pictures are made again.
     """
     plain = form == "markdown" and not (reported or compare or curve or html or output or bold)
     if plain and len(paths) == 1 and training_runs.is_run(paths[0]):
@@ -87,7 +87,9 @@ def _drawn_again(folder: Path) -> str:
     from harness import report as of_training
 
     of_training.write(folder)
-    return (folder / "table.md").read_text(encoding="utf-8")
+    drawn = [folder / name for name in ("curve.png", "training.png") if (folder / name).is_file()]
+    table = (folder / "table.md").read_text(encoding="utf-8")
+    return "\n".join([table, *(f"{path.stem + ':':10}{path}" for path in drawn)])
 
 
 def _text(evaluations: Sequence[Evaluated], form: str, *, bold: bool, reported: bool) -> str:

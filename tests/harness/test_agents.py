@@ -6,6 +6,7 @@ import json
 import threading
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from agentgyms.corridor import CorridorEnv
@@ -308,6 +309,9 @@ def test_seeds_differ_in_every_part():
     parts += [(a,) for a in range(30)] + [(a, b, 0) for a in range(30) for b in range(30)]
     assert len({seed_of(*p) for p in parts}) == len(parts)
     assert all(0 <= seed_of(*p) < 2**63 for p in parts)
+    for part in parts[:3]:
+        low, high = map(int, np.random.SeedSequence([*part, len(part)]).generate_state(2))
+        assert seed_of(*part) == (high << 31) ^ low, "as ever: runs depend on them"
 
 
 def test_a_wait_for_a_model_ends_with_the_episode_that_waits(caplog):

@@ -167,5 +167,7 @@ def test_a_transcript_and_its_windows_give_one_update(policy):
         learner = learner_of(policy, ratio="turn")
         made.append((learner.update(packed, step=0, seed=0), weights(learner)))
     (window, moved), (transcript, moved_too) = made
+    assert window.pop("update/model_tokens") == 21, "prompts three times"
+    assert transcript.pop("update/model_tokens") == 10
     assert transcript == pytest.approx(window, rel=1e-4, abs=1e-6)
     torch.testing.assert_close(moved, moved_too, atol=1e-4, rtol=0)

@@ -88,6 +88,7 @@ def test_a_run_stands_for_its_newest_checkpoint(run):
         "context": "window",  # of no older version
         "window": 5,
         "max_tokens": 48,
+        "max_context": None,  # likewise
         "temperature": 0.7,
     }
     assert model.trained["env"]["id"] == "agentgyms/Corridor-v0"

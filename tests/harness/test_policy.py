@@ -118,7 +118,7 @@ def test_slow_requests_hold_nobody_up(policy):
 
 
 def test_a_prompt_that_does_not_fit_is_refused(policy):
-    with pytest.raises(ConfigError, match="exceed the model's 128"):
+    with pytest.raises(ConfigError, match="exceed the limit of 128"):
         complete(HFCompleter(policy), ["drawer " * 200])
 
 

@@ -164,7 +164,8 @@ def test_the_command_draws_one_run_again(tmp_path):
         *("4.0", "4"),
     ]
     assert last[:5] == ["valid_seen", "9", "50.0", "100.0", "75.0"]
-    assert ended.output.strip() == (run / "table.md").read_text().strip()
+    table = (run / "table.md").read_text()
+    assert ended.output == f"{table}\ncurve:    {run}/curve.png\n"
     with Image.open(run / "curve.png") as image:
         assert len(image.convert("RGB").getcolors(1 << 24)) > 20, "the curve is drawn"
 

@@ -98,8 +98,8 @@ def test_settings_of_the_paper(recipe, method):
     assert (config.method.name, config.run.steps) == (method, 200)
     assert (config.env.train_split, config.agent.temperature) == ("pi", 0.7)
     assert (config.agent.max_tokens, config.rollout.group_size) == (2048, 8)
-    per_update = config.rollout.tasks_per_step * 8 / config.optimizer.mini_batches
-    assert (per_update, config.optimizer.learning_rate) == (64, 5e-7)
+    assert (config.optimizer.mini_batch_size, config.optimizer.learning_rate) == (64, 5e-7)
+    assert config.agent.max_context == 6144 + 2048
     assert config.env.kwargs["partner"] == "self"
     assert config.env.kwargs["judge"].startswith("gpt-4o@")
     if method == "oprl_grpo":

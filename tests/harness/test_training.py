@@ -1,13 +1,9 @@
 """Training runs of a tiny Qwen, end to end, and what a kill may not change."""
 
-import hashlib
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -57,33 +53,9 @@ def run(config):
 
 
 def lines(trainer):
-    """All metrics of a run but the times."""
+    """All metrics of a run but those of the clock and the machine."""
     records = metrics.read(trainer.folder.path)
-    return [{k: v for k, v in r.items() if not k.startswith("time/")} for r in records]
-
-
-def fingerprint(folder):
-    """Digest of everything a checkpoint holds: weights, optimizer, random states."""
-    state = torch.load(folder / "trainer.pt", weights_only=True)
-    model = Policy.load(str(folder), "cpu").model.state_dict()
-    text = hashlib.sha256()
-    for value in _leaves([model, state]):
-        text.update(
-            value.numpy().tobytes() if isinstance(value, torch.Tensor) else repr(value).encode()
-        )
-    return text.hexdigest()
-
-
-def _leaves(value):
-    if isinstance(value, dict):
-        for key in value:
-            yield key
-            yield from _leaves(value[key])
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
+    return [metrics.repeatable(record) for record in records]
 
 
 def last_checkpoint(trainer):
@@ -99,7 +71,7 @@ def whole(tmp_path_factory):
 
 def test_a_run_leaves_everything_behind(whole):
     path = whole.folder.path
-    for name in ("config.json", "provenance.json", "metrics.jsonl", "curve.png", "table.md"):
+    for name in ("config.json", "provenance.json", "metrics.jsonl", "curve.png", "training.png", "table.md"):
         assert (path / name).stat().st_size > 0
     assert list((path / "tensorboard").glob("events*"))
     records = lines(whole)
@@ -111,41 +83,7 @@ def test_a_run_leaves_everything_behind(whole):
     task_ids = [e["task_id"] for e in evaluation["episodes"]]
     assert sorted(task_ids) == sorted(set(task_ids))
     assert len(task_ids) == 8
-    assert [c.step for c in checkpoints.find_all(path)] == [5, 10]
-
-
-@pytest.mark.slow
-def test_five_and_five_steps_around_a_kill_equal_ten(whole, tmp_path):
-    """A process is killed with SIGKILL after its fifth step; resumed, it equals the other one."""
-    config = small(tmp_path, "killed", "run.steps=10", "checkpoint.every=5")
-    recipe = tmp_path / "recipe.json"
-    recipe.write_text(json.dumps(configs.to_dict(config)))
-    code = (
-        "import json, sys; from harness import config, starting; "
-        "starting.start(config.from_dict(json.load(open(sys.argv[1])))).run()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(recipe)], stderr=subprocess.DEVNULL, env={**os.environ}
-    )
-    folder = tmp_path / "killed"
-    deadline = time.monotonic() + 120
-    while not (folder / "checkpoints/step-000005").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-        assert process.poll() is None, "the run ended too early"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert checkpoints.find_all(folder)[-1].step == 5
-    resumed = starting.resume(folder)
-    assert resumed.step == 5
-    resumed.run()
-    for ours, theirs in zip(lines(resumed), lines(whole), strict=True):
-        assert ours == theirs
-    assert fingerprint(last_checkpoint(resumed).folder) == fingerprint(
-        last_checkpoint(whole).folder
-    )
-    for name in sorted(p.name for p in (folder / "evaluations").iterdir()):
-        ours = (folder / "evaluations" / name).read_text()
-        assert ours == (whole.folder.path / "evaluations" / name).read_text(), name
+    assert [c.step for c in checkpoints.find_all(path)] == [0, 5, 10], "0 is the best"
 
 
 @pytest.mark.slow
@@ -236,10 +174,14 @@ def test_a_run_of_an_older_version_goes_on(whole, tmp_path):
 
 def test_a_damaged_run_says_what_is_damaged(whole, tmp_path):
     path = tmp_path / "run"
-    shutil.copytree(whole.folder.path, path)
-    weights = checkpoints.find_all(path)[-1].folder / "model.safetensors"
+    shutil.copytree(whole.folder.path, path, symlinks=True)
+    damaged = [checkpoint.folder for checkpoint in checkpoints.find_all(path)]
+    weights = damaged[-1] / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(CheckpointError, match="cannot go on.*cannot be loaded"):
+    assert starting.resume(path).step == 5
+    for folder in damaged:
+        (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"no checkpoint of .* is whole: .* is missing"):
         starting.resume(path)
     (path / "config.json").write_text('{"run":')
     with pytest.raises(CheckpointError, match=r"config.json is damaged"):
@@ -286,8 +228,10 @@ def test_a_step_without_credit_logs_no_means(policy):
 def test_a_gradient_that_is_not_finite_stops_the_run(policy):
     learner = Learner(policy, None, configs.OptimizerConfig(), "clipped", {}, 1.0)
     broken = Sample((1, 2), (3,), (-1.0,), float("inf"))
+    before = [parameter.clone() for parameter in policy.model.parameters()]
     with pytest.raises(TrainingError, match="lower optimizer.learning_rate"):
         learner.update([broken], step=0, seed=0)
+    assert all(map(torch.equal, before, policy.model.parameters()))
     policy.model.zero_grad()
 
 

@@ -150,7 +150,7 @@ def test_a_text_depends_on_its_seed_not_on_its_company(told):
 def test_what_cannot_be_answered_is_said(told):
     kind, words = told["refused"]["long"]
     assert kind == "ContextOverflow"
-    assert "exceed the model's 8192" in words
+    assert "exceed the limit of 8192" in words
     assert told["refused"]["image"][0] == told["refused"]["top_p"][0] == "ConfigError"
     assert told["unknown"][0] == "ConfigError"
     assert "no_such_argument" in told["unknown"][1]

@@ -60,21 +60,52 @@ def environment():
 def serving(folder, home):
     """Run a server of the model in a folder; its output goes to a file in `home`."""
     port = _free_port()
-    words = [python(), "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder)]
-    words += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(port)]
-    words += ["--dtype", ENGINE["dtype"], "--enforce-eager"]
-    # On the CPU, requests with a seed end vLLM 0.32 when their prompts are read in pieces.
-    words += ["--no-enable-chunked-prefill"]
-    log = home / "server.log"
-    with log.open("w", encoding="utf-8") as stream:
-        child = subprocess.Popen(
-            words, stdout=stream, stderr=stream, env=environment(), start_new_session=True
-        )
+    child = _begin(folder, home / "server.log", port)
     try:
-        _wait_until_ready(child, f"http://127.0.0.1:{port}", log)
+        _wait_until_ready(child, f"http://127.0.0.1:{port}", home / "server.log")
         yield Server(f"http://127.0.0.1:{port}/v1", NAME, folder)
     finally:
         _end(child)
+
+
+class TrainingServer:
+    """A server that training gives weights to; it can be killed and started again."""
+
+    def __init__(self, folder, home):
+        self.port, self._folder = _free_port(), folder
+        self.url, self._log = f"http://127.0.0.1:{self.port}", home / f"server-{self.port}.log"
+        self.start()
+
+    def start(self):
+        more = ["--enable-scale-out", "--logprobs-mode", "processed_logprobs"]
+        self._child = _begin(self._folder, self._log, self.port, *more, VLLM_SERVER_DEV_MODE="1")
+
+    def wait(self):
+        _wait_until_ready(self._child, self.url, self._log)
+
+    def kill(self):
+        os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+
+    def end(self):
+        if self._child.poll() is None:
+            self.kill()
+
+
+def _begin(folder, log, port, *more, **variables):
+    words = [python(), "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder)]
+    words += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(port)]
+    words += ["--dtype", ENGINE["dtype"], "--enforce-eager", "--gpu-memory-utilization", "0.2"]
+    # On the CPU, requests with a seed end vLLM 0.32 when their prompts are read in pieces.
+    words += ["--no-enable-chunked-prefill", *more]
+    with log.open("a", encoding="utf-8") as stream:
+        return subprocess.Popen(
+            words,
+            stdout=stream,
+            stderr=stream,
+            env=environment() | variables,
+            start_new_session=True,
+        )
 
 
 def _free_port():

@@ -1,0 +1,148 @@
+"""Rollouts beside the bare completer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from training_rates import (
+    CONCURRENT,
+    SEED,
+    Call,
+    Clock,
+    Rate,
+    Recorder,
+    Setting,
+    afresh,
+    tokens_of,
+    warm_policy,
+)
+
+from harness.collect import collect
+from harness.completers.hf import HFCompleter
+from harness.playing import make_agent, make_pool, tasks_of
+from harness.policy import Policy
+from harness.rollout import Rollout
+from harness.sampling import TaskSampler
+
+TURN_S = 0.25
+
+
+class Turns:
+    """Lets two threads work by turns, so that whatever else the machine does slows both alike."""
+
+    def __init__(self) -> None:
+        """Begin with number 0."""
+        self._changed = threading.Condition()
+        self._whose, self._since, self._has_left = 0, 0.0, False
+
+    def enter(self, me: int) -> None:
+        """Wait for the first turn."""
+        with self._changed:
+            self._wait(me)
+
+    def pass_on(self, me: int) -> None:
+        """Let the other one work, if this turn is over, and wait for the next."""
+        if time.monotonic() - self._since > TURN_S:
+            with self._changed:
+                self._whose = 1 - me
+                self._changed.notify_all()
+                self._wait(me)
+
+    def leave(self) -> None:
+        """Let the other one work from now on."""
+        with self._changed:
+            self._has_left = True
+            self._changed.notify_all()
+
+    def _wait(self, me: int) -> None:
+        self._changed.wait_for(lambda: self._has_left or self._whose == me)
+        self._since = time.monotonic()
+
+
+class Turning(HFCompleter):
+    """A completer in one of two threads that take turns."""
+
+    def __init__(self, policy: Policy, turns: Turns, me: int) -> None:
+        """Do as any completer."""
+        super().__init__(policy)
+        self._turns, self._me = turns, me
+
+    def _advance(self, *given: Any) -> None:
+        self._turns.pass_on(self._me)
+        super()._advance(*given)
+
+
+def rollouts_and_bare(
+    setting: Setting, rounds: int, more: Sequence[str]
+) -> tuple[list[tuple[Rate, Rate]], list[Call]]:
+    """Return the rates of rollouts and of the completer alone on the same prompts, and the calls.
+
+    Both have `CONCURRENT` responses under way at any time: what comes after the last episode or
+    prompt has begun is not counted. Neither knows a prompt before its round. Times are those of
+    their threads.
+    """
+    config = setting.config("rollout.group_size=1", f"rollout.max_live={CONCURRENT}", *more)
+    policy = warm_policy(config)
+    policy.model.eval()
+    pool = make_pool(config, config.env.train_split, 1)
+    draws = TaskSampler(tasks_of(pool), 0).draw(0, setting.episodes)
+
+    def play(completer: HFCompleter) -> tuple[Rate, list[Call]]:
+        recorder, ended = Recorder(completer), list[tuple[int, Rate]]()
+        agent = make_agent(config, recorder, config.agent.temperature)
+        clock = Clock(time.thread_time)
+
+        def note(_: Rollout) -> None:
+            ended.append((len(recorder.calls), clock.rate(tokens_of(recorder.calls))))
+
+        asyncio.run(collect(pool, draws, agent, seed=SEED, on_finish=note))
+        until, rate = ended[-CONCURRENT]
+        return rate, recorder.calls[:until]
+
+    _, calls = play(HFCompleter(policy))
+    rates: list[tuple[Rate, Rate]] = []
+    for _ in range(rounds):
+        turns = Turns()
+        played = Turning(afresh(policy), turns, 0)
+        alone = Turning(afresh(policy), turns, 1)
+        works = [lambda played=played: play(played)[0], lambda alone=alone: feed(alone, calls)]
+        with ThreadPoolExecutor(2) as threads:
+            sides = [threads.submit(_by_turns, turns, me, work) for me, work in enumerate(works)]
+        rates.append((sides[0].result(), sides[1].result()))
+    pool.close()
+    return rates, calls
+
+
+def _by_turns(turns: Turns, me: int, work: Callable[[], Rate]) -> Rate:
+    torch.set_num_threads(1)  # a setting of the thread
+    turns.enter(me)
+    try:
+        return work()
+    finally:
+        turns.leave()
+
+
+def feed(completer: HFCompleter, calls: Sequence[Call]) -> Rate:
+    """Return the rate of a completer that always has `CONCURRENT` prompts under way."""
+    queue, rates, count, ended = iter(calls), list[Rate](), 0, 0
+    clock = Clock(time.thread_time)
+
+    async def ask() -> None:
+        nonlocal count, ended
+        for call in queue:
+            completion = await completer.complete(call.messages, call.sampling, call.seed)
+            count, ended = count + len(completion.response_ids), ended + 1
+            if ended == len(calls) - CONCURRENT:
+                rates.append(clock.rate(count))
+
+    async def everything() -> None:
+        await asyncio.gather(*(ask() for _ in range(CONCURRENT)))
+
+    asyncio.run(everything())
+    return rates[0]

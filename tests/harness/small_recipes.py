@@ -1,0 +1,77 @@
+"""Recipes on a tiny model, with few and short episodes on generated tasks."""
+
+from harness import config as configs
+from harness.settings import credit_settings
+
+NAMES = sorted(path.stem for path in configs.RECIPES.glob("*.toml"))
+
+_SMALL = (
+    "run.steps=1",
+    "run.threads=1",
+    "policy.tiny={layers=1, hidden=32, heads=4, feed_forward=32, vocabulary=400, max_length=32768}",
+    "agent.max_tokens=6",
+    "env.max_turns=3",
+    "rollout.backend='hf'",
+    "rollout.engine={}",
+    "rollout.urls=[]",
+    "rollout.sleep=false",
+    "rollout.tasks_per_step=2",
+    "rollout.max_live=4",
+    "rollout.max_batch=4",
+    "warmstart.episodes=2",
+    "warmstart.steps=1",
+    "warmstart.batch_size=1",
+    "eval.tasks=1",
+    "eval.every=0",
+    "eval.max_turns=2",
+    "eval.final_splits=[]",
+)
+"""All recipes' sizes. The method with its loss and annotators, the context and what is learned with
+are the recipe's own."""
+
+_OFFLINE = {
+    "agentgyms/ALFWorld-v0": ("env.kwargs={}",),
+    "agentgyms/AppWorld-v0": (),
+    "agentgyms/SOTOPIA-v0": ("env.train_split='train'", "eval.split='valid'"),
+    "agentgyms/Sokoban-v0": ("env.kwargs={rooms=60}",),
+    "agentgyms/VisualSokoban-v0": (
+        "env.kwargs={cell_pixels=16, rooms=60}",
+        "policy.model=tiny-vl",
+        "policy.tiny.hidden=64",
+        "policy.tiny.heads=8",
+    ),
+    "agentgyms/WebShop-v0": ("env.kwargs={}", "eval.split='valid'"),
+}
+"""Generated tasks and scripted partners in place of data and models that are elsewhere."""
+
+
+def small(name, folder, scorers):
+    """Return a recipe made small.
+
+    Args:
+        name: Of the recipe.
+        folder: Of its run.
+        scorers: Folder of a tiny scorer by its kind.
+    """
+    whole = configs.load(name)
+    changes = ["policy.model=tiny", *_SMALL, *_OFFLINE.get(whole.env.id, ())]
+    if whole.env.id == "agentgyms/AppWorld-v0":
+        kept = {k: v for k, v in whole.env.kwargs.items() if k in ("difficulty", "scenarios")}
+        text = ", ".join(f"{key}={value!r}" for key, value in kept.items())
+        changes.append(f"env.kwargs={{{text}}}")
+    if whole.env.id == "agentgyms/SOTOPIA-v0":
+        changes.append(f"env.kwargs={{partner='{whole.env.kwargs.get('partner', 'scripted')}'}}")
+    changes.append(f"rollout.group_size={min(2, whole.rollout.group_size)}")
+    if whole.rollout.enough_members is not None:
+        changes.append("rollout.enough_members=2")
+    config = configs.load(name, [*changes, f"run.output='{folder}'", "run.name=run"])
+    for key in ("scorer", "match"):
+        kind = scorer_of(config, key)
+        if kind in scorers:
+            changes.append(f"method.credit.{key}='{kind}:{scorers[kind]}'")
+    return configs.load(name, [*changes, f"run.output='{folder}'", "run.name=run"])
+
+
+def scorer_of(config, key):
+    """Return the kind of scorer that a run's estimator is given under a key."""
+    return str(credit_settings(config).get(key)).partition(":")[0]
