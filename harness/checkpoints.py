@@ -140,13 +140,16 @@ def ranking(found: Sequence[Checkpoint], best: str) -> list[Checkpoint]:
 
 def _link(home: Path, best: Sequence[Checkpoint]) -> None:
     """Let the link lead to the best checkpoint; it is not there where none was judged."""
+    link = home / BEST
+    if link.is_dir() and not link.is_symlink():
+        shutil.rmtree(link)  # whoever copied the run copied what the link leads to
     if not best:
-        (home / BEST).unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
         return
     partial = home / f".{BEST}.partial"
     partial.unlink(missing_ok=True)
     partial.symlink_to(best[0].folder.name, target_is_directory=True)
-    durable.replace(partial, home / BEST)
+    durable.replace(partial, link)
 
 
 def find_all(run: Path) -> list[Checkpoint]:

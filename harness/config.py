@@ -99,7 +99,7 @@ class RolloutConfig:
     tasks_per_step: int = 16
     group_size: int = 8
     max_live: int = 256
-    """Most environments open at once."""
+    """Most environments open at once, in each process."""
     max_batch: int = 256
     """Most responses generated at once."""
     dynamic_sampling: bool | None = None

@@ -16,14 +16,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, TypeVar
-
-import torch
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentgyms.errors import AgentGymsError
 from harness.errors import ConfigError, HarnessError, TrainingError, TrainingStopped
 
 _log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import torch
+
 _T = TypeVar("_T")
 
 TIMEOUT: Final = timedelta(hours=3)
@@ -48,12 +49,19 @@ class Ranks:
     Attributes:
         rank: Its number, from 0.
         size: How many there are.
-        device: Where it computes; one process goes by its policy's.
+        place: Where it computes, as torch names it; one process goes by its policy's device.
     """
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")  # noqa: RUF009 (never changed)
+    place: str = "cpu"
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        import torch
+
+        return torch.device(self.place)
 
     @property
     def is_first(self) -> bool:
@@ -193,6 +201,7 @@ def joined() -> Iterator[Ranks]:
 
 
 def _join() -> Ranks:
+    import torch
     from torch import distributed
 
     try:
@@ -208,7 +217,7 @@ def _join() -> Ranks:
         return Ranks(rank, size)
     torch.cuda.set_device(local)
     distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=TIMEOUT)  # objects take the first
-    return Ranks(rank, size, torch.device("cuda", local))
+    return Ranks(rank, size, f"cuda:{local}")
 
 
 def _is_lost(error: RuntimeError) -> bool:

@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 import torch
+from test_keeping_alive import left
 from test_semantic_scorers import bert, saved
-from test_training import SMALL, fingerprint, last_checkpoint, lines, run
+from test_training import SMALL, last_checkpoint, lines, run
 
 from harness import checkpoints, methods, rollout_files, starting
 from harness import config as configs
@@ -154,8 +155,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(warm, tmp_path, name, overrid
     assert resumed.step == 2
     resumed.run()
     assert lines(resumed) == lines(whole)
-    ours, theirs = last_checkpoint(resumed).folder, last_checkpoint(whole).folder
-    assert fingerprint(ours) == fingerprint(theirs)
+    ours = last_checkpoint(resumed).folder
+    assert left(resumed.folder.path) == left(whole.folder.path)
     state = torch.load(ours / "trainer.pt", weights_only=True)["annotators"]
     assert state.keys() == whole.credit.annotators.keys()
 

@@ -51,6 +51,7 @@ def test_equal_samples_pass_once_and_nothing_is_left_behind(policy, monkeypatch)
         return logprobs(batch, temperature)
 
     monkeypatch.setattr(policy, "logprobs", counted)
+    policy.model.zero_grad()
     policy.model.train()
     got = score(policy, ROWS)
     assert policy.model.training

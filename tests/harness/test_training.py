@@ -71,7 +71,14 @@ def whole(tmp_path_factory):
 
 def test_a_run_leaves_everything_behind(whole):
     path = whole.folder.path
-    for name in ("config.json", "provenance.json", "metrics.jsonl", "curve.png", "training.png", "table.md"):
+    for name in (
+        "config.json",
+        "provenance.json",
+        "metrics.jsonl",
+        "curve.png",
+        "training.png",
+        "table.md",
+    ):
         assert (path / name).stat().st_size > 0
     assert list((path / "tensorboard").glob("events*"))
     records = lines(whole)
