@@ -195,8 +195,9 @@ def joined() -> Iterator[Ranks]:
             f"not answer; its own message says why ({str(e).strip().splitlines()[0]:.200})"
         ) from e
     finally:
-        # Not after an error: the others may be in the middle of an exchange.
-        if sys.exc_info()[0] is None:
+        # Not after an error: the others may be in the middle of an exchange. vLLM's engine has
+        # done so at its end.
+        if sys.exc_info()[0] is None and distributed.is_initialized():
             distributed.destroy_process_group()
 
 

@@ -115,6 +115,30 @@ def test_an_engine_with_a_stale_output_layer_is_noticed(told):
     assert "does not answer with the policy's weights" in words
 
 
+def test_two_processes_have_an_engine_each(folder, tmp_path):
+    settings = [
+        "run.name=two",
+        f"run.output='{tmp_path}'",
+        "run.steps=1",
+        f"policy.model='{folder}'",
+        "warmstart.episodes=0",
+        "rollout.backend=vllm",
+        "rollout.engine.gpu_memory_utilization=0.2",
+        "eval.tasks=2",
+    ]
+    torchrun = [vllm_serving.python(), "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    run = subprocess.run(
+        [*torchrun, "-m", "harness", "train", "corridor-tiny", *(f"--set={s}" for s in settings)],
+        env=vllm_serving.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    (line,) = steps_of(tmp_path / "two")
+    check_mismatch(line)
+
+
 def test_what_is_sent_from_a_gpu_agrees_with_what_is_announced(told):
     assert told["sent"]["again"]
     assert {"lm_head.weight", "model.embed_tokens.weight"} <= set(told["sent"]["names"])
