@@ -20,8 +20,8 @@ settings() {
     scpo) own+=',norm="mean",scorer="exact",alpha=0.1' ;;
     ecpo) own='statistics="turn",invalid_penalty=0.0,norm="mean"' ;;
     oprl)
-      own+=',step_norm="mean"'
-      echo 'method.annotators={process_reward={learning_rate=1e-3,mini_batches=2}}'
+      own+=',alpha=0.2'
+      echo 'method.annotators={process_reward={learning_rate=1e-4,mini_batches=2}}'
       ;;
   esac
   echo "method.credit={$own}"
