@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NotRequired, Protocol, TypedDict
 
 from agentgyms.chat.values import Sampling
+from harness.errors import ContextOverflow
 from harness.images import Image
 from harness.rollout import Completion
 
@@ -20,6 +21,7 @@ __all__ = [
     "Message",
     "Sampling",
     "TextPart",
+    "check_length",
     "images_of",
     "texts_of",
 ]
@@ -76,6 +78,19 @@ def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
         for part in message["content"]
         if part["type"] == "image"
     )
+
+
+def check_length(prompt_ids: Sequence[int], sampling: Sampling, limit: int) -> None:
+    """Refuse a prompt that leaves no room for the longest response.
+
+    Raises:
+        ContextOverflow: Both together are longer than `limit` tokens.
+    """
+    if len(prompt_ids) + sampling.max_tokens > limit:
+        raise ContextOverflow(
+            f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
+            f"exceed the limit of {limit}: shorten the prompt or max_tokens"
+        )
 
 
 class Completer(Protocol):

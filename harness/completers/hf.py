@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.completers import Message, Sampling
+from harness.completers import Message, Sampling, check_length
 from harness.completers.decoding import DecodeBatch
-from harness.errors import ConfigError, ContextOverflow
+from harness.errors import ConfigError
 from harness.images import Image
 from harness.policy import Policy
 from harness.rollout import Completion, Usage
@@ -77,11 +77,7 @@ class HFCompleter:
         if not 0 < sampling.top_p <= 1:
             raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
         prompt_ids = self.policy.encode_chat(messages)
-        if len(prompt_ids) + sampling.max_tokens > self.max_length:
-            raise ContextOverflow(
-                f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the limit of {self.max_length}: shorten the prompt or max_tokens"
-            )
+        check_length(prompt_ids, sampling, self.max_length)
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
         uniforms = np.minimum(uniforms, _BELOW_ONE)

@@ -19,8 +19,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from harness.completers import Message, Sampling, images_of
-from harness.errors import ConfigError, ContextOverflow, ModelUnavailable
+from harness.completers import Message, Sampling, check_length, images_of
+from harness.errors import ConfigError, ModelUnavailable
 from harness.reader import Reader
 from harness.rollout import Completion, Usage
 
@@ -94,11 +94,7 @@ class VLLMCompleter:
                 "model.backend = 'hf', or a style without an image"
             )
         prompt_ids = self.reader.encode_chat(messages)
-        if len(prompt_ids) + sampling.max_tokens > self.max_length:
-            raise ContextOverflow(
-                f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the limit of {self.max_length}: shorten the prompt or max_tokens"
-            )
+        check_length(prompt_ids, sampling, self.max_length)
         try:
             parameters = self._parameters(sampling, seed)
         except (ValueError, TypeError, _client_error()) as e:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from agentgyms.chat.posting import JsonPoster
 from agentgyms.chat.refusals import Refused
 from agentgyms.chat.service import Fault
-from harness.completers import Message, Sampling, images_of
+from harness.completers import Message, Sampling, check_length, images_of
 from harness.completers.vllm_server import START, VLLMServer
 from harness.errors import ConfigError, ContextOverflow, HarnessError, ModelUnavailable
 from harness.reader import Reader
@@ -101,11 +101,7 @@ class VLLMServersCompleter:
                 "rollout.backend = 'hf', or a style without an image"
             )
         prompt_ids = self._reader.encode_chat(messages)
-        if len(prompt_ids) + sampling.max_tokens > self.max_length:
-            raise ContextOverflow(
-                f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
-                f"exceed the limit of {self.max_length}: shorten the prompt or max_tokens"
-            )
+        check_length(prompt_ids, sampling, self.max_length)
         body = {
             "token_ids": list(prompt_ids),
             "sampling_params": {

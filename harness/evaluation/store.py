@@ -20,6 +20,7 @@ from typing import IO, Final
 
 from agentgyms import wire
 from agentgyms.transcript import Recording, turn_line
+from harness import durable
 from harness.errors import ResultError
 from harness.evaluation.episodes import ABOUT
 
@@ -124,7 +125,7 @@ class Store:
         if self._file is None:
             # Unbuffered: what a full disk refused is not written by a later close.
             self._file = self.path.open("ab", buffering=0)
-            _sync_folder(self.path.parent)
+            durable.flush(self.path.parent)
         # Written to a file that is no longer there, all would be lost without a word.
         if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
             raise OSError(errno.ENOENT, "it was replaced by another file")
@@ -243,13 +244,4 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the names of a folder's files on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    durable.flush(path.parent)
