@@ -4,7 +4,11 @@
 #   docker build -f docker/server.Dockerfile --build-arg BROWSER=yes -t agentgyms/server-browser:0.1.0 .
 # With the AppWorld engine, whose apps stay packed: its licence asks that images that are passed on
 # hold them encrypted only. `python -m env_servers.appworld_engine` unpacks them when it starts.
+# For x86-64 alone: one of its requirements has no wheel for other machines.
 #   docker build -f docker/server.Dockerfile --build-arg APPWORLD=yes -t agentgyms/server-appworld:0.1.0 .
+# What pip installs is locked by version and hash: see lock. The base image is pinned to Python's
+# minor version and Debian's release, whose security updates it takes; a digest pins it to the bit:
+#   --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:...
 
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 ARG BROWSER=no
@@ -14,23 +18,24 @@ FROM ${PYTHON_IMAGE} AS build
 ARG BROWSER
 WORKDIR /build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-# The pinned requirements come first: they change seldom, so their layer is seldom built again.
+# The requirements come first: they change seldom, so their layer is seldom built again.
 COPY docker/requirements-server.txt docker/requirements-browser.txt docker/requirements-build.txt docker/
 RUN python -m venv --without-pip /opt/agentgyms \
-    && python -m pip --python /opt/agentgyms/bin/python install --no-deps \
-        -r docker/requirements-server.txt \
-    && if [ "$BROWSER" = yes ]; then python -m pip --python /opt/agentgyms/bin/python install \
-        --no-deps -r docker/requirements-browser.txt; fi \
+    && if [ "$BROWSER" = yes ]; then wanted=browser; else wanted=server; fi \
+    && python -m pip --python /opt/agentgyms/bin/python install --no-deps --only-binary :all: \
+        --require-hashes -r "docker/requirements-$wanted.txt" \
+    && find /opt/agentgyms/lib -type d -name tests -prune -exec rm -r {} + \
     && python -m venv --without-pip /opt/tools \
-    && python -m pip --python /opt/tools/bin/python install --no-deps \
-        -r docker/requirements-build.txt
+    && python -m pip --python /opt/tools/bin/python install --no-deps --only-binary :all: \
+        --require-hashes -r docker/requirements-build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY agentgyms agentgyms
 COPY env_servers env_servers
-COPY harness harness
+# The command `harness` goes, for the package of this name stays outside of the image.
 RUN /opt/tools/bin/hatchling build -t wheel -d /wheels \
     && python -m pip --python /opt/agentgyms/bin/python install --no-deps /wheels/*.whl \
     && python -m pip --python /opt/agentgyms/bin/python check \
+    && rm /opt/agentgyms/bin/harness \
     && mkdir /data
 
 FROM ${PYTHON_IMAGE} AS appworld-no
@@ -40,8 +45,8 @@ FROM ${PYTHON_IMAGE} AS appworld-yes
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 COPY requirements-appworld.txt ./
 RUN python -m venv --without-pip /opt/appworld \
-    && python -m pip --python /opt/appworld/bin/python install --no-deps \
-        -r requirements-appworld.txt \
+    && python -m pip --python /opt/appworld/bin/python install --no-deps --only-binary :all: \
+        --require-hashes -r requirements-appworld.txt \
     && python -m pip --python /opt/appworld/bin/python check
 
 FROM appworld-${APPWORLD} AS appworld
@@ -56,24 +61,15 @@ RUN apt-get update \
     && echo 'export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox"' > /etc/chromium.d/container
 
 FROM browser-${BROWSER}
-ARG VERSION=0.1.0
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="agentgyms server" \
-      org.opencontainers.image.description="An environment of agentgyms over HTTP" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
-COPY --from=appworld /opt/appworld /opt/appworld
-COPY --from=build /opt/agentgyms /opt/agentgyms
-COPY --from=build /data /data
-# HOME lies in /tmp because that alone is writable in a read-only container.
+# What seldom changes comes first. HOME lies in /tmp because that alone is writable in a read-only
+# container.
 ENV PATH=/opt/agentgyms/bin:$PATH \
     HOME=/tmp \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
-    AGENTGYMS_DATA=/data
+    AGENTGYMS_DATA=/data \
+    AGENTGYMS_LOG_FORMAT=json
 USER 10001:10001
-WORKDIR /data
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
@@ -81,3 +77,15 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
 # No token is in here: without AGENTGYMS_TOKEN the server refuses to listen beyond the container.
 ENTRYPOINT ["python", "-m", "env_servers"]
 CMD ["agentgyms/ALFWorld-v0", "--host", "0.0.0.0", "--port", "8000"]
+# An empty volume takes over owner and rights, so that the service `data` may write to it.
+COPY --from=build --chown=10001:10001 /data /data
+WORKDIR /data
+COPY --from=appworld /opt/appworld /opt/appworld
+COPY --from=build /opt/agentgyms /opt/agentgyms
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="agentgyms server" \
+      org.opencontainers.image.description="An environment of agentgyms over HTTP" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"

@@ -1,16 +1,17 @@
-"""Services of compose.yaml, brought up for tests: images are built here, ports are free ones."""
+"""Services of compose.yaml, brought up for tests: images are built here, nothing is left behind."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import secrets
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,13 +22,20 @@ import yaml
 DOCKER = Path(__file__).parents[2] / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
+GATES = [name for name in SERVICES if name.endswith("-gate")]
+USUAL = [name for name, service in SERVICES.items() if "profiles" not in service]
+"""What `up` starts when nothing is named, gates included."""
+
+
+OTHERS = ("appworld-engine", "data")
+"""What tests start themselves."""
 
 
 class Running(NamedTuple):
-    """A service that compose has brought up.
+    """A container of a service that compose has brought up.
 
     Attributes:
-        name: Of its container.
+        name: Of the container.
         url: Where it answers; if it stands behind a gate, that of the gate.
         token: What it asks for.
         gate: Name of the gate's container, "" if it has none.
@@ -43,55 +51,118 @@ class Running(NamedTuple):
         return {"url": self.url, "token": self.token}
 
 
-@contextmanager
-def running_services(
-    names: Sequence[str], folder: Path, *, limit_s: float = 90
-) -> Iterator[dict[str, Running]]:
-    """Bring services up, and their gates, until they are healthy; take all away in the end."""
-    if not shutil.which("docker") or docker("info", check=False).returncode:
-        pytest.skip("no Docker engine answers")
-    tag = f"agentgyms-test-{os.getpid()}-{secrets.token_hex(3)}"
-    gates = [f"{name}-gate" for name in names if f"{name}-gate" in SERVICES]
-    everything = [*names, *gates]
-    images = {name: tag + "".join(_build_args(name)).lower() for name in everything}
-    # The build uses this machine's network, which may be the only one with a package index.
-    changes = {name: {"image": i, "build": {"network": "host"}} for name, i in images.items()}
-    (folder / "override.yaml").write_text(yaml.safe_dump({"services": changes}))
-    ports = {name: _free_port() for name in everything if "ports" in SERVICES[name]}
-    token = secrets.token_urlsafe(32)
-    environment = os.environ | {"AGENTGYMS_TOKEN": token}
-    environment |= {_port_variable(name): str(port) for name, port in ports.items()}
-    profiles = {profile for name in everything for profile in SERVICES[name].get("profiles", [])}
-    compose = [*_compose_command(), "-p", tag]
-    compose += ["-f", str(DOCKER / "compose.yaml"), "-f", str(folder / "override.yaml")]
-    for profile in sorted(profiles):
-        compose += ["--profile", profile]
+class Usual(NamedTuple):
+    """What `up` has started when it was given no names.
 
-    def run(*arguments: str) -> str:
+    Attributes:
+        project: The project.
+        ports: The variables of the file's own ports, empty if one was taken.
+        took: Seconds until each service was healthy.
+        started: The services that ran then, each with its containers.
+    """
+
+    project: Project
+    ports: dict[str, str]
+    took: dict[str, float]
+    started: dict[str, list[str]]
+
+
+class Project:
+    """The compose file under a name of its own, with a token, images and volume of its own.
+
+    Args:
+        folder: For files of this class.
+        settings: Variables of compose.yaml; ports are free ones unless they are in here.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._tag = f"agentgyms-test-{os.getpid()}-{secrets.token_hex(3)}"
+        self._token = secrets.token_urlsafe(32)
+        self._images = {
+            name: f"{self._tag}-{Path(service['image']).name.partition(':')[0]}"
+            for name, service in SERVICES.items()
+        }
+        # The build uses this machine's network, which may be the only one with a package index.
+        changes = {n: {"image": i, "build": {"network": "host"}} for n, i in self._images.items()}
+        override = folder / f"{self._tag}.yaml"
+        override.write_text(yaml.safe_dump({"services": changes}))
+        self._compose = [*_compose_command(), "-p", self._tag]
+        self._compose += ["-f", str(DOCKER / "compose.yaml"), "-f", str(override)]
+        published = [port_variable(n) for n in SERVICES if "ports" in SERVICES[n]]
+        first = free_ports(len(published))
+        ports = {variable: str(first + i) for i, variable in enumerate(published)}
+        self._environment = os.environ | {"AGENTGYMS_TOKEN": self._token} | ports | dict(settings)
+
+    def run(self, *arguments: str) -> str:
+        """Return what a command of compose prints."""
         done = subprocess.run(
-            [*compose, *arguments], env=environment, capture_output=True, text=True, timeout=900
+            [*self._compose, *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
         )
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout.strip()
 
+    def build(self, names: Sequence[str]) -> None:
+        """Build the images of services, each once."""
+        self.run("build", *{self._images[name]: name for name in names}.values())
+
+    def up(self, names: Sequence[str] = (), *options: str, limit_s: float = 90) -> dict[str, float]:
+        """Bring services up; no names are those that the file starts of its own accord.
+
+        Returns:
+            The seconds until each of them was healthy, gates included.
+        """
+        everything = [*names, *(g for n in names if (g := f"{n}-gate") in SERVICES)] or USUAL
+        self.build(everything)
+        began = time.monotonic()
+        self.run("up", "-d", *options, *names)
+        took: dict[str, float] = {}
+        for name in everything:
+            for container in self.started()[name]:
+                until(lambda name=container: health(name) == "healthy", limit_s)
+            took[name] = time.monotonic() - began
+        return took
+
+    def started(self) -> dict[str, list[str]]:
+        """Return the services that run, each with its containers."""
+        shown = '{{.ID}} {{.Label "com.docker.compose.service"}}'
+        own = f"--filter=label=com.docker.compose.project={self._tag}"
+        found: dict[str, list[str]] = {}
+        for line in docker("ps", "--no-trunc", own, "--format", shown).stdout.splitlines():
+            container, service = line.split()
+            found.setdefault(service, []).append(container)
+        return found
+
+    def running(self, name: str) -> list[Running]:
+        """Return what runs of a service."""
+        gate = f"{name}-gate" if f"{name}-gate" in SERVICES else ""
+        started = self.started()
+        gates = started[gate] if gate else []
+        return [
+            Running(container, _url(*gates or [container]), self._token, "".join(gates))
+            for container in started[name]
+        ]
+
+    def remove(self) -> None:
+        """Take all of it away, whatever of it there is."""
+        profiles = sorted({p for s in SERVICES.values() for p in s.get("profiles", ())})
+        self.run(*(part for p in profiles for part in ("--profile", p)), "down", "-v", "-t", "3")
+        docker("rmi", "-f", *sorted(set(self._images.values())), check=False)
+
+
+@contextmanager
+def project(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Project]:
+    """Give a project of compose, and take all of it away in the end."""
+    if not shutil.which("docker") or docker("info", check=False).returncode:
+        pytest.skip("no Docker engine answers")
+    made = Project(folder, settings or {})
     try:
-        run("build", *{image: name for name, image in images.items()}.values())
-        run("up", "-d", *everything)
-        containers = {name: run("ps", "-q", name) for name in everything}
-        for container in containers.values():
-            until(lambda name=container: health(name) == "healthy", limit_s)
-        yield {
-            name: Running(
-                containers[name],
-                f"http://127.0.0.1:{ports[name if name in ports else f'{name}-gate']}",
-                token,
-                containers.get(f"{name}-gate", ""),
-            )
-            for name in names
-        }
+        yield made
     finally:
-        run("down", "-v")
-        docker("rmi", "-f", *set(images.values()), check=False)
+        made.remove()
 
 
 def docker(
@@ -129,8 +200,42 @@ def inside(name: str, program: str) -> str:
     return docker("exec", name, "python", "-c", program).stdout
 
 
-def _build_args(name: str) -> list[str]:
-    return [f"-{argument}" for argument in SERVICES[name]["build"].get("args", {})]
+def port_variable(name: str) -> str:
+    """Return the variable with the port of a service."""
+    [port] = SERVICES[name]["ports"]
+    return re.findall(r"\$\{(\w+)", port)[0]
+
+
+def default_ports(names: Sequence[str]) -> dict[str, str]:
+    """Return the variables of services with the ports of the file, empty if one is taken."""
+    found = {
+        port_variable(name): re.findall(r":-(\d+)\}", *SERVICES[name]["ports"])[0]
+        for name in names
+        if "ports" in SERVICES[name]
+    }
+    return found if all(_is_free(int(port)) for port in found.values()) else {}
+
+
+def free_ports(count: int) -> int:
+    """Return the first of some free ports in a row."""
+    while True:
+        # Below those that the system gives away, for a container keeps its port while it is down.
+        first = random.randrange(20_000, 30_000)
+        if all(_is_free(port) for port in range(first, first + count)):
+            return first
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _url(container: str) -> str:
+    [[binding]] = inspect(container)["NetworkSettings"]["Ports"].values()
+    return f"http://{binding['HostIp']}:{binding['HostPort']}"
 
 
 def _compose_command() -> list[str]:
@@ -139,13 +244,3 @@ def _compose_command() -> list[str]:
     if shutil.which("docker-compose"):
         return ["docker-compose"]
     pytest.skip("there is no compose")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def _port_variable(name: str) -> str:
-    [port] = SERVICES[name]["ports"]
-    return re.findall(r"\$\{(\w+)", port)[0]

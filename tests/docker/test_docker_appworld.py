@@ -15,7 +15,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 import requests
-from containers import SERVICES, Running, docker, inside, inspect, running_services, until
+from containers import SERVICES, Running, docker, inside, inspect, project, until
 
 import agentgyms
 from agentgyms import testing
@@ -113,9 +113,9 @@ def mini(services: dict[str, Running]) -> Running:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("compose")
-    with running_services(["appworld-engine"], folder, limit_s=300) as found:
-        yield found["appworld-engine"]
+    with project(tmp_path_factory.mktemp("compose")) as made:
+        made.up(["appworld-engine"], limit_s=300)
+        yield made.running("appworld-engine")[0]
 
 
 @pytest.fixture(params=["mini", "engine"])

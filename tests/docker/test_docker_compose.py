@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
+from urllib.parse import urljoin
 
 import gymnasium as gym
 import pytest
 import requests
-from containers import SERVICES, Running, docker, health, inside, inspect, until
+from containers import GATES, OTHERS, SERVICES, Running, Usual, docker, inside, inspect, until
 
 import agentgyms
 from agentgyms import testing
@@ -19,13 +21,31 @@ pytestmark = pytest.mark.docker
 
 ALFWORLD = "agentgyms/ALFWorld-v0"
 BROWSER_ID = "agentgyms/WebShopBrowser-v0"
-OTHERS = ("webshop-site", "webshop-browser", "appworld-engine")
-PLAYED = [name for name in SERVICES if name not in OTHERS and not name.endswith("-gate")]
+SERVED = [name for name in SERVICES if name not in (*GATES, *OTHERS, "webshop-site")]
+PLAYED = [name for name in SERVED if name != "webshop-browser"]
+PORTS = {
+    "alfworld": "8001",
+    "webshop": "8002",
+    "sokoban": "8003",
+    "appworld-gate": "8004",
+    "sotopia": "8005",
+    "searchqa": "8006",
+}
 
 
 @pytest.fixture(scope="module")
 def running(services: dict[str, Running]) -> Running:
     return services["alfworld"]
+
+
+def test_up_alone_brings_six_environments_up_in_time(usual: Usual):
+    assert usual.started.keys() == usual.took.keys() == {*PORTS, "appworld"}
+    assert max(usual.took.values()) < 90
+    for name, port in PORTS.items():
+        [container] = usual.started[name]
+        [[binding]] = inspect(container)["NetworkSettings"]["Ports"].values()
+        assert binding["HostIp"] == "127.0.0.1"
+        assert binding["HostPort"] == port or not usual.ports
 
 
 @pytest.mark.parametrize("name", PLAYED)
@@ -51,6 +71,35 @@ def test_the_browser_there_plays_as_the_text_environment_here_does(services):
 
 def _plain(result: Any) -> str:
     return json.dumps(result)  # in which nan is equal to nan
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_people_play_there_with_the_token(services, name):
+    running = services[name]
+    page = f"{running.url}/play"
+    assert requests.get(page, timeout=5).status_code == 401
+    with requests.Session() as person:
+        asked = person.post(page, data={"token": running.token}, timeout=5)
+        assert (asked.status_code, asked.headers["Content-Type"]) == (
+            200,
+            "text/html; charset=utf-8",
+        )
+        for part in re.findall(r'(?:src|href)="(/?[^":]+\.(?:js|css|svg))"', asked.text):
+            assert person.get(urljoin(page, part), timeout=5).status_code == 200, part
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_logs_are_lines_of_json_that_tell_no_secrets(services, name):
+    running = services[name]
+    gym.make(SERVICES[name]["command"][0], **running.there()).close()
+    for container in filter(None, (running.name, running.gate)):
+        done = docker("logs", container)
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+        assert container == running.gate or "/v1/info" in {line.get("route") for line in lines}
+        greetings = [line.rpartition(" at ")[2] for line in done.stdout.splitlines()]
+        assert all(re.fullmatch(r"(http://)?0\.0\.0\.0:8000", one) for one in greetings)
+        assert running.token not in done.stdout + done.stderr
 
 
 def test_the_shop_is_open_for_people(services):
@@ -160,10 +209,18 @@ def _kill_the_server(running: Running) -> None:
     docker("exec", running.name, "python", "-c", program, check=False)
 
 
-def test_it_stops_when_it_is_told_to(running):
+def test_all_stop_when_they_are_told_to(services):
+    names = [running.name for running in services.values()]
     started = time.monotonic()
-    docker("stop", "-t", "15", running.name)
-    assert time.monotonic() - started < 8
-    assert inspect(running.name)["State"]["ExitCode"] == 0
-    docker("start", running.name)
-    until(lambda: health(running.name) == "healthy", 60)
+    docker("stop", "-t", "15", *names)
+    assert time.monotonic() - started < 15
+    assert {inspect(name)["State"]["ExitCode"] for name in names} == {0}
+    docker("start", *names)
+    until(lambda: all(_answers(running.url) for running in services.values()), 90)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/healthz", timeout=5).ok
+    except requests.RequestException:
+        return False
