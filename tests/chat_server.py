@@ -157,6 +157,7 @@ class Handler(BaseHTTPRequestHandler):
         return {
             "id": "chatcmpl-1",
             "object": kind,
+            "created": 0,
             "model": f"{self.chat.model}-served",
             "system_fingerprint": "fp-1",
             "choices": choices,

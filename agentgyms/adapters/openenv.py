@@ -1,0 +1,148 @@
+"""Any environment as one of OpenEnv: an application that OpenEnv's clients play.
+
+    app = openenv_app("agentgyms/ALFWorld-v0", split="valid_seen")  # uvicorn my_module:app
+
+An action is a string, as everywhere. `terminated` and `truncated`, which OpenEnv joins into `done`,
+and `info` with its usual keys are part of the observation.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from typing import Any
+
+import gymnasium as gym
+
+from agentgyms import extras, wire
+from agentgyms.adapters.messages import picture_urls
+from agentgyms.observations import text_of
+from agentgyms.outcome import Observation as Observed
+
+try:
+    from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+except ModuleNotFoundError as e:
+    raise ModuleNotFoundError(extras.missing("openenv", "openenv"), name=e.name) from e
+
+MAX_SESSIONS = 64
+
+
+class TextAction(Action):  # type: ignore[misc]
+    """What the agent does: any string; a wrong one is a turn with feedback."""
+
+    action: str
+
+
+class TextObservation(Observation):  # type: ignore[misc]
+    """What the agent sees, with `reward` and `done` of OpenEnv.
+
+    Attributes:
+        text: The observation in words.
+        images: Its pictures as data URLs, by their names.
+        terminated: The task is over.
+        truncated: The turns are used up.
+        info: As from `reset` and `step` of the environment; unknown numbers are null.
+    """
+
+    text: str
+    images: dict[str, str]
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any]
+
+
+class EpisodeState(State):  # type: ignore[misc]
+    """Where an episode stands, with `episode_id` and `step_count` of OpenEnv."""
+
+    env_id: str
+    task_id: str = ""
+    state_key: str = ""
+
+
+class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  # type: ignore[misc]
+    """An environment of this package with the methods that OpenEnv's server calls.
+
+    Args:
+        env_id: A registered id.
+        **kwargs: As for `gymnasium.make`; with `url` it is one on a server.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, env_id: str, **kwargs: Any) -> None:
+        super().__init__()
+        self._env: gym.Env[Observed, str] = gym.make(env_id, **kwargs)
+        self._state = EpisodeState(env_id=env_id)
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, **options: Any
+    ) -> TextObservation:
+        """Begin an episode; `options` are those of the environment's reset, such as `task_id`."""
+        observation, info = self._env.reset(seed=seed, options=options or None)
+        self._state.episode_id = episode_id or uuid.uuid4().hex
+        return self._seen(observation, info)
+
+    def step(
+        self, action: TextAction, timeout_s: float | None = None, **kwargs: Any
+    ) -> TextObservation:
+        """Take a turn. How long one may take is the environment's own setting."""
+        observation, reward, terminated, truncated, info = self._env.step(action.action)
+        return self._seen(
+            observation,
+            info,
+            reward=wire.encode_number(float(reward)),
+            done=terminated or truncated,
+            terminated=terminated,
+            truncated=truncated,
+        )
+
+    def _seen(self, observation: Observed, info: dict[str, Any], **ends: Any) -> TextObservation:
+        self._state.step_count = info["turn"]
+        self._state.task_id, self._state.state_key = info["task_id"], info["state_key"]
+        text, images = text_of(observation), picture_urls(observation)
+        return TextObservation(text=text, images=images, info=wire.encode_info(info), **ends)
+
+    @property
+    def state(self) -> EpisodeState:
+        """Where the episode stands."""
+        return self._state
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+    def list_splits(self) -> list[str]:
+        """Return the split that is played; another one is another server."""
+        return [self._tasks.split]
+
+    def num_tasks(self, split: str) -> int:
+        """Return how many tasks the split has."""
+        return len(self._tasks) if split == self._tasks.split else 0
+
+    def get_task(self, split: str, index: int) -> dict[str, str]:
+        """Return a task, whose `task_id` goes to `reset`.
+
+        Raises:
+            IndexError: There is none at this place.
+        """
+        if not 0 <= index < self.num_tasks(split):
+            has = f"{len(self._tasks)} tasks of split {self._tasks.split!r}"
+            raise IndexError(f"no task {index} of split {split!r}: this server has {has}")
+        task_id = self._tasks[index]
+        return {"task_id": task_id, "family": self._tasks.find(task_id).family}
+
+    @property
+    def _tasks(self) -> Any:
+        return self._env.unwrapped.tasks  # type: ignore[attr-defined]
+
+
+def openenv_app(env_id: str, *, max_sessions: int = MAX_SESSIONS, **kwargs: Any) -> Any:
+    """Return a FastAPI application with OpenEnv's routes, one environment for each connection.
+
+    Args:
+        env_id: A registered id.
+        max_sessions: Most connections at a time.
+        **kwargs: As for `gymnasium.make`.
+    """
+    make = functools.partial(TextEnvironment, env_id, **kwargs)
+    return create_fastapi_app(make, TextAction, TextObservation, max_concurrent_envs=max_sessions)

@@ -1,0 +1,147 @@
+"""Any environment as one of verifiers: a taskset, the environment that plays it, and a harness.
+
+verifiers finds a taskset by the name of its module. Yours has two lines:
+
+    from agentgyms.adapters.verifiers import ChatHarness, TextEnvironment, TextTaskset
+    __all__ = ["ChatHarness", "TextEnvironment", "TextTaskset"]
+
+The agent's part is one `player`. The environment is its user: every turn shows the observation and
+the admissible actions, and every reply is an action. Its return is the reward; success, score and
+turns are metrics. What fails on the way fails the episode and is never a reward of 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+
+from agentgyms import extras
+from agentgyms.adapters.messages import INSTRUCTIONS, action_of, shown
+from agentgyms.errors import BadOption, EnvUnavailable
+from agentgyms.outcome import Observation
+
+try:
+    import httpx
+    import verifiers.v1 as vf
+    from verifiers.v1.dialects.chat import message_to_wire
+except ModuleNotFoundError as e:
+    raise ModuleNotFoundError(extras.missing("verifiers", "verifiers"), name=e.name) from e
+
+
+class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
+    """Which tasks are played.
+
+    Attributes:
+        env_id: A registered id of this package.
+        kwargs: As for `gymnasium.make`, such as `split` and `url`.
+        seed: Of every episode: all rollouts of a task start in one state.
+        instructions: The system prompt.
+    """
+
+    env_id: str = ""  # verifiers makes a configuration before it knows what is set
+    kwargs: dict[str, Any] = {}  # noqa: RUF012 (pydantic copies it)
+    seed: int = 0
+    instructions: str = INSTRUCTIONS
+
+    def make(self) -> gym.Env[Observation, str]:
+        """Return a new environment.
+
+        Raises:
+            BadOption: `env_id` was not set.
+        """
+        if not self.env_id:
+            raise BadOption("the taskset has no env_id: set one, such as agentgyms/ALFWorld-v0")
+        return gym.make(self.env_id, **self.kwargs)
+
+
+class TextTask(vf.Task[vf.TaskData]):  # type: ignore[misc]
+    """A task, known by its id; the environment opens the conversation."""
+
+
+class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):  # type: ignore[misc]
+    """All tasks of an environment's split, in its order."""
+
+    def load(self) -> Iterator[TextTask]:
+        """Yield the tasks."""
+        env = self.config.make()
+        try:
+            for task_id in env.unwrapped.tasks:
+                told = vf.TaskData(id=task_id, name=task_id, system_prompt=self.config.instructions)
+                yield TextTask(told, self.config.task)
+        finally:
+            env.close()
+
+
+class TextEnvironmentConfig(vf.EnvConfig):  # type: ignore[misc]
+    """Who plays: by default in this process, for a player of text needs no sandbox."""
+
+    player: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
+
+
+class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
+    """Plays an episode of the task: the environment is the player's user."""
+
+    async def run(self, task: TextTask, agents: vf.Agents) -> None:
+        """Play the episode and record its return.
+
+        Raises:
+            EnvUnavailable: Nobody rated the episode.
+        """
+        config, total = self.taskset.config, 0.0
+        env = await asyncio.to_thread(config.make)
+        try:
+            begin = {"seed": config.seed, "options": {"task_id": task.data.id}}
+            observation, info = await asyncio.to_thread(env.reset, **begin)
+            over = False
+            async with agents.player.interaction(task) as interaction:
+                while not over:
+                    segment = await interaction.turn(shown(observation, info))
+                    if segment.terminated:
+                        break
+                    turn = await asyncio.to_thread(env.step, action_of(segment.last_reply))
+                    observation, reward, terminated, truncated, info = turn
+                    total += float(reward)
+                    over = terminated or truncated
+        finally:
+            await asyncio.to_thread(env.close)
+        if not interaction.trace.ok:
+            return
+        if math.isnan(total):
+            raise EnvUnavailable(f"nobody rated the episode: {info['feedback_text']}")
+        interaction.trace.record_reward("episode_return", total)
+        figures = {"success": info["success"], "score": info["score"], "turns": info["turn"]}
+        interaction.trace.record_metrics({k: float(v) for k, v in figures.items()})
+
+
+class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
+    """Asks for the next message of the conversation: no tools and no process of its own."""
+
+    APPENDS_SYSTEM_PROMPT = SUPPORTS_RESUME = True
+    EXECUTES_CODE = NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: Any,
+        trace: Any,
+        runtime: Any,
+        endpoint: str,
+        secret: str,
+        mcp_urls: Any,
+        data: Any,
+    ) -> vf.ProgramResult:
+        """Let the model answer the conversation so far, once."""
+        system, prompt = self.resolve_prompt(data)
+        told = [{"role": "system", "content": system}] if system else []
+        body = {"model": ctx.model, "messages": told + [message_to_wire(m) for m in prompt]}
+        async with httpx.AsyncClient(timeout=None, trust_env=False) as client:  # noqa: S113
+            reply = await client.post(
+                f"{endpoint}/chat/completions",
+                json=body,
+                headers={"Authorization": f"Bearer {secret}"},
+            )
+        said = "" if reply.is_success else f"{reply.status_code}: {reply.text}"
+        return vf.ProgramResult(int(not reply.is_success), "", said)
