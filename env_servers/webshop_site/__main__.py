@@ -17,6 +17,7 @@ from agentgyms.webshop.goals import DEFAULT_SEED
 from agentgyms.webshop.sources import SOURCES, open_shop
 
 with extras.needed("server"):
+    from env_servers import logs
     from env_servers.programs import begin, serve
     from env_servers.service import EXTENSION
     from env_servers.serving import Server
@@ -62,6 +63,7 @@ _THREADS = 16
     hidden=True,
     help="Take visits from JSON lines on stdin, and no other.",
 )
+@logs.options
 def main(
     host: str,
     port: int,

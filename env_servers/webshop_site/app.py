@@ -17,10 +17,10 @@ from agentgyms import protocol
 from agentgyms.errors import UnknownTask
 from agentgyms.tasks import TaskSet
 from agentgyms.webshop.session import Shop, ShopSession
+from env_servers.access import Access
 from env_servers.app import counted
 from env_servers.service import EXTENSION
 from env_servers.webshop_site import rendering
-from env_servers.webshop_site.access import Access
 from env_servers.webshop_site.layout import anchor, key_at
 from env_servers.webshop_site.visits import (
     MAX_VISITS,
@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 MAX_QUERY: Final = 8192
 """Longest query that is searched for, in characters."""
 
+_COOKIE: Final = "webshop_access"
+_PURPOSE: Final = "agentgyms webshop access"
 _MAX_BODY_BYTES: Final = 2**18
 _MOST_DIGITS: Final = 9
 _HEADERS: Final = {
@@ -96,6 +98,7 @@ class Site:
         self.offer, self.visits, self.access = offer, visits, access
         self.draining = False
         self.in_flight = 0
+        self.waiting: Callable[[], int] = lambda: 0
         self.max_body_bytes = _MAX_BODY_BYTES
         self._counting = threading.Lock()
 
@@ -139,7 +142,7 @@ def create_site(
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
     app.url_map.merge_slashes = False
     visits = Visits(max_sessions=max_visits, ttl_s=ttl_s, clock=clock)
-    site = Site(offer, visits, Access(protocol.check_token(token)))
+    site = Site(offer, visits, Access(protocol.check_token(token), _PURPOSE))
     app.extensions[EXTENSION] = site
     app.wsgi_app = counted(app.wsgi_app, site.count)  # type: ignore[assignment]
     rendering.set_up(app)
@@ -211,7 +214,7 @@ def access() -> Response:
         response = rendering.html("access.html", wrong=request.method == "POST")
         response.status_code = 401
         return response
-    return held.admit(_to("start"), secure=request.is_secure)
+    return held.admit(_to("start"), _COOKIE, secure=request.is_secure)
 
 
 def robots() -> Response:
@@ -228,7 +231,7 @@ def _before() -> Response | None:
     site = _site()
     if request.path.startswith(_OPEN):
         return None
-    if not site.access.admits(request):
+    if not site.access.admits(request, _COOKIE):
         response = rendering.html("access.html", wrong=False)
         response.status_code = 401
         return response
