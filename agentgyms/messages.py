@@ -26,10 +26,19 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Begin an episode; without a seed the environment draws one."""
+    """Begin an episode; without a seed the environment draws one.
+
+    Attributes:
+        seed: Of the episode.
+        options: Of the episode.
+        episode: The number of the episode that this one follows, as the last reply carried it: the
+            same request again returns its stored reply, and a late one is refused. None is not
+            checked.
+    """
 
     seed: int | None = None
     options: dict[str, Any] | None = None
+    episode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +58,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Return to a snapshot, given as text."""
+    """Return to a snapshot, given as text; `episode` as in `Reset`."""
 
     snapshot: str
+    episode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,36 @@ class Fork:
     """Open another session in the same state; `request_id` as in `Create`."""
 
     request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTasks:
+    """List tasks, in the order of their ids; it travels as a query.
+
+    Attributes:
+        split: Of which split; None takes the server's own.
+        offset: Index in the split of the first task that is looked at.
+        limit: How many tasks at most; None takes as many as a reply may have.
+        prefix: Only tasks whose id begins with it.
+        contains: Only tasks whose id or family contains it, in any case.
+    """
+
+    split: str | None = None
+    offset: int = 0
+    limit: int | None = None
+    prefix: str = ""
+    contains: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Give the episode so far as a recording; it travels as a query.
+
+    Attributes:
+        actor: Who acted, which the recording's provenance then tells; "" leaves that open.
+    """
+
+    actor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +195,19 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The tasks of a split, in order, as pairs of id and family."""
+    """Tasks of a split, in order, as pairs of id and family.
+
+    Attributes:
+        split: The split.
+        tasks: The pairs.
+        total: How many tasks the split has, whatever was asked for.
+        next: The `offset` of a request for what follows; None where nothing can.
+    """
 
     split: str
     tasks: list[Any]
+    total: int = 0
+    next: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import MISSING, asdict, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Space
@@ -19,7 +29,7 @@ from agentgyms.errors import BadOption, BadRequest
 from agentgyms.images import MAX_PIXELS
 from agentgyms.messages import Description, Tasks
 from agentgyms.spaces import UnicodeText
-from agentgyms.tasks import Task, TaskSet
+from agentgyms.tasks import Task
 
 PROTOCOL: Final = "1"
 PROTOCOL_HEADER: Final = "Agentgyms-Protocol"
@@ -64,18 +74,12 @@ def read(kind: type[M], value: Any, what: str) -> M:
     """
     if not isinstance(value, dict):
         raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
-    known, required = _fields(kind)
-    for name, given in value.items():
+    known = _fields(kind)
+    for name in value:
         if name not in known:
             expected = f"expected only {', '.join(known)}" if known else "expected none"
             raise BadRequest(f"the {what} has an unknown field {name!r}: {expected}")
-        if not _fits(given, known[name]):
-            wanted = _name(known[name])
-            raise BadRequest(f"{name!r} in the {what} must be {wanted}, got {_json_type(given)}")
-    for name in required:
-        if name not in value:
-            raise BadRequest(f"the {what} has no field {name!r} ({_name(known[name])})")
-    return kind(**value)
+    return _made(kind, known, value, what)
 
 
 def read_reply(kind: type[M], value: Any, what: str) -> M:
@@ -84,15 +88,29 @@ def read_reply(kind: type[M], value: Any, what: str) -> M:
     Raises:
         BadRequest: A field is missing or of another type.
     """
-    if isinstance(value, dict):
-        known, _ = _fields(kind)
-        value = {name: value[name] for name in value if name in known}
-    return read(kind, value, what)
+    if not isinstance(value, dict):
+        raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
+    return _made(kind, _fields(kind), value, what)
+
+
+def _made(kind: type[M], known: dict[str, _Field], value: dict[str, Any], what: str) -> M:
+    """Return a message made of those fields of a JSON object that it has."""
+    found = {}
+    for name, field in known.items():
+        if name not in value:
+            if field.required:
+                raise BadRequest(f"the {what} has no field {name!r} ({_name(field.hint)})")
+            continue
+        given = found[name] = value[name]
+        if field.types and type(given) not in field.types:
+            wanted = _name(field.hint)
+            raise BadRequest(f"{name!r} in the {what} must be {wanted}, got {_json_type(given)}")
+    return kind(**found)
 
 
 def write(message: Any) -> dict[str, Any]:
     """Return a message as the JSON value that travels."""
-    value = {f.name: getattr(message, f.name) for f in fields(message)}
+    value = {name: getattr(message, name) for name in _fields(message.__class__)}
     if "observation" in value:
         value["observation"] = wire.encode_observation(value["observation"])
         value["info"] = wire.encode_info(value["info"])
@@ -172,13 +190,8 @@ def read_space(value: Any) -> Space[Any]:
     raise BadRequest(f"no space of this client: {value!r:.200}; install the server's agentgyms")
 
 
-def write_tasks(tasks: TaskSet) -> Tasks:
-    """Return the tasks of a split as a message."""
-    return Tasks(tasks.split, [[task_id, tasks.find(task_id).family] for task_id in tasks])
-
-
-def read_tasks(message: Tasks) -> TaskSet:
-    """Return the tasks that `write_tasks` was given.
+def read_tasks(message: Tasks) -> list[Task]:
+    """Return the tasks that a message holds.
 
     Raises:
         BadRequest: A task is not a pair of strings.
@@ -186,30 +199,44 @@ def read_tasks(message: Tasks) -> TaskSet:
     for pair in message.tasks:
         if not (isinstance(pair, list) and [type(part) for part in pair] == [str, str]):
             raise BadRequest(f"a task is a pair of id and family, got {pair!r:.80}")
-    return TaskSet(message.split, [Task(*pair) for pair in message.tasks])
+    return [Task(*pair) for pair in message.tasks]
+
+
+class _Field(NamedTuple):
+    """What a field of a message may hold.
+
+    Attributes:
+        hint: The type that it is declared with.
+        types: The types that its JSON value may have; empty for any.
+        required: There is no default.
+    """
+
+    hint: Any
+    types: frozenset[type]
+    required: bool
 
 
 @cache
-def _fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the types of a message's fields, and which of them are required."""
+def _fields(kind: type[Any]) -> dict[str, _Field]:
+    """Return the fields of a message."""
     hints = get_type_hints(kind)
-    known = {f.name: hints[f.name] for f in fields(kind)}
-    required = tuple(
-        f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING
-    )
-    return known, required
+    return {
+        f.name: _Field(
+            hints[f.name],
+            _types(hints[f.name]),
+            f.default is MISSING and f.default_factory is MISSING,
+        )
+        for f in fields(kind)
+    }
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    if hint is Any:
-        return True
+def _types(hint: Any) -> frozenset[type]:
+    """Return the types that a JSON value of a hint may have; a boolean is no number."""
     if isinstance(hint, UnionType):
-        return any(_fits(value, option) for option in get_args(hint))
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, get_origin(hint) or hint)
+        return frozenset().union(*map(_types, get_args(hint)))
+    if hint is Any:
+        return frozenset()
+    return frozenset({int, float} if hint is float else {get_origin(hint) or hint})
 
 
 _NAMES: Final = {

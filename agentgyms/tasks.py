@@ -80,6 +80,10 @@ class TaskSet(Sequence[str]):
                 f"{len(self)} ids (env.unwrapped.tasks){first}{hint}"
             ) from None
 
+    def part(self, first: int, last: int) -> list[Task]:
+        """Return the tasks from index `first` up to, not including, `last`."""
+        return [self._tasks[task_id] for task_id in self._ids[first:last]]
+
     def families(self) -> dict[str, int]:
         """Return how many tasks each family has, by name."""
         counts: dict[str, int] = {}

@@ -19,13 +19,22 @@ from agentgyms.outcome import INFO_TYPES
 _FLOAT_FIELDS = ("progress", "score")
 
 
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+# Made once: `json.dumps` and `json.loads` would make theirs anew for each message.
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+
+
 def dumps(value: Any) -> str:
     """Return `value` as one line of strict, ASCII-only JSON.
 
     Raises:
         ValueError: It holds nan or an infinity outside the fields `encode_info` takes care of.
     """
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return _encode(value)
 
 
 def loads(text: str | bytes, what: str = "message") -> Any:
@@ -35,13 +44,11 @@ def loads(text: str | bytes, what: str = "message") -> Any:
         BadRequest: It is not strict JSON; `what` names it in the message.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")
+        return _decode(text)
     except (ValueError, RecursionError) as e:
         raise BadRequest(f"the {what} is not valid JSON: {e}") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def encode_number(value: float) -> float | None:
@@ -100,7 +107,7 @@ def _check_info(info: Mapping[str, Any]) -> None:
         if type(info[key]) is not expected:
             given = type(info[key]).__name__
             raise BadRequest(f"info[{key!r}] must be {expected.__name__}, got {given}")
-    if any(type(action) is not str for action in info["admissible_actions"]):
+    if not {*map(type, info["admissible_actions"])} <= {str}:
         raise BadRequest("info['admissible_actions'] must hold strings alone")
     if type(info.get("oracle", "")) is not str:
         raise BadRequest("info['oracle'] must be a string")
@@ -135,7 +142,14 @@ def decode_observation(encoded: Any) -> Any:
             "an observation is a string, or an object of strings and images, got "
             f"{type(encoded).__name__}{' without parts' if encoded == {} else ''}"
         )
-    return {name: decode_part(part, name) for name, part in encoded.items()}
+    parts: dict[str, Any] = {}
+    for name, part in encoded.items():
+        parts[name] = decode_part(part, name)
+        if sum(getattr(seen, "size", 0) for seen in parts.values()) > 3 * images.MAX_PIXELS:
+            raise BadRequest(
+                f"the observation's images have more than {images.MAX_PIXELS} pixels together"
+            )
+    return parts
 
 
 def encode_part(part: Any) -> Any:

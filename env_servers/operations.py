@@ -92,7 +92,9 @@ def _batch_item(service: Service, operation: str, item: Any) -> dict[str, Any]:
         service.sessions.close(session_id)
         return {"session_id": session_id, "closed": True}
     except Exception as e:
-        return error_codes.body(*code_and_message(e))
+        code, message = code_and_message(e)
+        service.metrics.failed(code)
+        return error_codes.body(code, message)
 
 
 def _opened(service: Service, session: Session) -> dict[str, Any]:

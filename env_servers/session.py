@@ -11,6 +11,7 @@ from agentgyms import messages, protocol, recording, snapshots, wire
 from agentgyms.core import TextEnv
 from agentgyms.errors import BadOption, BadRequest, ReplayMismatch
 from agentgyms.images import is_image
+from agentgyms.tasks import TaskSet
 from env_servers.errors import Refusal
 from env_servers.metrics import Metrics
 
@@ -43,6 +44,7 @@ class Session:
         self._metrics = metrics
         self._ends = (False, False)
         self._reply: messages.Turn | None = None
+        self._begun: tuple[messages.Reset | messages.Restore, messages.State] | None = None
 
     @property
     def finished(self) -> bool:
@@ -50,9 +52,16 @@ class Session:
         return any(self._ends)
 
     def reset(self, asked: messages.Reset) -> messages.State:
-        """Begin an episode."""
+        """Begin an episode, or return the stored reply of the one that this request began.
+
+        Raises:
+            Refusal: The request is a late one: another episode has begun since.
+        """
         if asked.seed is not None and asked.seed < 0:
             raise BadRequest(f"'seed' must not be negative, got {asked.seed}")
+        stored = self._stored(asked)
+        if stored is not None:
+            return stored
         try:
             observation, info = self.env.reset(seed=asked.seed, options=asked.options)
         except Exception:
@@ -60,7 +69,7 @@ class Session:
             raise
         self._place(0)
         self._metrics.episodes.labels("begun").inc()
-        return messages.State(observation, info, 0, self.episode)
+        return self._keep(asked, messages.State(observation, info, 0, self.episode))
 
     def step(self, asked: messages.Step) -> messages.Turn:
         """Take a turn, or return the stored reply of the turn taken last.
@@ -88,6 +97,7 @@ class Session:
         self._reply = messages.Turn(
             observation, reward, terminated, truncated, info, turn=info["turn"]
         )
+        self._begun = None
         self._metrics.turns.inc()
         if terminated or truncated:
             self._metrics.episodes.labels("terminated" if terminated else "truncated").inc()
@@ -98,7 +108,14 @@ class Session:
         return messages.Snapshot(self.env.snapshot().decode("ascii"))
 
     def restore(self, asked: messages.Restore) -> messages.State:
-        """Return to a snapshot; an episode that it replaces is over, also if this fails midway."""
+        """Return to a snapshot; an episode that it replaces is over, also if this fails midway.
+
+        Raises:
+            Refusal: As for `reset`.
+        """
+        stored = self._stored(asked)
+        if stored is not None:
+            return stored
         given = asked.snapshot.encode("utf-8", "surrogatepass")
         try:
             observation, info = self.env.restore(given)
@@ -107,7 +124,8 @@ class Session:
             raise
         last = snapshots.unpack(given, None).episode.last
         self._place(info["turn"], (last.terminated, last.truncated))
-        return messages.State(observation, info, info["turn"], self.episode, *self._ends)
+        state = messages.State(observation, info, info["turn"], self.episode, *self._ends)
+        return self._keep(asked, state)
 
     def take_over(self, parent: Session) -> None:
         """Stand where `parent` stands, whose environment this one's was forked from."""
@@ -127,12 +145,25 @@ class Session:
             )
         return messages.Rendered(shown)
 
-    def tasks(self) -> messages.Tasks:
-        """Return the tasks of the environment's split."""
-        return protocol.write_tasks(self.env.tasks)
+    def tasks(self, split: str | None) -> TaskSet:
+        """Return the tasks of the environment's split.
 
-    def recording(self, env_id: str) -> str:
+        Raises:
+            BadRequest: Another split is asked for.
+        """
+        if split not in (None, self.env.split):
+            raise BadRequest(
+                f"the session is of split {self.env.split!r}, not {split!r:.80}: leave 'split' "
+                "out, or ask for /v1/tasks"
+            )
+        return self.env.tasks
+
+    def recording(self, env_id: str, actor: str = "") -> str:
         """Return the episode so far as a recording, made by playing it again.
+
+        Args:
+            env_id: The environment's id.
+            actor: Who acted, for readers; "" leaves that open.
 
         Raises:
             ResetNeeded: No episode has begun.
@@ -141,7 +172,7 @@ class Session:
         episode = snapshots.unpack(self.env.snapshot(), None).episode
         twin = self.env.fork()
         try:
-            lines = _play_again(env_id, twin, episode)
+            lines = _play_again(env_id, twin, episode, {"actor": actor} if actor else {})
         finally:
             twin.close()
         return "".join(f"{line}\n" for line in lines)
@@ -158,19 +189,39 @@ class Session:
             environment=protocol.describe(self.env),
         )
 
+    def _stored(self, asked: messages.Reset | messages.Restore) -> messages.State | None:
+        """Return the reply to the request that began this episode if `asked` is that request."""
+        if asked.episode is None or asked.episode == self.episode:
+            return None
+        if self._begun is not None and self._begun[0] == asked:
+            return self._begun[1]
+        raise Refusal(
+            "turn_conflict",
+            f"the request is to follow episode {asked.episode}, but the session is in its episode "
+            f"{self.episode}",
+        )
+
+    def _keep(
+        self, asked: messages.Reset | messages.Restore, state: messages.State
+    ) -> messages.State:
+        self._begun = asked, state
+        return state
+
     def _place(self, turn: int | None, ends: tuple[bool, bool] = (False, False)) -> None:
-        self.turn, self._ends, self._reply = turn, ends, None
+        self.turn, self._ends, self._reply, self._begun = turn, ends, None, None
         self.episode += 1
 
     def _leave_if_lost(self) -> None:
         try:
             self.env.episode_source  # noqa: B018 (asked for its exception)
         except ResetNeeded:
-            self.turn, self._ends, self._reply = None, (False, False), None
+            self.turn, self._ends, self._reply, self._begun = None, (False, False), None, None
 
 
-def _play_again(env_id: str, env: TextEnv, episode: snapshots.Episode) -> list[str]:
-    header = recording.make_header(env_id, env, episode.seed, episode.options)
+def _play_again(
+    env_id: str, env: TextEnv, episode: snapshots.Episode, provenance: dict[str, str]
+) -> list[str]:
+    header = recording.make_header(env_id, env, episode.seed, episode.options, **provenance)
     kwargs = header["kwargs"]
     header["kwargs"] = {k: v for k, v in kwargs.items() if not env.is_private(k, v)}
     observation, info = env.reset(seed=episode.seed, options=episode.options)

@@ -7,7 +7,6 @@ import math
 import secrets
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -15,8 +14,10 @@ from typing import Any, Final
 from agentgyms import error_codes
 from agentgyms.core import TextEnv
 from agentgyms.errors import ModelUnavailable
+from env_servers import logs
 from env_servers.errors import Refusal
 from env_servers.factory import EnvFactory
+from env_servers.gone import Gone
 from env_servers.metrics import Metrics
 from env_servers.session import Session
 
@@ -55,8 +56,10 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._opening = 0
         self._by_request: dict[str, str] = {}  # "" while its session is being opened
-        self._gone: OrderedDict[str, str] = OrderedDict()
-        metrics.watch_sessions(lambda: len(self._open))
+        self._opened = threading.Condition(self._lock)
+        self._gone = Gone(max(_REMEMBERED_AT_LEAST, 16 * max_sessions))
+        metrics.watch("sessions", "Open sessions.", lambda: len(self._open))
+        metrics.watch("sessions_limit", "Most open sessions at a time.", lambda: max_sessions)
 
     def __len__(self) -> int:
         """Return the number of open sessions."""
@@ -66,7 +69,7 @@ class Sessions:
         """Open a session, or return the one that the same request opened before.
 
         Raises:
-            Refusal: The server is full, or the arguments are wrong.
+            Refusal: The server is full, or that session is gone.
         """
         return self._add(lambda: self._factory.make(kwargs), request_id)
 
@@ -136,8 +139,10 @@ class Sessions:
         return session
 
     def _why_gone(self, session_id: str) -> Refusal:
-        reason = self._gone.get(session_id)
-        if reason is None:
+        return self._refused(session_id, self._gone.reason(session_id))
+
+    def _refused(self, session_id: str, reason: str) -> Refusal:
+        if not reason:
             return Refusal("unknown_session", f"there is no session {session_id!r:.60}")
         return Refusal("session_expired", f"the session is gone: {reason}")
 
@@ -151,6 +156,7 @@ class Sessions:
             with self._lock:
                 self._opening -= 1
                 self._by_request.pop(request_id, None)
+                self._opened.notify_all()
             raise
         session_id = secrets.token_urlsafe(_ID_BYTES)
         session = Session(session_id, env, request_id, self._metrics, self.clock())
@@ -159,7 +165,9 @@ class Sessions:
             self._open[session_id] = session
             if request_id:
                 self._by_request[request_id] = session_id
+                self._opened.notify_all()
         self._metrics.opened.inc()
+        _tell("session opened", session)
         return session
 
     def _reserve(self, request_id: str) -> Session | None:
@@ -167,10 +175,8 @@ class Sessions:
         self.sweep()
         while True:
             with self._lock:
-                if request_id and request_id in self._by_request:
-                    earlier = self._open.get(self._by_request[request_id])
-                    if earlier is None:
-                        raise Refusal("timeout", "the session of this request is being opened")
+                earlier = self._opened_by(request_id)
+                if earlier is not None:
                     return earlier
                 if len(self._open) + self._opening < self.max_sessions:
                     self._opening += 1
@@ -179,6 +185,20 @@ class Sessions:
                     return None
             if not self._evict():
                 raise self._full()
+
+    def _opened_by(self, request_id: str) -> Session | None:
+        """Return the session that a request has opened, or is opening; None if it opens none yet.
+
+        Raises:
+            Refusal: The session is gone: a late copy of the request must not open another one.
+        """
+        if not self._opened.wait_for(lambda: self._by_request.get(request_id) != "", self.busy_s):
+            raise Refusal("timeout", "the session of this request is being opened")
+        reason = self._gone.reason_of_request(request_id)
+        if reason:
+            raise self._refused("", reason)
+        session_id = self._by_request.get(request_id)
+        return self._open[session_id] if session_id is not None else None
 
     def _evict(self) -> bool:
         """Close the finished session that was used longest ago, if there is one."""
@@ -230,14 +250,18 @@ class Sessions:
             session.gone = True
             self._open.pop(session.session_id, None)
             self._by_request.pop(session.request_id, None)
-            self._gone[session.session_id] = reason
-            while len(self._gone) > max(_REMEMBERED_AT_LEAST, 16 * self.max_sessions):
-                self._gone.popitem(last=False)
+            self._gone.add(session.session_id, session.request_id, reason)
         self._metrics.closed.labels(event).inc()
+        _tell("session closed", session, reason=event)
         try:
             session.env.close()
         except Exception:
             log.exception("closing an environment failed")
+
+
+def _tell(event: str, session: Session, **more: str) -> None:
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug(event, extra=logs.fields(session=logs.digest(session.session_id), **more))
 
 
 def _breaks(error: Exception) -> bool:

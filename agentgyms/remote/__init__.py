@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agentgyms.remote.endpoint import Patience
 from agentgyms.remote.env import RemoteEnv
-from agentgyms.remote.transport import HttpTransport, InProcessTransport, Reply, Transport
+from agentgyms.remote.http_transport import HttpTransport
+from agentgyms.remote.patience import Patience
+from agentgyms.remote.transport import InProcessTransport, Reply, Transport
 from agentgyms.remote.vector import RemoteVectorEnv
 
 __all__ = [

@@ -5,31 +5,43 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from agentgyms import protocol, snapshots, wire
+from agentgyms import protocol, wire
 from agentgyms.errors import (
     BadOption,
-    CallerError,
     ServerFull,
     ServerUnavailable,
     SessionLost,
     WorkerLost,
 )
-from agentgyms.remote.endpoint import Endpoint, Patience, UnreadableReply
-from agentgyms.remote.lease import Lease
-from agentgyms.remote.transport import HttpTransport, Transport
+from agentgyms.remote.endpoint import Endpoint, NoAnswer, UnreadableReply
+from agentgyms.remote.http_transport import HttpTransport
+from agentgyms.remote.lease import Lease, dismiss_all
+from agentgyms.remote.patience import Patience
+from agentgyms.remote.transport import Transport
 
 LOST: Final = (SessionLost, ServerUnavailable, WorkerLost)
 """Errors after which an episode can go on in another session."""
 
 T = TypeVar("T")
+_NOT_HERE: Final = (ServerFull, ServerUnavailable, SessionLost)
+_MANY: Final = 2**20
 
-_rounds: defaultdict[tuple[str, ...], Iterator[int]] = defaultdict(itertools.count)
-"""How many sessions this process has asked each list of addresses for."""
+_rounds: defaultdict[tuple[str, ...], Iterator[int]] = defaultdict(
+    lambda: itertools.count(secrets.randbelow(_MANY))
+)
+"""Whose turn it is among each list of addresses.
+
+Each process begins anywhere, a forked one too: else the first server would get the first session of
+every process.
+"""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_rounds.clear)
 
 
 class CannotRebuild(SessionLost):
@@ -110,7 +122,7 @@ class Connection:
 
     def _open_somewhere(self, kwargs: dict[str, Any]) -> Lease:
         full: list[ServerFull] = []
-        dead: list[ServerUnavailable] = []
+        dead: dict[Endpoint, ServerUnavailable] = {}
         for endpoint in self._in_turn():
             try:
                 endpoint.greet()
@@ -118,25 +130,30 @@ class Connection:
             except ServerFull as e:
                 full.append(e)
             except ServerUnavailable as e:
-                dead.append(e)
+                dead[endpoint] = e
         if full:
             raise min(full, key=lambda e: e.retry_after_s)
-        raise dead[0] if len(dead) == 1 else ServerUnavailable("; ".join(map(str, dead)))
+        raise _none_of([dead[endpoint] for endpoint in self.endpoints])
 
     def open_many(self, kwargs: dict[str, Any], number: int) -> list[Lease]:
-        """Open sessions spread over the servers, with one call to each; errors as for `open`."""
+        """Open sessions spread over the servers, with one call to each; errors as for `open`.
+
+        What one server has no place for goes to the others.
+        """
         _check_arguments(kwargs)
-        order = self._in_turn()
         leases: list[Lease] = []
         try:
-            for place, endpoint in enumerate(order):
-                share = len(range(place, number, len(order)))
-                leases += _open_at(endpoint, kwargs, share)
             while len(leases) < number:
-                leases.append(self.open(kwargs))
+                before, missing = len(leases), number - len(leases)
+                awake = [endpoint for endpoint in self._in_turn() if not endpoint.resting]
+                for place, endpoint in enumerate(awake):
+                    share = len(range(place, missing, len(awake)))
+                    if share:
+                        leases += _open_at(endpoint, kwargs, share)
+                if len(leases) == before:
+                    leases.append(self.open(kwargs))
         except BaseException:
-            for lease in leases:
-                lease.dismiss()
+            dismiss_all(leases)
             raise
         return leases
 
@@ -150,21 +167,6 @@ class Connection:
             places += endpoint.num_places
         return places
 
-    def rebuild(self, kwargs: dict[str, Any], episode: snapshots.Episode | None) -> Lease:
-        """Open a session and bring it to where `episode` stands.
-
-        Raises:
-            CannotRebuild: Playing the episode again led elsewhere.
-        """
-        lease = self.open(kwargs)
-        if episode is not None:
-            try:
-                _replay(lease, episode)
-            except Exception:
-                lease.dismiss()
-                raise
-        return lease
-
     def close(self) -> None:
         """Close the connections."""
         for endpoint in self.endpoints:
@@ -175,6 +177,16 @@ class Connection:
         first = next(_rounds[tuple(e.url for e in self.endpoints)]) % len(self.endpoints)
         rotated = self.endpoints[first:] + self.endpoints[:first]
         return sorted(rotated, key=lambda endpoint: endpoint.resting)
+
+
+def _none_of(dead: list[ServerUnavailable]) -> ServerUnavailable:
+    """Return one error for those of all servers, without saying the same twice."""
+    silent = [error for error in dead if isinstance(error, NoAnswer)]
+    if len(dead) == 1:
+        return dead[0]
+    if len(silent) == len(dead):
+        return NoAnswer(" nor at ".join(error.tried for error in silent), silent[0].remedy)
+    return ServerUnavailable("; ".join(map(str, dead)))
 
 
 def _open_at(endpoint: Endpoint, kwargs: dict[str, Any], number: int) -> Iterator[Lease]:
@@ -188,7 +200,7 @@ def _open_at(endpoint: Endpoint, kwargs: dict[str, Any], number: int) -> Iterato
     failures: list[Exception] = []
     for result in results:
         if isinstance(result, Exception):
-            failures += [] if isinstance(result, ServerFull) else [result]
+            failures += [] if isinstance(result, _NOT_HERE) else [result]
             continue
         try:
             yield Lease.take(endpoint, result)
@@ -196,33 +208,6 @@ def _open_at(endpoint: Endpoint, kwargs: dict[str, Any], number: int) -> Iterato
             failures.append(e)
     if failures:
         raise failures[0]
-
-
-def _replay(lease: Lease, episode: snapshots.Episode) -> None:
-    """Play an episode in a new session, all turns in one batch, and compare the end."""
-    expected = episode.last
-    try:
-        last = lease.reset(episode)
-        turns = [
-            {"session_id": lease.session_id, **lease.step_fields(action, turn)}
-            for turn, action in enumerate(episode.actions, 1)
-        ]
-        for result in lease.endpoint.batch("step", turns):
-            if isinstance(result, Exception):
-                raise result
-            step = lease.take_step(result)
-            last = snapshots.Last(step.observation, step.info, step.terminated, step.truncated)
-    except CallerError as e:
-        raise CannotRebuild(
-            f"the episode cannot be begun again at {lease.endpoint.url}: {e}"
-        ) from e
-    for name in ("state_key", "observation_key", "turn"):
-        if last.info[name] != expected.info[name]:
-            raise CannotRebuild(
-                f"the session was lost, and playing its {len(episode.actions)} turns again at "
-                f"{lease.endpoint.url} led to {name} {last.info[name]!r} where it was "
-                f"{expected.info[name]!r}: do the servers have different versions or data?"
-            )
 
 
 def _check_arguments(kwargs: dict[str, Any]) -> None:

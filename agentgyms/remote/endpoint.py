@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agentgyms import error_codes, messages, protocol, wire
@@ -18,9 +16,9 @@ from agentgyms.errors import (
     SessionLost,
     Unauthorized,
 )
+from agentgyms.remote.patience import Patience
 from agentgyms.remote.transport import Reply, Transport
 
-_JITTER: Final = random.SystemRandom()
 _GATEWAY_FAILED: Final = (502, 503, 504)
 _BATCH_FRAME: Final = 64
 _REST_S: Final = 5.0
@@ -29,34 +27,21 @@ _ABOUT_THE_SERVER: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthor
 """Errors that a local environment does not raise: their text names the server."""
 
 
-class UnreadableReply(ServerUnavailable):
-    """A server of ours answered something that this client cannot read, and would again."""
+class NoAnswer(ServerUnavailable):
+    """Nobody answers at an address.
 
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a client waits; times in seconds.
-
-    Attributes:
-        connect_s: For a connection.
-        read_s: For the reply to one request.
-        attempts: How often a request without a reply is sent; every request may be sent again.
-        pause_s: Before the second attempt; it doubles, with jitter.
-        full_s: For a place on a full server.
-        lost_s: For a server to come back, or another one to take over, in an episode.
+    Args:
+        tried: The address, why, and how long it was tried.
+        remedy: What to do.
     """
 
-    connect_s: float = 5.0
-    read_s: float = 60.0
-    attempts: int = 4
-    pause_s: float = 0.1
-    full_s: float = 30.0
-    lost_s: float = 30.0
+    def __init__(self, tried: str, remedy: str) -> None:
+        super().__init__(f"no server answers at {tried}; {remedy}")
+        self.tried, self.remedy = tried, remedy
 
-    def pause(self, attempt: int) -> float:
-        """Return how long to wait after failed attempt number `attempt`, from 0."""
-        longest = min(self.pause_s * 2.0**attempt, 2.0)
-        return longest * _JITTER.uniform(0.5, 1.0)
+
+class UnreadableReply(ServerUnavailable):
+    """A server of ours answered something that this client cannot read, and would again."""
 
 
 class Endpoint:
@@ -69,6 +54,9 @@ class Endpoint:
         transport: Carries the requests; closed by its owner.
         patience: How long to wait.
 
+    Attributes:
+        url: The address as texts show it: without a name and password for a proxy there.
+
     Raises:
         BadOption: The address is not one.
     """
@@ -78,7 +66,8 @@ class Endpoint:
     ) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise BadOption(f"url {url!r} is no address: expected one such as http://host:8001")
-        self.url = url.rstrip("/")
+        self._address = url.rstrip("/")
+        self.url = _without_account(self._address)
         self.env_id, self.token, self.transport, self.patience = env_id, token, transport, patience
         self._headers = {
             protocol.PROTOCOL_HEADER: protocol.PROTOCOL,
@@ -101,7 +90,9 @@ class Endpoint:
 
     def clone(self) -> Endpoint:
         """Return the same address for another thread."""
-        twin = Endpoint(self.url, self.env_id, self.token, self.transport.clone(), self.patience)
+        twin = Endpoint(
+            self._address, self.env_id, self.token, self.transport.clone(), self.patience
+        )
         twin._limits = self._limits
         return twin
 
@@ -128,7 +119,9 @@ class Endpoint:
             BadRequest: The message is longer than the server takes.
             Exception: The server's own error, as its class.
         """
-        body = None if message is None else wire.dumps(message).encode()
+        return self._ask(method, path, None if message is None else wire.dumps(message).encode())
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
         if body is not None and len(body) > self._limit("max_body_bytes"):
             raise BadRequest(
                 f"the message to {path} has {len(body)} bytes, the server takes "
@@ -140,7 +133,7 @@ class Endpoint:
         """Return the result of every item, or the exception that stands for its error."""
         results: list[Any] = []
         for chunk in self._chunks(items):
-            reply = self.call("POST", f"/v1/batch/{operation}", {"items": chunk})
+            reply = self._ask("POST", f"/v1/batch/{operation}", _batch_of(chunk))
             answers = reply.get("results") if isinstance(reply, dict) else None
             if not isinstance(answers, list) or len(answers) != len(chunk):
                 raise self._foreign(
@@ -151,9 +144,21 @@ class Endpoint:
 
     def dismiss(self, path: str) -> None:
         """Delete something, once and without caring whether it works."""
+        self._bid_farewell("DELETE", path, None)
+
+    def dismiss_all(self, session_ids: Sequence[str]) -> None:
+        """Close sessions, in one call and without caring whether it works."""
+        for items in self._chunks([{"session_id": session_id} for session_id in session_ids]):
+            self._bid_farewell("POST", "/v1/batch/close", _batch_of(items))
+
+    def _bid_farewell(self, method: str, path: str, body: bytes | None) -> None:
         with contextlib.suppress(ServerUnavailable):
             self.transport.send(
-                "DELETE", self.url + path, headers=self._headers, body=None, timeout_s=_FAREWELL_S
+                method,
+                self._address + path,
+                headers=self._headers,
+                body=body,
+                timeout_s=_FAREWELL_S,
             )
 
     def read(self, kind: type[protocol.M], value: Any) -> protocol.M:
@@ -176,14 +181,14 @@ class Endpoint:
     def _limit(self, name: str) -> int:
         return int((self._limits or {}).get(name, protocol.MAX_BODY_BYTES))
 
-    def _chunks(self, items: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-        """Yield the items in as few batches as the server's limits allow."""
-        chunk: list[Mapping[str, Any]] = []
+    def _chunks(self, items: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+        """Yield the items, as JSON, in as few batches as the server's limits allow."""
+        most_bytes, most_items = self._limit("max_body_bytes"), self._limit("max_batch")
+        chunk: list[str] = []
         length = _BATCH_FRAME
-        for item in items:
-            size = len(wire.dumps(item)) + 1
-            full = length + size > self._limit("max_body_bytes")
-            if chunk and (full or len(chunk) >= self._limit("max_batch")):
+        for item in map(wire.dumps, items):
+            size = len(item) + 1
+            if chunk and (length + size > most_bytes or len(chunk) >= most_items):
                 yield chunk
                 chunk, length = [], _BATCH_FRAME
             chunk.append(item)
@@ -192,7 +197,7 @@ class Endpoint:
             yield chunk
 
     def _send(self, method: str, path: str, body: bytes | None) -> Reply:
-        give_up = time.monotonic() + self.patience.read_s
+        begun = time.monotonic()
         reason = ""
         for attempt in range(self.patience.attempts):
             if attempt:
@@ -200,7 +205,7 @@ class Endpoint:
             try:
                 reply = self.transport.send(
                     method,
-                    self.url + path,
+                    self._address + path,
                     headers=self._headers,
                     body=body,
                     timeout_s=(self.patience.connect_s, self.patience.read_s),
@@ -211,14 +216,14 @@ class Endpoint:
                 reason = _worth_another_attempt(reply)
                 if not reason:
                     return reply
-            if time.monotonic() >= give_up:
+            if time.monotonic() >= begun + self.patience.read_s:
                 break
         self._rests_until = time.monotonic() + _REST_S
         port = self.url.rpartition(":")[2]
         port = port if port.isdecimal() else "8000"
-        raise ServerUnavailable(
-            f"no server answers at {self.url} ({reason}); start one with: "
-            f"python -m env_servers {self.env_id} --port {port}"
+        raise NoAnswer(
+            f"{self.url} ({reason}; tried for {time.monotonic() - begun:.1f} s)",
+            f"start one with: python -m env_servers {self.env_id} --port {port}",
         )
 
     def _answer(self, reply: Reply, path: str) -> Any:
@@ -257,6 +262,17 @@ class Endpoint:
             f"{self.url} does not answer as a server of agentgyms does: {what}; check the address, "
             "and that both sides have the same version of agentgyms"
         )
+
+
+def _without_account(address: str) -> str:
+    """Return an address as texts may show it, without a name and password."""
+    scheme, slashes, rest = address.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
+
+
+def _batch_of(items: Sequence[str]) -> bytes:
+    return f'{{"items":[{",".join(items)}]}}'.encode()
 
 
 def _worth_another_attempt(reply: Reply) -> str:

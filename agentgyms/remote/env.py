@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
@@ -19,8 +17,10 @@ from agentgyms.core import Observation, Outcome, TextEnv
 from agentgyms.errors import BadOption, ReplayMismatch, SessionLost
 from agentgyms.images import Image
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
-from agentgyms.remote.endpoint import Patience, UnreadableReply
 from agentgyms.remote.lease import Lease, Step
+from agentgyms.remote.patience import Patience
+from agentgyms.remote.recovery import Grace, can_go_on, rebuild
+from agentgyms.remote.task_pages import PagedTasks
 from agentgyms.remote.transport import Transport
 from agentgyms.tasks import Task, TaskSet
 
@@ -117,8 +117,10 @@ class RemoteEnv(TextEnv):
 
     def load_tasks(self) -> TaskSet:
         """Return the tasks of the split, as the server has them."""
-        message = self._with_lease(Lease.tasks, self._episode)
-        return protocol.read_tasks(message)
+        listed = self._with_lease(Lease.tasks, self._episode)
+        if len(listed.tasks) >= listed.total:
+            return TaskSet(listed.split, listed.tasks)
+        return PagedTasks(listed, self, self._connection.clone(), self._arguments)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
         """Never called: the server's environment begins the episode."""
@@ -153,7 +155,13 @@ class RemoteEnv(TextEnv):
         return episode
 
     def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
-        last = self._with_lease(lambda lease: lease.reset(episode), None)
+        held = self.lease
+        try:
+            last = self._with_lease(lambda lease: lease.reset(episode), None)
+        except Exception:
+            if self.lease is not held:  # the running episode goes on, but not in a new session
+                self._give_up()
+            raise
         return last.observation, last.info
 
     def _advance(self, episode: snapshots.Episode, action: str) -> Step:
@@ -226,24 +234,23 @@ class RemoteEnv(TextEnv):
 
     def _with_lease(self, call: Callable[[Lease], T], episode: snapshots.Episode | None) -> T:
         """Return `call(session)`; a lost session is rebuilt, with `episode` played in it."""
-        patience = self._connection.patience
-        give_up = 0.0
-        for attempt in itertools.count():
+        grace = Grace(self._connection.patience)
+        while True:
             try:
                 return call(self._lease_at(episode))
             except CannotRebuild as e:
                 raise SessionLost(str(e)) from e
-            except UnreadableReply:
-                raise  # another session would answer the same
-            except LOST:
-                self._give_up()
-                now = time.monotonic()
-                give_up = give_up or now + patience.lost_s
-                if now >= give_up:
+            except LOST as e:
+                if not can_go_on(e):
                     raise
-                if attempt:
-                    time.sleep(patience.pause(attempt - 1))
-        raise AssertionError("patience ends first")
+                self._give_up()
+                if grace.over():
+                    raise grace.told(e) from e
+            except Exception:
+                raise
+            except BaseException:  # interrupted: the server may have acted, or do so yet
+                self._give_up()
+                raise
 
     @property
     def lease(self) -> Lease | None:
@@ -255,15 +262,23 @@ class RemoteEnv(TextEnv):
     def _lease_at(self, episode: snapshots.Episode | None) -> Lease:
         lease = self.lease
         if lease is None:
-            lease = self._connection.rebuild(self._arguments, episode)
-            if lease.description != self._description:
-                lease.dismiss()
-                raise CannotRebuild(
-                    f"the session was lost, and the environment at {lease.endpoint.url} is another "
-                    f"one: {lease.description}, not {self._description}"
-                )
-            self._held.append(lease)
+            lease = rebuild(self._connection, self._arguments, episode)
+            self.hold(lease)
         return lease
+
+    def hold(self, lease: Lease) -> None:
+        """Go on in another session, in place of a lost one.
+
+        Raises:
+            CannotRebuild: The environment in it is another one.
+        """
+        if lease.description != self._description:
+            lease.dismiss()
+            raise CannotRebuild(
+                f"the session was lost, and the environment at {lease.endpoint.url} is another "
+                f"one: {lease.description}, not {self._description}"
+            )
+        self._held[:] = [lease]
 
 
 def _release(held: list[Lease], connection: Connection | None, pid: int) -> None:

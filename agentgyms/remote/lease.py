@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from agentgyms import messages, protocol, snapshots, wire
+from agentgyms.errors import SessionLost
 from agentgyms.images import Image
 from agentgyms.remote.endpoint import Endpoint, UnreadableReply
+from agentgyms.tasks import Task
 
 
 class Step(NamedTuple):
@@ -19,6 +22,14 @@ class Step(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+
+
+class Listed(NamedTuple):
+    """Tasks of a split, which has `total` of them."""
+
+    split: str
+    tasks: list[Task]
+    total: int
 
 
 @dataclass(slots=True)
@@ -76,32 +87,42 @@ class Lease:
 
     def reset_fields(self, episode: snapshots.Episode) -> dict[str, Any]:
         """Return the request that begins `episode`."""
-        return {"seed": episode.seed, "options": episode.options}
+        return {"seed": episode.seed, "options": episode.options, "episode": self.episode}
 
     def step(self, action: str, turn: int) -> Step:
         """Take a turn."""
-        return self.take_step(self._post("step", self.step_fields(action, turn)))
+        return self.take_step(self._post("step", self.step_fields(action, turn)), turn)
 
     def step_fields(self, action: str, turn: int) -> dict[str, Any]:
         """Return the request that takes a turn."""
         return {"action": action, "turn": turn, "episode": self.episode}
 
     def take_state(self, value: Any) -> snapshots.Last:
-        """Return the state that a reply to `reset` or `restore` holds."""
+        """Return the state that a reply to `reset` or `restore` holds.
+
+        Raises:
+            SessionLost: It is the reply to another request.
+        """
         state = self.endpoint.read(messages.State, value)
         with self.endpoint.reading():
             observation = wire.decode_observation(state.observation)
             info = wire.decode_info(state.info)
+        self._expect("episode", self.episode + 1, state.episode)
         self.episode = state.episode
         return snapshots.Last(observation, info, state.terminated, state.truncated)
 
-    def take_step(self, value: Any) -> Step:
-        """Return what a reply to `step` holds."""
-        turn = self.endpoint.read(messages.Turn, value)
+    def take_step(self, value: Any, turn: int) -> Step:
+        """Return what the reply to the step of a turn holds.
+
+        Raises:
+            SessionLost: It is the reply to another request.
+        """
         with self.endpoint.reading():
-            observation = wire.decode_observation(turn.observation)
-            reward, info = wire.decode_number(turn.reward), wire.decode_info(turn.info)
-        return Step(observation, reward, turn.terminated, turn.truncated, info)
+            taken = protocol.read_reply(messages.Turn, value, "reply")
+            observation = wire.decode_observation(taken.observation)
+            reward, info = wire.decode_number(taken.reward), wire.decode_info(taken.info)
+        self._expect("turn", turn, taken.turn)
+        return Step(observation, reward, taken.terminated, taken.truncated, info)
 
     def snapshot(self) -> bytes:
         """Return the environment's snapshot."""
@@ -111,7 +132,8 @@ class Lease:
     def restore(self, snapshot: bytes) -> snapshots.Last:
         """Return to a snapshot."""
         text = snapshots.as_text(snapshot)
-        return self.take_state(self._post("restore", {"snapshot": text}))
+        fields = {"snapshot": text, "episode": self.episode}
+        return self.take_state(self._post("restore", fields))
 
     def fork(self) -> Lease:
         """Open another session in the same state."""
@@ -127,13 +149,24 @@ class Lease:
         with self.endpoint.reading():
             return wire.decode_part(rendered, "render")
 
-    def tasks(self) -> messages.Tasks:
-        """Return the tasks of the environment's split."""
-        return self.endpoint.read(messages.Tasks, self.endpoint.call("GET", f"{self._path}/tasks"))
+    def tasks(self, offset: int = 0, limit: int | None = None) -> Listed:
+        """Return tasks of the environment's split: at most `limit`, or as many as a reply has."""
+        query = f"?offset={offset}" + ("" if limit is None else f"&limit={limit}")
+        reply = self.endpoint.call("GET", f"{self._path}/tasks{query}")
+        message = self.endpoint.read(messages.Tasks, reply)
+        with self.endpoint.reading():
+            return Listed(message.split, protocol.read_tasks(message), message.total)
 
     def dismiss(self) -> None:
         """Close the session; a server that does not answer lets it expire."""
         self.endpoint.dismiss(self._path)
+
+    def _expect(self, what: str, expected: int, given: int) -> None:
+        if given != expected:
+            raise SessionLost(
+                f"{self.endpoint.url} answered with {what} {given} where {what} {expected} was "
+                "asked for: something between delivered the reply to another request"
+            )
 
     @property
     def _path(self) -> str:
@@ -141,6 +174,15 @@ class Lease:
 
     def _post(self, operation: str, fields: dict[str, Any]) -> Any:
         return self.endpoint.call("POST", f"{self._path}/{operation}", fields)
+
+
+def dismiss_all(leases: Sequence[Lease]) -> None:
+    """Close sessions, one call per server; a server that does not answer lets them expire."""
+    groups: dict[Endpoint, list[str]] = {}
+    for lease in leases:
+        groups.setdefault(lease.endpoint, []).append(lease.session_id)
+    for endpoint, session_ids in groups.items():
+        endpoint.dismiss_all(session_ids)
 
 
 def _path(session_id: str) -> str:

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-import requests
-
 from agentgyms.errors import ServerUnavailable
 
 
@@ -53,44 +51,6 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Close connections."""
-
-
-class HttpTransport:
-    """HTTP with connections that stay open.
-
-    Settings of the shell (proxies, .netrc) are ignored: a server of environments is reached
-    directly.
-    """
-
-    def __init__(self) -> None:
-        self._session = requests.Session()
-        self._session.trust_env = False
-
-    def send(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout_s: tuple[float, float],
-    ) -> Reply:
-        """Return the reply; see `Transport`. A redirection is a reply like any other."""
-        try:
-            response = self._session.request(
-                method, url, headers=headers, data=body, timeout=timeout_s, allow_redirects=False
-            )
-        except requests.RequestException as e:
-            raise ServerUnavailable(_reason(e, timeout_s)) from e
-        return Reply(response.status_code, response.headers, response.content)
-
-    def clone(self) -> HttpTransport:
-        """Return a transport with connections of its own."""
-        return HttpTransport()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._session.close()
 
 
 class InProcessTransport:
@@ -141,22 +101,3 @@ class InProcessTransport:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _reason(error: requests.RequestException, timeout_s: tuple[float, float]) -> str:
-    """Return why there was no reply, without the layers that the libraries wrap around it."""
-    if isinstance(error, requests.ConnectTimeout):
-        return f"no connection within {timeout_s[0]:g} s"
-    if isinstance(error, requests.Timeout):
-        return f"no reply within {timeout_s[1]:g} s"
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = _inner(cause)
-    return str(error)
-
-
-def _inner(error: BaseException) -> BaseException | None:
-    candidates = (getattr(error, "reason", None), *error.args, error.__cause__, error.__context__)
-    return next((c for c in candidates if isinstance(c, BaseException)), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from agentgyms.errors import BadOption
 from agentgyms.outcome import cut_action
-from agentgyms.remote.batches import in_batches, take_all
+from agentgyms.remote.batches import Ask, in_batches, take_all
 from agentgyms.remote.connection import Connection
-from agentgyms.remote.endpoint import Patience
 from agentgyms.remote.env import RemoteEnv
-from agentgyms.remote.lease import Lease, Step
+from agentgyms.remote.lease import Lease, Step, dismiss_all
+from agentgyms.remote.patience import Patience
+from agentgyms.remote.recovery import Grace, can_go_on, rebuild_all
 from agentgyms.remote.transport import Transport
-from agentgyms.snapshots import Last
+from agentgyms.remote.vector_infos import batched_infos
+from agentgyms.snapshots import Episode, Last
 
 Bools = NDArray[np.bool_]
 
@@ -112,11 +114,8 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         mask = (shared or {}).pop("reset_mask", None)
         chosen = range(self.num_envs) if mask is None else _indices(mask, self.num_envs)
         infos = self._reset(chosen, seeds, shared)
-        batched: dict[str, Any] = {}
-        for i in chosen:
-            self._over[i] = False
-            batched = self._add_info(batched, infos[i], i)
-        return self._batched_observations(), batched
+        self._over[list(chosen)] = False
+        return self._batched_observations(), batched_infos(infos, self.num_envs, self._add_info)
 
     def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Take one turn in every environment, or reset it where the mode says so."""
@@ -143,13 +142,13 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> tuple[Any, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         reward = np.zeros(self.num_envs)
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
-        batched: dict[str, Any] = {}
-        for i in range(self.num_envs):
-            if i in steps:
-                _, reward[i], terminated[i], truncated[i], _ = steps[i]
-            if i in finals:
-                batched = self._add_info(batched, finals[i], i)
-            batched = self._add_info(batched, infos[i], i)
+        for i, step in steps.items():
+            _, reward[i], terminated[i], truncated[i], _ = step
+        batched = batched_infos(infos, self.num_envs, self._add_info)
+        ended: dict[str, Any] = {}
+        for i, final in finals.items():
+            ended = self._add_info(ended, final, i)
+        batched = ended | batched if 0 in finals else batched | ended  # keys in Gymnasium's order
         self._over = terminated | truncated
         return self._batched_observations(), reward, terminated, truncated, batched
 
@@ -174,43 +173,87 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> dict[int, dict[str, Any]]:
         """Reset the chosen environments and return their infos."""
         plans = {i: self.envs[i]._plan(seeds[i], options) for i in chosen}
-        asked = {i: partial(Lease.reset_fields, episode=plan) for i, plan in plans.items()}
+        asks = {
+            i: Ask(partial(Lease.reset_fields, episode=plan), Lease.take_state)
+            for i, plan in plans.items()
+        }
         infos = {}
 
-        def take(i: int, lease: Lease | None, answer: Any) -> None:
-            env, plan = self.envs[i], plans[i]
-            last = lease.take_state(answer) if lease else Last(*env._start(plan))
-            env._note(plan, last)
+        def take(i: int, last: Last) -> None:
+            self.envs[i]._note(plans[i], last)
             self._observations[i], infos[i] = last.observation, last.info
 
-        take_all(self._in_batches("reset", asked), take)
+        held = {i: self.envs[i].lease for i in plans}
+        results = self._ask("reset", asks, dict.fromkeys(plans))
+        failed = [i for i, result in results.items() if isinstance(result, Exception)]
+        # Their running episodes go on, but not in new sessions.
+        self._lose(i for i in failed if self.envs[i].lease is not held[i])
+        take_all(results, take)
         return infos
 
     def _step(self, chosen: Iterable[int], actions: Sequence[Any]) -> dict[int, Step]:
         """Step the chosen environments."""
         running = {i: self.envs[i]._running(actions[i]) for i in chosen}
-        asked = {
-            i: partial(
-                Lease.step_fields, action=cut_action(actions[i]), turn=len(episode.actions) + 1
-            )
-            for i, episode in running.items()
-        }
+        asks = {}
+        for i, episode in running.items():
+            turn = len(episode.actions) + 1
+            fields = partial(Lease.step_fields, action=cut_action(actions[i]), turn=turn)
+            asks[i] = Ask(fields, partial(Lease.take_step, turn=turn))
         steps = {}
 
-        def take(i: int, lease: Lease | None, answer: Any) -> None:
-            env, episode, action = self.envs[i], running[i], cut_action(actions[i])
-            step = lease.take_step(answer) if lease else env._advance(episode, action)
-            episode.actions.append(action)
-            env._note(episode, Last(step.observation, step.info, step.terminated, step.truncated))
+        def take(i: int, step: Step) -> None:
+            episode = running[i]
+            episode.actions.append(cut_action(actions[i]))
+            last = Last(step.observation, step.info, step.terminated, step.truncated)
+            self.envs[i]._note(episode, last)
             self._observations[i], steps[i] = step.observation, step
 
-        take_all(self._in_batches("step", asked), take)
+        take_all(self._ask("step", asks, running), take)
         return steps
 
-    def _in_batches(
-        self, operation: str, asked: Mapping[int, Callable[[Lease], dict[str, Any]]]
+    def _ask(
+        self, operation: str, asks: Mapping[int, Ask], episodes: Mapping[int, Episode | None]
     ) -> dict[int, Any]:
-        return in_batches(self._pool, operation, {i: self.envs[i].lease for i in asked}, asked)
+        """Ask members; those whose sessions are lost ask again in others, with their episodes."""
+        results: dict[int, Any] = {}
+        left, grace = list(asks), Grace(self._connection.patience)
+        try:
+            while left:
+                missing = [i for i in left if self.envs[i].lease is None]
+                results |= self._rebuild({i: episodes[i] for i in missing})
+                leases = {i: self.envs[i].lease for i in left}
+                there = {i: lease for i, lease in leases.items() if lease is not None}
+                results |= in_batches(self._pool, operation, there, {i: asks[i] for i in there})
+                left = [i for i in left if can_go_on(results[i])]
+                self._lose(left)
+                if left and grace.over():
+                    break
+        except BaseException:  # interrupted: the servers may have acted, or do so yet
+            self._lose(asks)
+            raise
+        return {i: grace.told(results[i]) if i in left else results[i] for i in asks}
+
+    def _rebuild(self, episodes: Mapping[int, Episode | None]) -> dict[int, Exception]:
+        """Give members without a session another one; return the reasons of those that got none."""
+        if not episodes:
+            return {}
+        failures: dict[int, Exception] = {}
+        kwargs = self.envs[0].arguments
+        for i, lease in rebuild_all(self._pool, self._connection, kwargs, episodes).items():
+            try:
+                if isinstance(lease, Exception):
+                    raise lease
+                self.envs[i].hold(lease)
+            except Exception as e:
+                failures[i] = e
+        return failures
+
+    def _lose(self, members: Iterable[int]) -> None:
+        """Take the sessions of members for lost, but let their servers know."""
+        envs = [self.envs[i] for i in members]
+        dismiss_all([env.lease for env in envs if env.lease is not None])
+        for env in envs:
+            env.forget()
 
     # --- the members -----------------------------------------------------------------------------
 
@@ -237,17 +280,11 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **_: Any) -> None:
         """Close the sessions, in one call per server; those of a dead server expire."""
-        alive = {i: _nothing for i, env in enumerate(self.envs) if env.lease is not None}
-        self._in_batches("close", alive)
+        self._lose(range(self.num_envs))
         for env in self.envs:
-            env.forget()
             env.close()
         self._pool.shutdown()
         self._connection.close()
-
-
-def _nothing(_: Lease) -> dict[str, Any]:
-    return {}
 
 
 def _indices(mask: Any, num_envs: int) -> list[int]:

@@ -13,7 +13,8 @@ from weakref import WeakValueDictionary
 
 from agentgyms import protocol, wire
 from agentgyms.errors import BadOption, BadRequest, ServerUnavailable
-from agentgyms.remote.transport import HttpTransport, Reply
+from agentgyms.remote.http_transport import HttpTransport
+from agentgyms.remote.transport import Reply
 from agentgyms.searchqa.corpus import read_document
 from agentgyms.searchqa.retriever import PATIENCE_S, Hit
 

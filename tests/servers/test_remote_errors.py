@@ -296,6 +296,17 @@ def test_nobody_answers():
     assert isinstance(caught.value, ConnectionError)
 
 
+def test_a_password_in_an_address_is_sent_and_not_shown():
+    apps = {"http://me:s3cret@server": create_app(CORRIDOR)}
+    kwargs = {"transport": InProcessTransport(apps), "patience": HURRIED}
+    env = RemoteEnv(CORRIDOR, url=list(apps), **kwargs).fork()
+    env.reset(seed=0)
+    apps.clear()
+    with pytest.raises(errors.ServerUnavailable, match="http://server ") as caught:
+        env.step("right")
+    assert "s3cret" not in str(caught.value)
+
+
 def test_an_address_given_twice_is_one():
     transport = InProcessTransport({"http://server": create_app(CORRIDOR)})
     env = RemoteEnv(CORRIDOR, url=["http://server", "http://server"], transport=transport)

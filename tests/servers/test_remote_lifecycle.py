@@ -112,31 +112,31 @@ def test_a_program_that_just_ends_leaves_no_session():
         assert _open(app) == 0
 
 
-def _pool(env: RemoteEnv):
-    """Return the one pool of connections that an environment uses."""
-    pools = env.lease.endpoint.transport._session.get_adapter("http://").poolmanager.pools
-    [key] = pools.keys()
-    return pools[key]
+def _connections(env: RemoteEnv):
+    """Return the open connections of an environment."""
+    return [one for idle in env.lease.endpoint.transport._idle.values() for one in idle]
 
 
 def test_a_connection_that_was_closed_is_opened_again(live):
     env = RemoteEnv(CORRIDOR, url=live, token=TOKEN)
     env.reset(seed=0)
-    [connection] = [one for one in _pool(env).pool.queue if one is not None]
-    closed = connection.sock
-    closed.shutdown(socket.SHUT_RDWR)
+    [connection] = _connections(env)
+    connection.sock.shutdown(socket.SHUT_RDWR)
     assert env.step("right")[4]["turn"] == 1
-    assert connection.sock is not closed
+    [another] = _connections(env)
+    assert another is not connection
+    assert connection.sock is None
 
 
 def test_one_connection_serves_all_episodes(live):
     env = RemoteEnv(CORRIDOR, url=live, token=TOKEN)
+    [connection] = _connections(env)
+    link = connection.sock
     for seed in range(3):
         env.reset(seed=seed)
         env.step("right")
-    greeting_and_session = 2
-    assert _pool(env).num_requests == greeting_and_session + 6
-    assert _pool(env).num_connections == 1
+    assert _connections(env) == [connection]
+    assert connection.sock is link
 
 
 def test_a_remote_environment_needs_only_the_core(live):

