@@ -13,6 +13,7 @@ from agentgyms import extras, protocol
 from agentgyms.errors import CallerError
 
 with extras.needed("server"):
+    from env_servers import logs
     from env_servers.app import MAX_SESSIONS, TTL_S, create_app
     from env_servers.errors import Refusal
     from env_servers.programs import begin, serve
@@ -60,6 +61,7 @@ log = logging.getLogger("env_servers")
     metavar="KEY=VALUE",
     help="Argument of the environment; the value is JSON, else a string. Repeatable.",
 )
+@logs.options
 def main(
     env_id: str,
     host: str,

@@ -11,9 +11,12 @@ from flask import Flask, Response, g, request
 from werkzeug.wsgi import ClosingIterator
 
 from agentgyms import protocol
+from env_servers import request_log
 from env_servers.errors import Refusal, to_response
 from env_servers.factory import EnvFactory
 from env_servers.metrics import Metrics
+from env_servers.origins import is_foreign
+from env_servers.play.routes import admits_page, play
 from env_servers.routes import root, v1
 from env_servers.service import EXTENSION, Service, service
 from env_servers.sessions import Sessions
@@ -68,6 +71,7 @@ def create_app(
     app.register_error_handler(Exception, to_response)
     app.register_blueprint(root)
     app.register_blueprint(v1)
+    app.register_blueprint(play)
     sessions.sweep_forever()
     return app
 
@@ -76,11 +80,19 @@ def _before() -> None:
     g.started = time.perf_counter()
     if request.blueprint != v1.name and not request.path.startswith("/v1"):
         return
-    if not service().admits(request.headers.get("Authorization", "")):
+    held, headers = service(), request.headers
+    bears = held.access.bears(headers.get("Authorization", ""))
+    if not bears and not admits_page(request):
         raise Refusal("unauthorized", "the bearer token is missing or wrong")
-    if service().draining:
+    if held.access.is_open and is_foreign(request):
+        raise Refusal(
+            "unauthorized",
+            "a page of another site sent this, or one at a name that may be another site's: this "
+            "server has no token, so set one, or open the page at an address or at localhost",
+        )
+    if held.draining:
         raise Refusal("draining", "the server is about to stop")
-    spoken = request.headers.get(protocol.PROTOCOL_HEADER, protocol.PROTOCOL)
+    spoken = headers.get(protocol.PROTOCOL_HEADER, protocol.PROTOCOL)
     if spoken != protocol.PROTOCOL:
         raise Refusal(
             "protocol_mismatch",
@@ -91,7 +103,11 @@ def _before() -> None:
 def _after(response: Response) -> Response:
     seconds = time.perf_counter() - g.started
     route = request.url_rule.rule if request.url_rule else "unknown"
-    service().metrics.answered(request.method, route, response.status_code, seconds)
+    metrics = service().metrics
+    metrics.answered(request.method, route, response.status_code, seconds)
+    if "code" in g:
+        metrics.failed(g.code)
+    request_log.note(route, response.status_code, seconds)
     response.headers["Server-Timing"] = f"app;dur={seconds * 1000:.3f}"
     response.headers[protocol.PROTOCOL_HEADER] = protocol.PROTOCOL
     response.headers["Cache-Control"] = "no-store"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from typing import Final
 
-from flask import Response
+from flask import Response, g
 from werkzeug.exceptions import HTTPException
 
 from agentgyms import error_codes, wire
+from env_servers import logs
 
 log = logging.getLogger(__name__)
 
+_FOLDERS: Final = re.compile(r"(?<![\w/:.])/(?:[^/'\":,;\n]+/)+(?=[^\s/])")
 _OF_STATUS: Final = {
     404: "not_found",
     405: "method_not_allowed",
@@ -45,10 +48,21 @@ def code_and_message(error: Exception) -> tuple[str, str]:
         return error.code, str(error)
     code = error_codes.code_of(error)
     if code != "internal":
-        return code, str(error)
+        return code, _told(code, str(error))
     incident = secrets.token_hex(6)
-    log.error("unexpected error %s", incident, exc_info=error)
+    told = logs.fields(incident=incident)
+    log.error("unexpected error %s", incident, exc_info=error, extra=told)
     return code, f"an unexpected error, logged on the server as {incident}"
+
+
+def _told(code: str, message: str) -> str:
+    """Return what a client is told: of the server's files the names and not where they are."""
+    if error_codes.CODES[code].status < 500:
+        return message
+    shown = _FOLDERS.sub(".../", message)
+    if shown != message:
+        log.warning("%s: %s", code, message)
+    return shown
 
 
 def to_response(error: Exception) -> Response:
@@ -75,5 +89,6 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _response(code: str, message: str, status: int) -> Response:
+    g.code = code
     text = wire.dumps(error_codes.body(code, message))
     return Response(text, status=status, mimetype="application/json")

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
@@ -16,8 +16,6 @@ from agentgyms.core import TextEnv
 from agentgyms.errors import BadOption, CallerError
 from agentgyms.tasks import TaskSet
 from env_servers.errors import Refusal
-
-MAX_TURNS: Final = 10_000
 
 
 class EnvFactory:
@@ -52,9 +50,10 @@ class EnvFactory:
         for name, value in asked.items():
             if self._class.is_private(name, value):
                 raise BadOption(f"{name!r} is the server's to set: leave it out of the arguments")
-        max_turns = asked.get("max_turns")
-        if isinstance(max_turns, int) and max_turns > MAX_TURNS:
-            raise BadOption(f"max_turns {max_turns} is too large for a server: at most {MAX_TURNS}")
+        for name, most in self._class.client_limits.items():
+            value = asked.get(name)
+            if isinstance(value, int) and value > most:
+                raise BadOption(f"{name} {value} is too large for a server: at most {most}")
         try:
             return self._class(**self._kwargs | asked)
         except CallerError:

@@ -14,12 +14,17 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import click
 
+from env_servers import logs
+
 MOST_CONNECTIONS: Final = 1024
 CONNECT_LIMIT_S: Final = 5.0
+IDLE_LIMIT_S: Final = 1800.0
+"""Longer than a session lives, and than a server keeps a silent connection."""
 
 _BUFFER: Final = 1 << 16
 _OTHER_FILES: Final = 64
@@ -39,11 +44,19 @@ class Gate:
         port: Its port.
         most_connections: How many may be open at a time; more are reset at once. Fewer if this
             process may not open two files for each.
+        idle_limit_s: A connection on which nothing is said for as long is reset.
     """
 
-    def __init__(self, host: str, port: int, most_connections: int = MOST_CONNECTIONS) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        most_connections: int = MOST_CONNECTIONS,
+        idle_limit_s: float = IDLE_LIMIT_S,
+    ) -> None:
         """Open nothing yet."""
         self._host, self._port = host, port
+        self._idle_limit_s = idle_limit_s
         self._most = min(most_connections, _files() // 2)
         self._relays: set[asyncio.Task[None]] = set()
 
@@ -58,6 +71,13 @@ class Gate:
             OSError: The address cannot be listened on.
         """
         return await asyncio.start_server(self._enter, host, port, limit=_BUFFER, backlog=1024)
+
+    async def quiet(self, at_once: asyncio.Event) -> None:
+        """Wait until no connection is open any more, or until `at_once` is set."""
+        ended = asyncio.create_task(at_once.wait())
+        while self._relays and not ended.done():
+            await asyncio.wait({ended, *self._relays}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
 
     def _enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._relays) >= self._most:
@@ -82,9 +102,16 @@ class Gate:
         try:
             for end in both:
                 _watch(end)
-            async with asyncio.TaskGroup() as directions:
-                directions.create_task(_pass_on(reader, writer_there))
-                directions.create_task(_pass_on(reader_there, writer))
+            async with (
+                asyncio.timeout(self._idle_limit_s) as limit,
+                asyncio.TaskGroup() as both_ways,
+            ):
+
+                def heard() -> None:
+                    limit.reschedule(asyncio.get_running_loop().time() + self._idle_limit_s)
+
+                both_ways.create_task(_pass_on(reader, writer_there, heard))
+                both_ways.create_task(_pass_on(reader_there, writer, heard))
             for end in both:
                 end.close()
                 await end.wait_closed()
@@ -95,9 +122,12 @@ class Gate:
                 _reset(end)
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None]
+) -> None:
     """Pass on bytes until one side ends, and then that end: the other direction may go on."""
     while chunk := await reader.read(_BUFFER):
+        heard()
         writer.write(chunk)
         await writer.drain()
     writer.write_eof()
@@ -129,14 +159,23 @@ def _files() -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
 
 
-async def _serve(gate: Gate, host: str, port: int, greet: Callable[[int], None]) -> None:
-    stop = asyncio.Event()
+async def _serve(
+    gate: Gate, host: str, port: int, grace_s: float, greet: Callable[[int], None]
+) -> None:
+    stop, at_once = asyncio.Event(), asyncio.Event()
+
+    def end() -> None:
+        (at_once if stop.is_set() else stop).set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, end)
     server = await gate.listen(host, port)
     greet(server.sockets[0].getsockname()[1])
     await stop.wait()
     server.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(grace_s):
+            await gate.quiet(at_once)
 
 
 def _address(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:
@@ -163,16 +202,31 @@ def _address(_context: click.Context, _option: click.Parameter, value: str) -> t
     default=MOST_CONNECTIONS,
     help="How many may be open at a time.",
 )
-def main(target: tuple[str, int], host: str, port: int, max_connections: int) -> None:
+@click.option(
+    "--idle",
+    type=click.FloatRange(0, min_open=True),
+    default=IDLE_LIMIT_S,
+    help="Seconds for which nothing may be said on a connection.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=8.0,
+    help="Seconds that connections may take to end after SIGTERM.",
+)
+@logs.options
+def main(
+    target: tuple[str, int], host: str, port: int, max_connections: int, idle: float, grace: float
+) -> None:
     """Relay TCP connections to one server, which itself must ask for a token if one is needed."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    gate = Gate(*target, max_connections)
+    logs.set_up()
+    gate = Gate(*target, max_connections, idle)
 
     def greet(bound: int) -> None:
         click.echo(f"gate to {target[0]}:{target[1]} at {host}:{bound}")
 
     try:
-        asyncio.run(_serve(gate, host, port, greet))
+        asyncio.run(_serve(gate, host, port, grace, greet))
     except OSError as e:
         raise click.ClickException(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
 

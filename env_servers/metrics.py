@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 
-_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "DELETE"})
-_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+import agentgyms
+from agentgyms import protocol, workers
+from env_servers import process_memory
+
+_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST", "DELETE"})
+_SECONDS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+Gauged = Callable[[], float]
 
 
 class Metrics:
-    """Counters of one application, in a registry of their own."""
+    """Counters of one application, in a registry of their own.
+
+    No label holds what a client may invent: no name of a session, no unknown route.
+    """
 
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self, env_id: str) -> None:
         """Make the counters; `env_id` becomes the label of `agentgyms_server`."""
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "agentgyms_requests",
-            "Requests answered.",
-            ("method", "route", "status"),
-            registry=self.registry,
-        )
+        self.requests = self._counter("requests", "Requests answered.", "method", "route", "status")
         self.seconds = Histogram(
             "agentgyms_request_seconds",
             "Time to answer a request.",
@@ -32,30 +48,93 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.opened = Counter(
-            "agentgyms_sessions_opened", "Sessions opened.", registry=self.registry
+        self.errors = self._counter(
+            "errors", "Requests and items of batches answered with an error.", "code"
         )
-        self.closed = Counter(
-            "agentgyms_sessions_closed", "Sessions closed.", ("reason",), registry=self.registry
-        )
-        self.episodes = Counter(
-            "agentgyms_episodes", "Episodes begun and ended.", ("event",), registry=self.registry
-        )
-        self.turns = Counter("agentgyms_turns", "Turns taken.", registry=self.registry)
+        self.opened = self._counter("sessions_opened", "Sessions opened.")
+        self.closed = self._counter("sessions_closed", "Sessions closed.", "reason")
+        self.episodes = self._counter("episodes", "Episodes begun and ended.", "event")
+        self.turns = self._counter("turns", "Turns taken.")
         server = Gauge("agentgyms_server", "Always 1.", ("env_id",), registry=self.registry)
         server.labels(env_id).set(1)
+        build = Info("agentgyms_build", "What answers here.", registry=self.registry)
+        build.info(
+            {
+                "version": agentgyms.__version__,
+                "protocol": protocol.PROTOCOL,
+                "python": platform.python_version(),
+            }
+        )
+        ProcessCollector(registry=self.registry)
+        self.registry.register(Workers())
+        self._of_requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
-    def watch_sessions(self, count: Callable[[], int]) -> None:
-        """Report what `count` returns as the number of open sessions."""
-        gauge = Gauge("agentgyms_sessions", "Open sessions.", registry=self.registry)
-        gauge.set_function(count)
+    def watch(self, name: str, text: str, value: Gauged) -> None:
+        """Report what `value` returns at the time.
+
+        Args:
+            name: Of the gauge, without `agentgyms_`.
+            text: What it is.
+            value: Called for each collection, in any thread.
+        """
+        Gauge(f"agentgyms_{name}", text, registry=self.registry).set_function(value)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
         method = method if method in _METHODS else "other"  # a client may invent any number
-        self.requests.labels(method, route, str(status)).inc()
-        self.seconds.labels(method, route).observe(seconds)
+        key = (method, route, status)
+        found = self._of_requests.get(key)
+        if found is None:
+            found = self._of_requests[key] = (
+                self.requests.labels(method, route, str(status)),
+                self.seconds.labels(method, route),
+            )
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def failed(self, code: str) -> None:
+        """Count an error that a client was told.
+
+        Args:
+            code: A key of `agentgyms.error_codes.CODES`.
+        """
+        self.errors.labels(code).inc()
 
     def exposition(self) -> bytes:
         """Return all figures as text."""
         return generate_latest(self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"agentgyms_{name}", text, labels, registry=self.registry)
+
+
+class Workers(Collector):
+    """The child processes of this process, which all its applications share."""
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the names are no other collector's."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures at the time."""
+        kind = ("kind",)
+        alive = GaugeMetricFamily("agentgyms_workers", "Worker processes that run.", labels=kind)
+        starts = CounterMetricFamily(
+            "agentgyms_worker_starts", "Worker processes started.", labels=kind
+        )
+        ends = CounterMetricFamily(
+            "agentgyms_worker_restarts",
+            "Worker processes that another one had to replace, or would.",
+            labels=(*kind, "reason"),
+        )
+        for name, count in workers.counts().items():
+            alive.add_metric([name], count.alive)
+            starts.add_metric([name], count.starts)
+            ends.add_metric([name, "recycled"], count.recycled)
+            ends.add_metric([name, "lost"], count.lost)
+        yield from (alive, starts, ends)
+        yield GaugeMetricFamily(
+            "agentgyms_workers_resident_memory_bytes",
+            "Resident memory of all child processes; what they share is divided among them.",
+            value=process_memory.of_children(),
+        )

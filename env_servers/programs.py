@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from agentgyms import child
+from env_servers import logs, process_memory
 from env_servers.serving import Server, is_loopback
 
 if TYPE_CHECKING:
     from flask import Flask
 
 
+_EXIT_S: Final = 3.0
+
+log = logging.getLogger(__name__)
+
+
 def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
-    """Set up the log, and refuse to listen beyond this machine without a token.
+    """Set up the log and the memory, and refuse to listen beyond this machine without a token.
 
     Raises:
         click.UsageError: Others could come in, and nobody said that they may.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # else a line for each model's answer
+    logs.set_up()
+    process_memory.stay_small()
     if not token.strip() and not insecure and not is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached from other machines, and there is no token: set "
@@ -41,7 +49,7 @@ def serve(
     greeting: Callable[[str], str],
     grace_s: float,
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT.
+    """Serve an application until SIGTERM or SIGINT; a second one ends it at once.
 
     Args:
         app: The application.
@@ -55,8 +63,14 @@ def serve(
         click.ClickException: It cannot listen there.
     """
     stop = threading.Event()
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            _exit(128 + number)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, end)
     try:
         server = Server(app, host, port, threads)
     except OSError as e:
@@ -64,4 +78,16 @@ def serve(
     with server:
         print(greeting(server.url), flush=True)  # noqa: T201 (a program's own output)
         stop.wait()
-        server.drain(grace_s)
+        log.info("stopping: requests may take %g s to finish", grace_s)
+        finished = server.drain(grace_s)
+    if not finished:  # the interpreter waits for threads that may never come back
+        child.kill_all()
+        late = threading.Timer(_EXIT_S, _exit, [0])
+        late.daemon = True
+        late.start()
+
+
+def _exit(status: int) -> None:
+    """End this process and its workers."""
+    child.kill_all()
+    os._exit(status)

@@ -18,6 +18,7 @@ from agentgyms.searchqa.sources import closed_world_retriever, corpus_retriever
 from agentgyms.searchqa.world import closed_world
 
 with extras.needed("server"):
+    from env_servers import logs
     from env_servers.programs import begin, serve
     from env_servers.retriever_app import MAX_CLIENTS, create_retriever_app
 
@@ -58,6 +59,7 @@ log = logging.getLogger("env_servers.retriever")
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the corpus to this file as JSON lines, and serve nothing.",
 )
+@logs.options
 def main(
     corpus: Path | None,
     host: str,

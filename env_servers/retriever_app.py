@@ -43,6 +43,7 @@ class SearchService:
         self.draining = False
         self.in_flight = 0
         self.max_body_bytes = max_body_bytes
+        self.waiting: Callable[[], int] = lambda: 0
         self.sessions = _Clients(max_clients)
         self._counting = threading.Lock()
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from agentgyms import protocol, wire
+from agentgyms import messages, protocol, wire
 from agentgyms.errors import BadRequest
-from env_servers import operations
+from env_servers import listing, operations
 from env_servers.errors import Refusal
 from env_servers.service import service
+
+_LONGEST_ACTOR: Final = 200
 
 root = Blueprint("root", __name__)
 v1 = Blueprint("v1", __name__, url_prefix="/v1")
@@ -55,9 +57,10 @@ def info() -> Response:
 
 @v1.get("/tasks")
 def tasks() -> Response:
-    """List the tasks of a split, with the server's own arguments."""
-    found = service().factory.tasks(request.args.get("split"))
-    return _reply(protocol.write(protocol.write_tasks(found)))
+    """List tasks of a split, with the server's own arguments."""
+    asked = listing.read(request.args.to_dict(flat=False))
+    found = service().factory.tasks(asked.split)
+    return _reply(protocol.write(listing.page(found, asked)))
 
 
 @v1.post("/sessions")
@@ -96,16 +99,21 @@ def render(session_id: str) -> Response:
 
 @v1.get("/sessions/<session_id>/tasks")
 def session_tasks(session_id: str) -> Response:
-    """List the tasks of the session's split, with the session's arguments."""
+    """List tasks of the session's split, with the session's arguments."""
+    asked = listing.read(request.args.to_dict(flat=False))
     with service().sessions.use(session_id) as session:
-        return _reply(protocol.write(session.tasks()))
+        found = session.tasks(asked.split)
+    return _reply(protocol.write(listing.page(found, asked)))
 
 
 @v1.get("/sessions/<session_id>/trajectory")
 def trajectory(session_id: str) -> Response:
     """Give the episode so far as a recording, which `agentgyms replay` verifies."""
+    asked = protocol.read(messages.Trajectory, request.args.to_dict(), "query")
+    if len(asked.actor) > _LONGEST_ACTOR:
+        raise BadRequest(f"'actor' in the query must have at most {_LONGEST_ACTOR} characters")
     with service().sessions.use(session_id) as session:
-        text = session.recording(service().factory.env_id)
+        text = session.recording(service().factory.env_id, asked.actor)
     return Response(text, mimetype="application/jsonl")
 
 
@@ -139,6 +147,8 @@ def _body() -> Any:
         raise Refusal(
             "unsupported_media_type", f"the content type is {given}: expected application/json"
         )
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise Refusal("unsupported_media_type", "the body is compressed: send it as it is")
     try:
         return wire.loads(content, "request body")
     except BadRequest as e:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import hmac
 import threading
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from flask import current_app
 
 import agentgyms
 from agentgyms import messages, protocol
+from env_servers import listing
+from env_servers.access import Access
 from env_servers.factory import EnvFactory
 from env_servers.metrics import Metrics
 from env_servers.sessions import Sessions
 
 EXTENSION: Final = "agentgyms"
 MAX_BATCH: Final = 1024
+_PURPOSE: Final = "agentgyms play"
 
 
 class Service:
@@ -24,6 +27,8 @@ class Service:
     Attributes:
         draining: The server is about to stop; nothing new is begun.
         in_flight: Requests being answered now.
+        waiting: Tells how many requests wait for a thread; set by what serves the application.
+        access: Who may use `/v1` and `/play`.
     """
 
     def __init__(
@@ -39,15 +44,14 @@ class Service:
         self.max_body_bytes = max_body_bytes
         self.draining = False
         self.in_flight = 0
-        self._token = token.encode()
+        self.access = Access(token, _PURPOSE)
         self._ready = False
         self._probing = threading.Lock()
         self._counting = threading.Lock()
-
-    def admits(self, authorization: str) -> bool:
-        """Return whether an Authorization header carries the token; in constant time."""
-        given = authorization.encode("utf-8", "surrogateescape")
-        return not self._token or hmac.compare_digest(given, b"Bearer " + self._token)
+        self.waiting: Callable[[], int] = lambda: 0
+        metrics.watch("draining", "1 once the server is about to stop.", lambda: self.draining)
+        metrics.watch("requests_in_flight", "Requests being answered.", lambda: self.in_flight)
+        metrics.watch("requests_waiting", "Requests without a thread.", lambda: self.waiting())
 
     def ready(self) -> bool:
         """Return whether sessions can be opened; the first time, by making one and warming it up.
@@ -85,6 +89,7 @@ class Service:
                 "ttl_s": self.sessions.ttl_s,
                 "max_body_bytes": self.max_body_bytes,
                 "max_batch": MAX_BATCH,
+                "max_tasks": listing.MAX_TASKS,
             },
         )
 

@@ -8,6 +8,7 @@ import resource
 import socket
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -15,11 +16,14 @@ import waitress
 from flask import Flask
 from waitress import wasyncore
 
+from env_servers.connections import Doorkeeper, Threads
+from env_servers.one_packet import Channel
 from env_servers.service import EXTENSION
 
 log = logging.getLogger(__name__)
 
 MOST_THREADS: Final = 64
+REQUEST_S: Final = 60.0
 _BODY_MARGIN: Final = 8  # bodies this many times too long still get an error of ours
 _POLL_S: Final = 0.02
 
@@ -45,11 +49,13 @@ class Served(Protocol):
     Attributes:
         draining: Set when the server is about to stop: requests are to be refused.
         in_flight: Requests being answered now.
+        waiting: Set to what tells how many requests wait for a thread.
         max_body_bytes: Longest request body.
     """
 
     draining: bool
     in_flight: int
+    waiting: Callable[[], int]
     max_body_bytes: int
 
     @property
@@ -64,11 +70,17 @@ class Server:
         app: Made by `create_app` or `create_retriever_app`.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one, which `url` tells.
-        threads: Requests handled at a time; None takes one per session, at most 64.
+        threads: Requests handled at a time, probes aside; None takes one per session, at most 64.
+        request_s: Seconds for a client to send a request, or to take some of its reply.
     """
 
     def __init__(
-        self, app: Flask, host: str = "127.0.0.1", port: int = 0, threads: int | None = None
+        self,
+        app: Flask,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        threads: int | None = None,
+        request_s: float = REQUEST_S,
     ) -> None:
         """Raise `OSError` if the address cannot be listened on."""
         self._service: Served = app.extensions[EXTENSION]
@@ -77,18 +89,24 @@ class Server:
         listening = socket.create_server((host, port), family=family, backlog=1024)
         self._host, self._port = listening.getsockname()[:2]
         self._channels: dict[int, Any] = {}
+        connections = _connection_limit(sessions.max_sessions)
         self._waitress: Any = waitress.create_server(
             app,
             map=self._channels,
+            _dispatcher=Threads(threads or min(MOST_THREADS, sessions.max_sessions)),
             sockets=[listening],
-            threads=threads or min(MOST_THREADS, sessions.max_sessions),
             # Every client keeps a connection open, for as long as it may think between two turns.
-            connection_limit=_connection_limit(sessions.max_sessions),
+            connection_limit=connections,
+            cleanup_interval=max(int(request_s / 10), 1),
             channel_timeout=int(max(sessions.ttl_s, 120)),
             asyncore_use_poll=True,
             max_request_body_size=_BODY_MARGIN * self._service.max_body_bytes,
             ident=None,
         )
+        self._waitress.channel_class = Channel
+        _employ(Doorkeeper(self._channels, connections, request_s), self._waitress)
+        waiting = self._waitress.task_dispatcher.queue
+        self._service.waiting = lambda: len(waiting)
         self._thread = threading.Thread(target=self._waitress.run, name="waitress", daemon=True)
 
     @property
@@ -163,6 +181,21 @@ def _connection_limit(max_sessions: int) -> int:
     wanted = 4 * max_sessions + 100
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if files == resource.RLIM_INFINITY else max(16, min(wanted, files - 64))
+
+
+def _employ(doorkeeper: Doorkeeper, server: Any) -> None:
+    """Let a doorkeeper look at each new connection, and at all of them from time to time."""
+    accept, close_silent = server.handle_accept, server.maintenance
+
+    def accept_one() -> None:
+        accept()
+        doorkeeper.make_room()
+
+    def maintain(now: float) -> None:
+        close_silent(now)
+        doorkeeper.close_stalled(now)
+
+    server.handle_accept, server.maintenance = accept_one, maintain
 
 
 def is_loopback(host: str) -> bool:

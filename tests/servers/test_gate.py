@@ -90,6 +90,11 @@ def connected(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
+def lets_in(port: int) -> bool:
+    with socket.socket() as near:
+        return near.connect_ex(("127.0.0.1", port)) == 0
+
+
 def read_all(end: socket.socket) -> bytes:
     return b"".join(iter(lambda: end.recv(1 << 16), b""))
 
@@ -153,18 +158,52 @@ def test_a_server_that_is_not_there_resets_the_connection():
         near.recv(1)
 
 
-def test_sigterm_ends_it_and_what_is_open(server):
+@pytest.mark.parametrize(("grace", "signals"), [(0.1, 1), (60, 2)])
+def test_sigterm_ends_it_and_what_is_open(server, grace, signals):
     with (
-        gate(server.getsockname()[1]) as (process, own),
+        gate(server.getsockname()[1], f"--grace={grace}") as (process, own),
         connected(own) as near,
         server.accept()[0],
     ):
-        process.send_signal(signal.SIGTERM)
+        for _ in range(signals):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
         assert process.wait(5) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
         with pytest.raises(ConnectionResetError):
             near.recv(1)
+
+
+def test_sigterm_lets_a_reply_through_and_nobody_in(server):
+    with (
+        gate(server.getsockname()[1]) as (process, own),
+        connected(own) as near,
+        server.accept()[0] as far,
+    ):
+        process.send_signal(signal.SIGTERM)
+        while lets_in(own):
+            server.accept()[0].close()
+        far.sendall(b"reply")
+        far.close()
+        assert near.recv(16) == b"reply"
+        near.close()
+        assert process.wait(5) == 0
+
+
+def test_a_connection_on_which_nothing_is_said_is_reset(server):
+    with (
+        gate(server.getsockname()[1], "--idle=0.3") as (_, own),
+        connected(own) as near,
+        server.accept()[0] as far,
+    ):
+        for _ in range(5):  # as long as something is said, it stays
+            near.sendall(b"x")
+            assert far.recv(1) == b"x"
+            time.sleep(0.1)
+        for end in (near, far):
+            with pytest.raises(ConnectionResetError):
+                end.recv(1)
 
 
 def test_an_environment_behind_it_plays_as_one_here():
