@@ -18,6 +18,8 @@ APPWORLD := .venv-appworld
 SOTOPIA := .venv-sotopia
 # What benchmarks compare with, too.
 PEERS := .venv-peers
+# And OpenEnv and verifiers, which adapters are for.
+ADAPTERS := .venv-adapters
 # And TRL, which benchmarks of training compare with.
 TRL := .venv-trl
 # Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
@@ -72,6 +74,11 @@ $(PEERS)/stamp: requirements-peers.txt
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-peers.txt
 	@touch $@
 
+$(ADAPTERS)/stamp: requirements-adapters.txt
+	$(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-adapters.txt
+	@touch $@
+
 $(TRL)/stamp: requirements-trl.txt
 	$(PYTHON) -m venv $(TRL)
 	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-trl.txt
@@ -85,17 +92,18 @@ train: $(VENV)/train.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp
+test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
 	  AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
 	  $(BIN)/python -m pytest -q \
 	  -m '($(REAL_PARTS)) and not sotopia and (slow or not slow) and (appworld or not appworld)' $(ARGS)
 	AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
 	  AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
+	  AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
 	  $(BIN)/python -m pytest -q -n 2 --dist loadfile \
-	  -m '(sotopia or appworld and not ($(REAL_PARTS))) and (slow or not slow)' $(ARGS)
+	  -m '(sotopia or adapters or appworld and not ($(REAL_PARTS))) and (slow or not slow)' $(ARGS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist load --maxschedchunk 1 \
-	  -m 'slow and not ($(REAL_PARTS) or appworld or sotopia)' $(ARGS)
+	  -m 'slow and not ($(REAL_PARTS) or appworld or sotopia or adapters)' $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -111,8 +119,9 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
 	$(BIN)/python benchmarks/webshop.py $(WEBSHOP)
 	AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python $(BIN)/python benchmarks/appworld.py
+	$(BIN)/python benchmarks/server.py
 	$(BIN)/python benchmarks/credit.py
 	AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python $(BIN)/python benchmarks/training.py
 
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(PEERS) $(TRL) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) .mypy_cache .pytest_cache .ruff_cache .hypothesis

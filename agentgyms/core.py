@@ -66,6 +66,8 @@ class TextEnv(gym.Env[Observation, str], ABC):
     splits: ClassVar[tuple[str, ...]] = ("train",)
     private_arguments: ClassVar[frozenset[str]] = frozenset()
     """Keyword arguments that a server's clients may not set, such as paths of its file system."""
+    client_limits: ClassVar[Mapping[str, int]] = MappingProxyType({"max_turns": 10_000})
+    """Greatest values that a server's clients may give arguments whose cost grows with them."""
     blocking: bool = False
     """Whether a step waits for something outside this process; such environments run in threads."""
     data_version: str = "1"

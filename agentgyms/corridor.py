@@ -78,6 +78,10 @@ class CorridorEnv(TextEnv):
 
     def load(self, task: Task, state: Any) -> None:
         """Take up a state that `save` returned."""
+        if [type(part) for part in state] != [int, int, int, bool, bool]:
+            raise ValueError(
+                f"a corridor's state is three numbers and two flags, got {state!r:.80}"
+            )
         self._length, self._key_at, self._position, self._has_key, self._open = state
 
     def expert_actions(self) -> dict[str, str]:

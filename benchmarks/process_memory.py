@@ -73,3 +73,29 @@ def proportional(pids: list[int]) -> int:
         except OSError:
             continue
     return total
+
+
+def usage(root: int) -> dict[str, int]:
+    """Return what a process and its children take now.
+
+    Returns:
+        `resident` memory of the process, `children`: that of its descendants without the files
+        they map, where a page that n of them share counts once, in bytes; and their number of
+        `processes`, `threads` and open `files`.
+    """
+    taken = dict.fromkeys(("resident", "children", "processes", "threads", "files"), 0)
+    for pid in tree(root):
+        place = Path(f"/proc/{pid}")
+        try:
+            status = (place / "status").read_text()
+            rollup = fields_of((place / "smaps_rollup").read_text()) if pid != root else {}
+            files = len(list((place / "fd").iterdir()))
+        except OSError:  # it has just ended
+            continue
+        if pid == root:
+            taken["resident"] = fields_of(status).get("VmRSS", 0)
+        taken["children"] += rollup.get("Pss_Anon", 0) + rollup.get("Pss_Shmem", 0)
+        taken["processes"] += 1
+        taken["threads"] += int(re.findall(r"^Threads:\s+(\d+)", status, re.M)[0])
+        taken["files"] += files
+    return taken

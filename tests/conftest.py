@@ -10,6 +10,7 @@ import pytest
 os.environ["TQDM_DISABLE"] = "1"
 
 ONLY_WHEN_ASKED = {
+    "adapters": "runs OpenEnv and verifiers: AGENTGYMS_ADAPTERS_PYTHON=... pytest -m adapters",
     "appworld": "runs AppWorld: AGENTGYMS_APPWORLD_PYTHON=/path/to/python pytest -m appworld",
     "browser": "drives Chromium: pytest -m browser",
     "docker": "builds and runs containers: pytest -m docker",
@@ -30,6 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("browser") and not shutil.which("chromedriver"):
         pytest.skip("needs Chromium and ChromeDriver")
+    if item.get_closest_marker("adapters") and not os.environ.get("AGENTGYMS_ADAPTERS_PYTHON"):
+        pytest.skip("needs AGENTGYMS_ADAPTERS_PYTHON, a Python with requirements-adapters.txt")
     if item.get_closest_marker("appworld") and not os.environ.get("AGENTGYMS_APPWORLD_PYTHON"):
         pytest.skip("needs AGENTGYMS_APPWORLD_PYTHON, a Python with AppWorld")
     if item.get_closest_marker("sotopia") and not os.environ.get("AGENTGYMS_SOTOPIA_PYTHON"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from gymnasium.error import DependencyNotInstalled
 
 from agentgyms.child import Child
+from agentgyms.workers import End
 
 PYTHON_VARIABLE: Final = "AGENTGYMS_ALFWORLD_PYTHON"
 """Names the interpreter that has alfworld, if it is not this one."""
@@ -73,8 +75,10 @@ class OfficialEngine:
             DependencyNotInstalled: The interpreter has no alfworld.
             WorkerLost: The child cannot be started, died, or was late.
         """
-        if self._episodes >= self._episodes_per_child or (self._child and not self._child.alive):
-            self.close()
+        if self._episodes >= self._episodes_per_child:
+            self.close("recycled")
+        elif self._child is not None and not self._child.alive:
+            self.close("lost")
         if self._child is None:
             self._child = self._start()
         self._episodes += 1
@@ -92,7 +96,12 @@ class OfficialEngine:
     def _start(self) -> Child:
         # A variable meant for this interpreter's packages would mislead another one.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        child = Child([self._python, str(_WORKER)], limit_s=self._limit_s, environment=environment)
+        child = Child(
+            [self._python, str(_WORKER)],
+            limit_s=self._limit_s,
+            environment=environment,
+            kind="alfworld-engine",
+        )
         if "missing" in child.greeting:
             child.close()
             raise DependencyNotInstalled(
@@ -100,10 +109,15 @@ class OfficialEngine:
             )
         return child
 
-    def close(self) -> None:
-        """End the child."""
+    def close(self, how: End = "closed") -> None:
+        """End the child.
+
+        Args:
+            how: Why, for the counts of `agentgyms.workers`.
+        """
         if self._child is not None:
-            self._child.close()
+            self._child.close(how)
+            shutil.rmtree(self._child.greeting.get("folder", ""), ignore_errors=True)
         self._child, self._episodes = None, 0
 
 

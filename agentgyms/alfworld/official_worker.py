@@ -3,7 +3,8 @@
 It needs nothing but the standard library, alfworld and textworld. One JSON object per line comes in
 and one goes out: `{"load": {...}}` with the content of a game file, then `{"step": "look"}` any
 number of times. Each answer holds `observation`, `admissible` and `won`, or `error`. The first line
-out tells that the engine is ready, the end of the input ends the process.
+out tells that the engine is ready, and the folder of its temporary files, which is left behind if
+the process is killed. The end of the input ends the process.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ def main() -> None:
     """Answer requests until the input ends."""
     replies = _private_stdout()
     with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
         # alfworld creates its data folder when it is imported; it is not needed here.
         os.environ.setdefault("ALFWORLD_DATA", folder)
         try:
@@ -26,7 +28,7 @@ def main() -> None:
         except ImportError as e:
             _reply(replies, {"missing": str(e)})
             return
-        _reply(replies, {"ready": True})
+        _reply(replies, {"ready": True, "folder": folder})
         for line in sys.stdin:
             try:
                 reply = player.answer(json.loads(line))

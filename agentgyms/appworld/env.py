@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 
 from agentgyms import keys
 from agentgyms.appworld import executors, figures, options, reading, safety, sources, texts
@@ -161,7 +162,10 @@ class AppWorldEnv(TextEnv):
 
         Raises:
             WorkerLost: A process was lost and cannot be replaced; the episode is lost with it.
+            ResetNeeded: The episode came from a snapshot that contradicts itself: it is over.
         """
+        if self._over:
+            raise ResetNeeded("the episode is over, as its snapshot says: call reset()")
         try:
             return self._turn(action)
         except BaseException:

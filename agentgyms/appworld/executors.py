@@ -240,7 +240,9 @@ def fork_server(kind: Kind) -> ForkServer:
             installed = kind == "appworld"
             python = install.python() if installed else sys.executable
             command = role_command(python, "executor", {"kind": kind}, site_packages=installed)
-            server = ForkServer(command, environment=role_environment(), forks=_FORKS)
+            server = ForkServer(
+                command, environment=role_environment(), forks=_FORKS, kind="appworld-executor"
+            )
             atexit.register(server.close)
             _servers[kind] = server
         return _servers[kind]

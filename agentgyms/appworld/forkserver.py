@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
+from agentgyms import workers
 from agentgyms.appworld.roles import role_command, role_environment
 from agentgyms.appworld.worker import Worker, WorkerDied
 from agentgyms.errors import EnvUnavailable, WorkerLost
@@ -49,6 +50,7 @@ class ForkServer:
         environment: Mapping[str, str],
         start_limit_s: float = 120,
         forks: int = 200,
+        kind: str = "worker",
     ) -> None:
         """Nothing starts before the first use.
 
@@ -58,11 +60,13 @@ class ForkServer:
             start_limit_s: Longest time until it is warm.
             forks: Children that one server process makes before another takes its place, at least
                 1: what a server leaks, it leaks that often at most.
+            kind: What its children do, as `agentgyms.workers` counts them.
         """
         self._command = list(command)
         self._environment = dict(environment)
         self._start_limit_s = start_limit_s
         self._forks = forks
+        self._kind = kind
         self._forget()
         _servers.add(self)
 
@@ -118,16 +122,18 @@ class ForkServer:
     def _server(self) -> _Process:
         """Return a server that is warm and may fork once more."""
         for process in [p for p in self._retired if not p.children]:
-            process.close()
+            process.close("recycled")
             self._retired.remove(process)
         if self._current is not None and not self._current.alive:
-            self._current.close()
+            self._current.close("lost")
             self._current = None
         if self._current is not None and self._current.forked >= self._forks:
             self._retired.append(self._current)  # its children would end with it
             self._current = None
         if self._current is None:
-            self._current = _Process(self._command, self._environment, self._start_limit_s)
+            self._current = _Process(
+                self._command, self._environment, self._start_limit_s, self._kind
+            )
         return self._current
 
 
@@ -157,11 +163,12 @@ class _Process:
     """One process of a fork server."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], limit_s: float
+        self, command: Sequence[str], environment: Mapping[str, str], limit_s: float, kind: str
     ) -> None:
         if not hasattr(os, "fork") or not hasattr(socket, "send_fds"):
             raise EnvUnavailable(f"fork servers need Linux or macOS, this is {sys.platform}")
         self._lock = threading.Lock()
+        self._kind = kind
         self._received = b""
         self._lost = False
         self.forked = 0
@@ -186,10 +193,11 @@ class _Process:
         finally:
             theirs.close()
         self.pid = self._process.pid
+        workers.started(f"{kind}-server")
         try:
             self._answer(limit_s)
         except WorkerLost:
-            self.close()
+            self.close("lost")
             raise
 
     @property
@@ -211,10 +219,12 @@ class _Process:
             raise
         finally:
             theirs.close()
-        return Worker(ours, answer["pid"], lambda wait_s: self._end(child, wait_s))
+        workers.started(self._kind)
+        return Worker(ours, answer["pid"], lambda wait_s, how: self._end(child, wait_s, how))
 
-    def _end(self, child: int, wait_s: float) -> int | None:
+    def _end(self, child: int, wait_s: float, how: workers.End) -> int | None:
         """End a child that does not end within `wait_s`: its wait status, None if it had to be."""
+        workers.ended(self._kind, how)
         deadline = time.monotonic() + wait_s
         try:
             while time.monotonic() < deadline:
@@ -277,8 +287,9 @@ class _Process:
         self._control.close()
         self._stderr.close()
 
-    def close(self) -> None:
+    def close(self, how: workers.End = "closed") -> None:
         """End the process and its children."""
+        workers.ended(f"{self._kind}-server", how)
         self._control.close()
         try:
             self._process.wait(_FAREWELL_S)

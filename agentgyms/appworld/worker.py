@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from agentgyms.appworld.child.line import MOST_BYTES
 from agentgyms.errors import WorkerLost
+from agentgyms.workers import End
 
 _CHUNK: Final = 1 << 16
 _LAST_MOMENT_S: Final = 1.0
@@ -45,14 +46,16 @@ class WorkerDied(WorkerLost):
 class Worker:
     """A child process that takes and gives JSON objects. One thread at a time."""
 
-    def __init__(self, end: socket.socket, pid: int, ended: Callable[[float], int | None]) -> None:
+    def __init__(
+        self, end: socket.socket, pid: int, ended: Callable[[float, End], int | None]
+    ) -> None:
         """Take over a child.
 
         Args:
             end: Our end of its line.
             pid: Its process id.
-            ended: Ends it if it does not end by itself within so many seconds; returns its wait
-                status, None if it had to be ended.
+            ended: Ends it if it does not end by itself within so many seconds, and counts how it
+                ended; returns its wait status, None if it had to be ended.
         """
         self.pid = pid
         self._socket = end
@@ -154,7 +157,7 @@ class Worker:
         self.send(message, limit_s)
         answer = self.receive(limit_s)
         if "error" in answer:
-            self.close()
+            self.close("lost")
             raise WorkerLost(f"the worker {self.pid} failed: {answer['error']}")
         return answer
 
@@ -162,11 +165,15 @@ class Worker:
         """End the child at once; `close` does the same."""
         self.close()
 
-    def close(self) -> None:
-        """End the child and its line; a second call does nothing."""
+    def close(self, how: End = "closed") -> None:
+        """End the child and its line; a second call does nothing.
+
+        Args:
+            how: Why, for the counts of `agentgyms.workers`.
+        """
         if self._socket.fileno() >= 0:
             self._socket.close()
-            self._ended(0)
+            self._ended(0, how)
 
     def broken(self, what: str) -> WorkerDied:
         """End the child, which broke the protocol, and return the error that says so.
@@ -174,11 +181,11 @@ class Worker:
         Args:
             what: What it did, such as `said a line that is not JSON`.
         """
-        self.close()
+        self.close("lost")
         return WorkerDied(f"the worker {self.pid} was ended: it {what}")
 
     def _late(self) -> WorkerDied:
-        self.close()
+        self.close("lost")
         return WorkerDied(f"the worker {self.pid} was ended: it did not answer in time", late=True)
 
     def _died(self) -> WorkerDied:
@@ -186,7 +193,7 @@ class Worker:
             return WorkerDied(f"the worker {self.pid} was ended before")
         self._socket.close()
         # It closes its line a moment before it has ended; one that only closed it runs on.
-        status = self._ended(_LAST_MOMENT_S)
+        status = self._ended(_LAST_MOMENT_S, "lost")
         if status is None:
             return WorkerDied(f"the worker {self.pid} was ended: it closed its line")
         if os.WIFSIGNALED(status):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -77,6 +78,7 @@ class SokobanEnv(TextEnv):
     default_max_turns = 15
     splits = SPLITS
     private_arguments = frozenset({"levels"})
+    client_limits = MappingProxyType({**TextEnv.client_limits, "rooms": 1_000})
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ _OTHER_SEEDS: Final = range(2**16, 2**32)
 """verl-agent trains on the first and validates on the others."""
 _LISTED: Final = 1000
 _SEEDS_TRIED: Final = 1000
-_CACHED_ROOMS: Final = 4096
+_CACHED_ROOMS: Final = 512  # a kB each, and quickly read anew
 
 
 class Source(Hashable, Protocol):

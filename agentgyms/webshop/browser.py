@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from agentgyms.errors import WorkerLost
+from agentgyms.errors import BadOption, WorkerLost
 from agentgyms.images import Image
 from agentgyms.outcome import Feedback
 from agentgyms.tasks import Task
 from agentgyms.webshop import actions
+from agentgyms.webshop.browser_driver import VISITS
 from agentgyms.webshop.browser_launch import find_binaries
 from agentgyms.webshop.browser_page import Deed, ShopPage, Shown
 from agentgyms.webshop.browser_site import check_packages
@@ -41,6 +42,7 @@ class WebShopBrowserEnv(WebShopEnv):
     | `browser_binary` | `None` | Chromium or Chrome; None takes what is on the path |
     | `driver_binary` | `None` | its ChromeDriver, of the same version |
     | `headless` | `True` | show no window |
+    | `episodes_per_browser` | 500 | after as many, another browser takes over for new episodes |
 
     What no page has a place for is told to the site as it stands: text that is no action, clicks on
     what the page does not show, queries with control characters. The page then says that nothing
@@ -60,6 +62,7 @@ class WebShopBrowserEnv(WebShopEnv):
         "browser_binary",
         "driver_binary",
         "headless",
+        "episodes_per_browser",
     }
     blocking = True
 
@@ -69,6 +72,7 @@ class WebShopBrowserEnv(WebShopEnv):
         browser_binary: str | None = None,
         driver_binary: str | None = None,
         headless: bool = True,
+        episodes_per_browser: int = VISITS,
         **arguments: Any,
     ) -> None:
         """Check the arguments; the browser starts with the first episode.
@@ -79,12 +83,16 @@ class WebShopBrowserEnv(WebShopEnv):
             DependencyNotInstalled: A package is missing; the message says what to install.
         """
         super().__init__(**arguments)
+        if type(episodes_per_browser) is not int or episodes_per_browser < 1:
+            raise BadOption(
+                f"episodes_per_browser must be a positive integer, got {episodes_per_browser!r:.60}"
+            )
         check_packages()
         binaries = find_binaries(browser_binary, driver_binary, headless)
         shop = ("source", "data_path", "goals", "goal_seed", "nouns")
         named = {name: self._arguments[name] for name in shop if name in self._arguments}
         rules = {"compat": self._compat, "show_attributes": self._show_attributes}
-        self._page = ShopPage(binaries, named | rules)
+        self._page = ShopPage(binaries, named | rules, episodes_per_browser)
 
     def draw(self) -> Image:
         """Return a screenshot of the tab."""

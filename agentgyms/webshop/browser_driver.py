@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from agentgyms import workers
 from agentgyms.errors import WorkerLost
 from agentgyms.webshop.browser_launch import LIMIT_S, Binaries, start_browser, start_driver
 
@@ -23,14 +24,25 @@ log = logging.getLogger(__name__)
 _SELECT: Final = """
 const field = document.querySelector(arguments[0]); field.focus(); field.select(); return field;
 """
+KIND: Final = "webshop-browser"
+"""What `agentgyms.workers` counts browsers as."""
+
+VISITS: Final = 500
+"""After as many visits to the shop, a browser is replaced."""
+
 _IDLE_TABS: Final = 8
+_OPENING_S: Final = 10.0
 _POLL_S: Final = 0.01
 
 T = TypeVar("T")
 
 
 class Browser:
-    """A running Chromium; all methods may be called from any thread, one at a time works."""
+    """A running Chromium; all methods may be called from any thread, one at a time works.
+
+    Attributes:
+        visits: How many visits to the shop were begun in it, or were brought to it.
+    """
 
     def __init__(self, binaries: Binaries) -> None:
         """Start ChromeDriver and Chromium.
@@ -41,13 +53,27 @@ class Browser:
         self._lock = threading.RLock()
         self._current = ""
         self._idle: deque[str] = deque()
+        self._used: set[str] = set()
+        self.visits = 0
+        self._asked_for = time.monotonic()
         self._guard = start_driver(binaries.driver)
+        workers.started(KIND)
         try:
             self._driver = self._working(lambda: start_browser(binaries, self._guard))
             self._first_tab = self._driver.current_window_handle  # new ones are opened from it
         except WorkerLost:
-            self.close()
+            self.close("lost")
             raise
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody has a tab of it, or may be about to open one."""
+        return bool(self._used) or time.monotonic() - self._asked_for < _OPENING_S
+
+    def visit(self) -> None:
+        """Count a visit that is about to begin."""
+        self.visits += 1
+        self._asked_for = time.monotonic()
 
     @property
     def alive(self) -> bool:
@@ -69,12 +95,16 @@ class Browser:
                 with suppress(WorkerLost):
                     self.show(tab, "about:blank")
                     self.read(tab, 'return location.href === "about:blank" || null')
+                    self._used.add(tab)
                     return tab
-            return self._working(self._new_tab)
+            tab = self._working(self._new_tab)
+            self._used.add(tab)
+            return tab
 
     def close_tab(self, tab: str) -> None:
         """Give a tab back."""
         with self._lock:
+            self._used.discard(tab)
             if len(self._idle) < _IDLE_TABS:
                 self._idle.append(tab)
             else:
@@ -83,6 +113,7 @@ class Browser:
 
     def abandon(self, tab: str) -> None:
         """Leave a tab to others; takes no time and no lock, so that finalizers may call it."""
+        self._used.discard(tab)
         self._idle.append(tab)
 
     def show(self, tab: str, url: str) -> None:
@@ -125,8 +156,13 @@ class Browser:
         """Return what a tab shows, as PNG."""
         return self._do(tab, lambda driver: driver.get_screenshot_as_png())
 
-    def close(self) -> None:
-        """End Chromium and ChromeDriver."""
+    def close(self, how: workers.End = "closed") -> None:
+        """End Chromium and ChromeDriver.
+
+        Args:
+            how: Why, for the counts of `agentgyms.workers`.
+        """
+        workers.ended(KIND, how)
         with self._lock, suppress(WorkerLost, AttributeError):  # it may not have started
             self._working(self._driver.quit)
         self._guard.end()
@@ -180,23 +216,41 @@ def _evaluate(driver: Remote, script: str, arguments: tuple[Any, ...]) -> Any:
 
 _opening = threading.Lock()
 _open: dict[tuple[int, Binaries], Browser] = {}
+_retired: list[tuple[int, Browser]] = []
 
 
-def shared_browser(binaries: Binaries) -> Browser:
-    """Return this process's browser; one that was lost is replaced.
+def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
+    """Return this process's browser, for one visit more; one that was lost is replaced.
+
+    Args:
+        binaries: What it is made of.
+        most_visits: After as many visits another browser takes its place, and it ends as soon as
+            nobody has a tab of it: what it leaks, it leaks that often at most.
 
     Raises:
         WorkerLost: It does not start.
     """
     key = (os.getpid(), binaries)  # a process made by fork has no part in its parent's browser
     with _opening:
+        _end_retired()
         browser = _open.get(key)
         if browser is not None and not browser.alive:
-            browser.close()
+            _open.pop(key).close("lost")
+            browser = None
+        if browser is not None and browser.visits >= most_visits:
+            _retired.append((key[0], _open.pop(key)))
             browser = None
         if browser is None:
             browser = _open[key] = Browser(binaries)
+        browser.visit()
         return browser
+
+
+def _end_retired() -> None:
+    for process, browser in list(_retired):
+        if process == os.getpid() and not browser.in_use:
+            _retired.remove((process, browser))
+            browser.close("recycled")
 
 
 @atexit.register
@@ -205,3 +259,7 @@ def close_browsers() -> None:
     with _opening:
         for key in [key for key in _open if key[0] == os.getpid()]:
             _open.pop(key).close()
+        for process, browser in _retired:
+            if process == os.getpid():
+                browser.close("recycled")
+        _retired.clear()

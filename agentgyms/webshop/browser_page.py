@@ -98,9 +98,12 @@ class Deed(NamedTuple):
 class ShopPage:
     """The tab of one environment; a lost browser or site is replaced once in every action."""
 
-    def __init__(self, binaries: Binaries, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, binaries: Binaries, arguments: Mapping[str, Any], episodes_per_browser: int
+    ) -> None:
         """Keep how to get a browser and the arguments of the shop; nothing is started yet."""
         self._binaries, self._arguments = binaries, dict(arguments)
+        self._episodes_per_browser = episodes_per_browser
         self._browser: Browser | None = None
         self._site: Site | None = None
         self._process = os.getpid()
@@ -171,19 +174,25 @@ class ShopPage:
             prepare()
             return work()
 
-    def _forget(self) -> None:
+    def _leave_tab(self) -> None:
         if self._browser is not None and self._tab and self._process == os.getpid():
             self._browser.abandon(self._tab)
+        self._browser, self._tab = None, ""
+
+    def _forget(self) -> None:
+        self._leave_tab()
         self._browser, self._site, self._tab, self._visit = None, None, "", ""
         self._process = os.getpid()
 
     def _place(self, task_id: str, instruction: str, saved: Mapping[str, Any]) -> Shown:
         if self._process != os.getpid():
             self._forget()
-        site, browser = shared_site(), shared_browser(self._binaries)
+        site = shared_site()
+        browser = shared_browser(self._binaries, self._episodes_per_browser)
         self._move(site, task_id, saved)
         self._site, self._task_id, self._instruction = site, task_id, instruction
         if browser is not self._browser:
+            self._leave_tab()
             self._browser, self._tab = browser, browser.open_tab()
         browser.show(self._tab, f"{site.url}{self._path}")
         return self._read()

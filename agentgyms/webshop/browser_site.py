@@ -59,7 +59,12 @@ class Site:
         paths = [path for path in (os.environ.get("PYTHONPATH"), str(_ROOT)) if path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         self._lock = threading.Lock()
-        self._child = Child([sys.executable, *_COMMAND], limit_s=LIMIT_S, environment=environment)
+        self._child = Child(
+            [sys.executable, *_COMMAND],
+            limit_s=LIMIT_S,
+            environment=environment,
+            kind="webshop-site",
+        )
         self.url: str = self._child.greeting["url"]
 
     @property

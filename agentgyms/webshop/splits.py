@@ -87,6 +87,15 @@ class GoalTasks(TaskSet):
         (family,) = self._goals.family_numbers(self._numbers[index : index + 1])
         return Task(task_id, self._goals.families[family])
 
+    def part(self, first: int, last: int) -> list[Task]:
+        """Return the tasks from index `first` up to, not including, `last`."""
+        numbers, names = self._numbers[first:last], self._goals.families
+        families = self._goals.family_numbers(numbers).tolist()
+        return [
+            Task(self._goals.task_id(number), names[family])
+            for number, family in zip(numbers.tolist(), families, strict=True)
+        ]
+
     def families(self) -> dict[str, int]:
         """Return how many tasks each family has, by name."""
         names = self._goals.families

@@ -12,13 +12,14 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
 from alfworld_traces import answer, start
 from alfworld_walks import walk
 
-from agentgyms import testing
+from agentgyms import testing, workers
 from agentgyms.alfworld import generator
 from agentgyms.alfworld.engine import VERBS
 from agentgyms.alfworld.official import PYTHON_VARIABLE, OfficialEngine
@@ -167,11 +168,14 @@ def test_both_backends_play_equal_episodes(has_official_engine):
 def test_a_dead_process_is_told_and_replaced(has_official_engine):
     env = make().unwrapped
     observation, _ = env.reset(seed=1)
+    folder = Path(env._official._child.greeting["folder"])
+    assert folder.is_dir()
     env._official._child._process.kill()
     with pytest.raises(WorkerLost, match="died"):
         env.step("look")
     again, _ = env.reset(seed=1)
     assert again == observation
+    assert not folder.exists()
     env.close()
 
 
@@ -187,13 +191,20 @@ def test_a_process_is_replaced_after_some_episodes(has_official_engine):
     task_id = "small-train-pick-0000"
     fields = game_fields(generator.generate(task_id), task_id)
     children = []
+    recycled = _recycled()
     for _ in range(3):
         engine.load(fields)
         children.append(engine._child)
     assert children[0] is children[1] is not children[2]
     assert not children[0].alive
+    assert _recycled() == recycled + 1
     engine.close()
     assert not children[2].alive
+    assert _recycled() == recycled + 1
+
+
+def _recycled():
+    return workers.counts().get("alfworld-engine", workers.Count()).recycled
 
 
 def test_closing_ends_the_process(has_official_engine):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgyms import workers as counted
 from agentgyms.appworld.forkserver import ForkServer, WorkerDied, role_command, role_environment
 from agentgyms.errors import WorkerLost
 
@@ -150,7 +151,7 @@ def test_children_end_with_their_server_and_another_takes_its_place(open_server)
 @pytest.mark.slow
 @on_linux
 def test_a_server_is_replaced_after_so_many_forks(open_server):
-    server = open_server(forks=2)
+    server = open_server(forks=2, kind="test-role")
     old = [server.fork(), server.fork()]
     first = server.pid
     new = server.fork()
@@ -162,6 +163,22 @@ def test_a_server_is_replaced_after_so_many_forks(open_server):
     server.fork().close()
     assert is_gone(first)
     new.close()
+    count = counted.counts()
+    assert (count["test-role-server"].starts, count["test-role-server"].recycled) == (2, 1)
+    assert count["test-role"] == counted.Count(starts=4)
+
+
+def test_children_that_are_lost_are_counted(open_server):
+    server = open_server(kind="test-loss")
+    worker, late, other = (server.fork() for _ in range(3))
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(WorkerDied):
+        worker.receive(5)
+    with pytest.raises(WorkerDied, match="in time"):
+        late.receive(0.01)
+    late.close()
+    other.close()
+    assert counted.counts()["test-loss"] == counted.Count(starts=3, lost=2)
 
 
 def test_a_server_that_does_not_start_says_why():
@@ -186,6 +203,7 @@ def test_no_secret_of_this_process_reaches_a_child(server, monkeypatch):
 
 _PARENT = """
 import os, sys, time
+from agentgyms import workers as counted
 from agentgyms.appworld.forkserver import ForkServer, role_command, role_environment
 command = role_command(sys.executable, "executor", {"kind": "mini"}, site_packages=False)
 server = ForkServer(command, environment=role_environment())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from audited import Books, kept
 from server_faults import CORRIDOR, FAULTY, HURRIED, TOKEN, Api, Clock, FaultyEnv
 
 from agentgyms.remote import InProcessTransport, RemoteEnv
@@ -60,3 +61,10 @@ def remote() -> Callable[..., RemoteEnv]:
         return RemoteEnv(env_id, url="http://server", **kwargs)
 
     return make
+
+
+@pytest.fixture
+def books() -> Iterator[Books]:
+    """A server of ledgers on a real socket, of one test: nothing left behind meets another one."""
+    with kept() as served:
+        yield served

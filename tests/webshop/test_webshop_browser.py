@@ -15,7 +15,7 @@ import pytest
 from gymnasium.error import DependencyNotInstalled
 
 import agentgyms
-from agentgyms import testing
+from agentgyms import testing, workers
 from agentgyms.errors import BadOption, EnvUnavailable, WorkerLost
 from agentgyms.remote import InProcessTransport, RemoteEnv
 from agentgyms.webshop import browser_driver, browser_launch, browser_site
@@ -395,6 +395,34 @@ def test_what_is_lost_is_replaced_and_the_episode_goes_on(lose):
 
 
 @in_browser
+def test_a_browser_is_replaced_between_episodes_and_none_notices(monkeypatch):
+    monkeypatch.setattr(browser_driver, "_OPENING_S", 0.0)
+    browser_driver.close_browsers()
+    before = workers.counts()[browser_driver.KIND]
+    env, browser_env = twins(split="sample")
+    staying = WebShopBrowserEnv(split="sample")
+    staying.reset(seed=9)
+    first = staying._page._browser
+    browser_env._page._episodes_per_browser = 2
+    for seed in range(4):  # the second one is the first browser's third
+        assert env.reset(seed=seed)[0] == browser_env.reset(seed=seed)[0]
+        action = f"search[{env.session.goal.query}]"
+        assert env.step(action)[0] == browser_env.step(action)[0]
+    assert browser_env._page._browser is not first
+    assert first.alive, "somebody was in the middle of an episode in it"
+    staying.step("search[lamp]")
+    assert staying._page._browser is first
+    staying.close()
+    browser_env.reset(seed=1)
+    assert not first.alive
+    browser_env.close()
+    after = workers.counts()[browser_driver.KIND]
+    assert after.starts - before.starts == 3
+    assert after.recycled - before.recycled >= 1
+    assert after.alive - before.alive == len(browser_driver._open) + len(browser_driver._retired)
+
+
+@in_browser
 def test_a_browser_that_cannot_be_replaced(monkeypatch):
     env = WebShopBrowserEnv(split="sample")
     env.reset(seed=1)
@@ -447,6 +475,8 @@ def running(profile):
 def test_a_wrong_program():
     with pytest.raises(BadOption, match="browser_binary"):
         WebShopBrowserEnv(browser_binary="/nowhere/chromium", driver_binary=sys.executable)
+    with pytest.raises(BadOption, match="episodes_per_browser"):
+        WebShopBrowserEnv(episodes_per_browser=0)
     with pytest.raises(BadOption, match="headless"):
         WebShopBrowserEnv(headless=1, browser_binary=sys.executable, driver_binary=sys.executable)
 

@@ -53,6 +53,7 @@ class Servers:
             ),
             start_limit_s=WARM_LIMIT_S,
             forks=forks,
+            kind=f"appworld-{role}",
         )
 
     def experiment(self) -> Path:

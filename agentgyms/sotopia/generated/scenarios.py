@@ -38,6 +38,7 @@ _RELATIONSHIPS: Final = {
     "contact": (Relationship.STRANGER, Relationship.KNOW_BY_NAME),
 }
 _TASK: Final = re.compile(r"(train|valid|test|sample)-(\d{4})-(bargaining|division|contact)/([01])")
+_KEPT: Final = 512  # two kB each
 
 
 def task_ids(split: str) -> list[Task]:
@@ -54,7 +55,7 @@ def task_ids(split: str) -> list[Task]:
     ]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def encounter(task_id: str) -> Encounter:
     """Return the encounter of a task; its id alone decides it.
 
