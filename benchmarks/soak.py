@@ -3,12 +3,12 @@
     python benchmarks/soak.py agentgyms/WebShop-v0 [--episodes 10000] [--set KEY=VALUE] [--figure F]
 
 A server process is started and played on over HTTP, by experts and at random, to the end of an
-episode or to its middle; some sessions are never heard of again. Memory is that of the server and
-of a child process on average, of which there are as many as there happen to be sessions. It may
-grow by 5 % after the first tenth of the episodes: the median of the last tenth is held against that
-of the samples around the first. Then sessions are opened and left, which must be gone after their
-time, and that twice: the memory that the first ones leave must do for the second ones. The exit
-code is 1 if a bound is missed or anything was answered with an error.
+episode or to its middle; some sessions are never heard of again, a few at a time. Memory is that
+of the server and of a child process on average, of which there are as many as there happen to be
+sessions. It may grow by 5 % after the first tenth of the episodes: the median of the last tenth is
+held against that of the samples around the first. Then sessions are opened and left, which must be
+gone after their time, and that twice: the memory that the first ones leave must do for the second
+ones. The exit code is 1 if a bound is missed or anything was answered with an error.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _SAMPLES: Final = 400
 _POLL_S: Final = 0.05
 _STARTS_IN_S: Final = 300
 _BATCH: Final = 50
+_LEFT_AT_A_TIME: Final = 4
 _FAREWELL_S: Final = 3.0  # a session is gone a moment before its worker is
 
 
@@ -58,7 +59,7 @@ class Soak:
 
     def __init__(self, chosen: argparse.Namespace) -> None:
         self.chosen = chosen
-        self.progress = Progress(chosen.episodes)
+        self.progress = Progress(chosen.episodes, abandon_every_s=chosen.ttl / _LEFT_AT_A_TIME)
         self.samples: list[dict[str, float]] = []
         self.good = True
 

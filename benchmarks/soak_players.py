@@ -72,6 +72,8 @@ class Progress:
     Attributes:
         wanted: Episodes to begin.
         until: No episode is begun after that time of the clock.
+        abandon_every_s: Least time between two sessions that are left to expire: so as many of them
+            are there whether a machine is fast or slow.
         begun: Episodes begun.
         ended: Episodes that ended as they were meant to, by their fate.
         turns: Turns taken.
@@ -80,11 +82,22 @@ class Progress:
 
     wanted: int
     until: float = math.inf
+    abandon_every_s: float = 0.0
     begun: int = 0
     ended: Counter[str] = field(default_factory=Counter)
     turns: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    _abandoned_at: float = -math.inf
+
+    def may_abandon(self) -> bool:
+        """Return whether a session may be left now, and count it as left."""
+        with self.lock:
+            now = time.monotonic()
+            if now - self._abandoned_at < self.abandon_every_s:
+                return False
+            self._abandoned_at = now
+            return True
 
     def take(self) -> int | None:
         """Return the number of the next episode, None if there are enough."""
@@ -194,6 +207,9 @@ def _begin(api: Api, progress: Progress, table: list[Seat], kwargs: dict[str, An
 
 
 def _end(api: Api, progress: Progress, over: list[Seat]) -> None:
+    for seat in over:
+        if seat.fate == "abandon" and not progress.may_abandon():
+            seat.fate = "close"
     closed = [s for s in over if s.fate == "close" or (s.fate == "whole" and s.rng.random() < 0.5)]
     api.batch("close", [{"session_id": seat.session} for seat in closed])
     with progress.lock:
