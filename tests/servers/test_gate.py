@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import gymnasium as gym
 import pytest
@@ -182,8 +182,10 @@ def test_sigterm_lets_a_reply_through_and_nobody_in(server):
         server.accept()[0] as far,
     ):
         process.send_signal(signal.SIGTERM)
+        server.settimeout(1)
         while lets_in(own):
-            server.accept()[0].close()
+            with suppress(TimeoutError):  # the last one may come in as the gate closes
+                server.accept()[0].close()
         far.sendall(b"reply")
         far.close()
         assert near.recv(16) == b"reply"
