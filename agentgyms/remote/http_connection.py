@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import re
 import select
 import socket
+from collections.abc import Mapping
 from typing import Any, Final
 
 _LONGEST_LINE: Final = 65_536
 _MOST_HEADERS: Final = 100
+_TARGET: Final = re.compile("[!-~]+")
 
 
 class Response(http.client.HTTPResponse):
@@ -29,11 +32,12 @@ class Response(http.client.HTTPResponse):
             protocol, self.status, self.reason = _status(self._line())
             self.headers = self.msg = self._read_headers()
         self.code, self.version = self.status, 10 if protocol == "HTTP/1.0" else 11
-        tokens = self.headers.get("Connection", "").lower()
+        told = {name.lower(): value for name, value in [*self.headers.raw_items()][::-1]}
+        tokens = told.get("connection", "").lower()
         self.will_close = "keep-alive" not in tokens if self.version == 10 else "close" in tokens
-        self.chunked = self.headers.get("Transfer-Encoding", "").lower() == "chunked"
+        self.chunked = told.get("transfer-encoding", "").lower() == "chunked"
         self.chunk_left = None
-        self.length = None if self.chunked else self._body_length()
+        self.length = None if self.chunked else self._body_length(told.get("content-length"))
         self.will_close |= self.length is None and not self.chunked
 
     def _read_headers(self) -> http.client.HTTPMessage:
@@ -48,10 +52,9 @@ class Response(http.client.HTTPResponse):
             headers.set_raw(name, value.strip())
         raise http.client.HTTPException(f"got more than {_MOST_HEADERS} headers")
 
-    def _body_length(self) -> int | None:
+    def _body_length(self, given: str | None) -> int | None:
         if self._bodyless or self.status in (204, 304):
             return 0
-        given = self.headers.get("Content-Length")
         if given is not None and not (given.isascii() and given.isdigit()):
             raise http.client.HTTPException(f"this is no length: {given!r:.80}")
         return None if given is None else int(given)
@@ -73,6 +76,15 @@ def _status(line: str) -> tuple[str, int, str]:
     return protocol, int(status), reason
 
 
+class _Writer(http.client.HTTPConnection):
+    """A connection to nowhere, for the text of a request."""
+
+    written = b""
+
+    def send(self, data: Any) -> None:
+        self.written += data
+
+
 class Connection(http.client.HTTPConnection):
     """A connection that sends a request's head and body at once, in one packet if they fit."""
 
@@ -81,18 +93,41 @@ class Connection(http.client.HTTPConnection):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._parts: list[bytes] = []
+        self._headers: Mapping[str, str] | None = None
+        self._lines = b""
         self._limit_s = -1.0
 
-    def send(self, data: Any) -> None:
-        """Keep a part of a request."""
-        self._parts.append(data)
+    def exchange(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Response:
+        """Send a request, on a connection that is open, and return the reply.
 
-    def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send a request."""
-        self._parts.clear()
-        super().request(*args, **kwargs)
-        super().send(b"".join(self._parts))
+        Raises:
+            ValueError: The target or a header has characters that it may not have.
+            OSError: The connection has ended.
+            HTTPException: What came is no reply.
+        """
+        if not _TARGET.fullmatch(target):
+            raise ValueError(f"a request cannot ask for {target!r:.80}")
+        if headers != self._headers:
+            self._lines, self._headers = self._lines_of(headers), dict(headers)
+        content = body or b""
+        length = b"" if body is None else b"Content-Length: %d\r\n" % len(content)
+        first = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
+        assert self.sock is not None
+        self.sock.sendall(first + self._lines + length + b"\r\n" + content)
+        response = Response(self.sock, method=method)
+        response.begin()
+        if response.will_close:
+            self.close()  # the reply reads on
+        return response
+
+    def _lines_of(self, headers: Mapping[str, str]) -> bytes:
+        """Return headers as the standard library writes them, with those it adds."""
+        writer = _Writer(self.host, self.port)
+        writer.default_port = self.default_port
+        writer.request("GET", "/", headers=dict(headers))
+        return writer.written.partition(b"\r\n")[2].removesuffix(b"\r\n")
 
     def wait_at_most(self, seconds: float) -> None:
         """Set the longest time until something comes."""

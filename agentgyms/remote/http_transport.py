@@ -56,8 +56,8 @@ class HttpTransport:
             raise ServerUnavailable(_reason(e, "connection", timeout_s[0])) from e
         try:
             connection.wait_at_most(timeout_s[1])
-            connection.request(method, _target(address), body, {**_account(address), **headers})
-            response = connection.getresponse()
+            asked = {**_account(address), **headers}
+            response = connection.exchange(method, _target(address), body, asked)
             content = response.read()
         except _FAILURES as e:
             connection.close()
