@@ -232,7 +232,7 @@ def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
     """
     key = (os.getpid(), binaries)  # a process made by fork has no part in its parent's browser
     with _opening:
-        _end_retired()
+        _end_unused()
         browser = _open.get(key)
         if browser is not None and not browser.alive:
             _open.pop(key).close("lost")
@@ -246,7 +246,13 @@ def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
         return browser
 
 
-def _end_retired() -> None:
+def end_retired() -> None:
+    """End the browsers that others have replaced and nobody has a tab of any more."""
+    with _opening:
+        _end_unused()
+
+
+def _end_unused() -> None:
     for process, browser in list(_retired):
         if process == os.getpid() and not browser.in_use:
             _retired.remove((process, browser))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from agentgyms.errors import WorkerLost
-from agentgyms.webshop.browser_driver import Browser, shared_browser
+from agentgyms.webshop.browser_driver import Browser, end_retired, shared_browser
 from agentgyms.webshop.browser_launch import Binaries
 from agentgyms.webshop.browser_site import Site, VisitLost, shared_site
 from agentgyms.webshop.view import (
@@ -147,6 +147,7 @@ class ShopPage:
             if self._browser is not None and self._tab and self._process == os.getpid():
                 tab, self._tab = self._tab, ""
                 self._browser.close_tab(tab)
+                end_retired()
         self._forget()
 
     def __del__(self) -> None:

@@ -53,11 +53,12 @@ def settings(home, name, method="gigpo"):
     return [f"run.output='{home}'", f"run.name='{name}'", *SMALL, *METHODS[method]]
 
 
-def torchrun(home, jobs, size=2):
-    """Do jobs of `ranks_program` in several processes."""
+def torchrun(home, jobs, size=2, looks_every_s=0.1):
+    """Do jobs of `ranks_program` in several processes; torchrun ends all when it sees one ended."""
     file = home / "jobs.json"
     file.write_text(json.dumps(jobs))
-    call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    call = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    call += [f"--monitor-interval={looks_every_s}", "--nproc-per-node"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
     return subprocess.run(
         [*call, str(size), str(PROGRAM), str(file)],
@@ -151,7 +152,7 @@ def test_two_processes_do_what_one_does_and_go_on_from_each_others_checkpoints(t
 )
 def test_one_process_that_fails_or_dies_ends_all(tmp_path, job, said):
     began = time.monotonic()
-    done = torchrun(tmp_path, [[job, settings(tmp_path, job)]])
+    done = torchrun(tmp_path, [[job, settings(tmp_path, job)]], looks_every_s=8)  # after they spoke
     assert done.returncode != 0
     assert said in done.stderr
     assert time.monotonic() - began < 100  # far less than `ranks.TIMEOUT`
