@@ -214,7 +214,7 @@ def _evaluate(driver: Remote, script: str, arguments: tuple[Any, ...]) -> Any:
         return None
 
 
-_opening = threading.Lock()
+_opening = threading.RLock()
 _open: dict[tuple[int, Binaries], Browser] = {}
 _retired: list[tuple[int, Browser]] = []
 
@@ -232,7 +232,7 @@ def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
     """
     key = (os.getpid(), binaries)  # a process made by fork has no part in its parent's browser
     with _opening:
-        _end_unused()
+        end_retired()
         browser = _open.get(key)
         if browser is not None and not browser.alive:
             _open.pop(key).close("lost")
@@ -249,14 +249,10 @@ def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
 def end_retired() -> None:
     """End the browsers that others have replaced and nobody has a tab of any more."""
     with _opening:
-        _end_unused()
-
-
-def _end_unused() -> None:
-    for process, browser in list(_retired):
-        if process == os.getpid() and not browser.in_use:
-            _retired.remove((process, browser))
-            browser.close("recycled")
+        for process, browser in list(_retired):
+            if process == os.getpid() and not browser.in_use:
+                _retired.remove((process, browser))
+                browser.close("recycled")
 
 
 @atexit.register
