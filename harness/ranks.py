@@ -37,6 +37,14 @@ _LOST: Final = ("gloo", "nccl", "connection closed by peer", "connection reset",
 _COURTESY_S: Final = 2.0
 """The others wait before they end, for `torchrun` ends the first one as soon as another has."""
 
+_SETTLING_S: Final = 0.5
+"""Every process waits before it leaves, so that the threads of gloo get the interpreter's lock.
+
+Each takes it after an exchange, to let go of the tensors. One that still waited for it when the
+interpreter ends would abort the process, though all went well; and the threads of a sharded
+model's group outlive `destroy_process_group`, for torch keeps the model's mesh in caches.
+"""
+
 
 class ToldElsewhere(HarnessError):
     """Training cannot go on, and the first process says why."""
@@ -195,6 +203,7 @@ def joined() -> Iterator[Ranks]:
             f"not answer; its own message says why ({str(e).strip().splitlines()[0]:.200})"
         ) from e
     finally:
+        time.sleep(_SETTLING_S)
         # Not after an error: the others may be in the middle of an exchange. vLLM's engine has
         # done so at its end.
         if sys.exc_info()[0] is None and distributed.is_initialized():

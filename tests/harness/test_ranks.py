@@ -19,6 +19,7 @@ from harness.policy import Policy
 from harness.ranks import ALONE, Ranks, joined
 
 PROGRAM = Path(__file__).with_name("ranks_program.py")
+LEAVING = Path(__file__).with_name("leaving_program.py")
 SMALL = [
     "run.steps=3",
     "run.threads=1",
@@ -156,6 +157,13 @@ def test_one_process_that_fails_or_dies_ends_all(tmp_path, job, said):
     assert done.returncode != 0
     assert said in done.stderr
     assert time.monotonic() - began < 100  # far less than `ranks.TIMEOUT`
+
+
+@pytest.mark.slow
+def test_processes_that_leave_at_once_end_well():
+    call = [sys.executable, str(LEAVING), "8"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=240, check=True)
+    assert json.loads(done.stdout) == [0] * 16, done.stderr[-3000:]
 
 
 def test_micro_batches_are_dealt_so_that_all_get_equally_many():

@@ -1,0 +1,66 @@
+"""Pairs of processes that shard a model, exchange, and end at once: prints how each one ended.
+
+    python leaving_program.py PAIRS
+
+The processes are forks, so that torch is imported once.
+"""
+
+import json
+import os
+import socket
+import sys
+
+import torch
+
+from harness.ranks import joined
+from harness.sharding import shard
+
+KEPT: list[object] = []
+"""What lives until the interpreter ends, and the processes' group with it."""
+
+
+def leave() -> None:
+    """Train a sharded model, exchange, and leave before another thread had its turn."""
+    with joined() as ranks:
+        model = torch.nn.Sequential(*(torch.nn.Linear(32, 32) for _ in range(3)))
+        run = shard(model, ranks.device)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(3):
+            run(model, torch.ones(4, 32)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        KEPT.extend((run, optimizer))
+        sys.setswitchinterval(10)  # no thread that asks for the interpreter's lock is given it
+        ranks.gather(ranks.rank)
+
+
+def start(rank: int, port: int) -> int:
+    """Return the process that leaves; this function never ends in that one."""
+    process = os.fork()
+    if process:
+        return process
+    os.environ.update(
+        WORLD_SIZE="2",
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+    )
+    leave()
+    sys.exit()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    codes = []
+    for _ in range(int(sys.argv[1])):
+        port = free_port()
+        processes = [start(rank, port) for rank in range(2)]
+        codes += [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in processes]
+    sys.stdout.write(json.dumps(codes))
