@@ -15,7 +15,7 @@ import pickle
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,10 +113,16 @@ def _complete(partial: Path, step: int, validation: Mapping[str, float]) -> Chec
     known = {name: value for name, value in validation.items() if math.isfinite(value)}
     described = {"step": step, "validation": known, "files": _digests(partial)}
     durable.write(partial / _DESCRIPTION, json.dumps(described, indent=1))
-    final = partial.with_name(f"step-{step:06d}")
-    durable.remove(final, _DESCRIPTION)  # until it has its name, the new one counts without it
-    durable.replace(partial, final)
-    return Checkpoint(final, step, known)
+    return _named(Checkpoint(partial, step, known))
+
+
+def _named(whole: Checkpoint) -> Checkpoint:
+    """Give a checkpoint its name, unless it has it; another of the same step is removed."""
+    final = whole.folder.with_name(f"step-{whole.step:06d}")
+    if whole.folder != final:
+        durable.remove(final, _DESCRIPTION)  # until it has its name, the new one counts without it
+        durable.replace(whole.folder, final)
+    return replace(whole, folder=final)
 
 
 def _drop(home: Path, step: int, keep: int, keep_best: int, best: str) -> None:
@@ -200,6 +206,22 @@ def newest(run: Path) -> Checkpoint | None:
     if damages:
         raise CheckpointError(f"no checkpoint of {run} is whole: {'; '.join(damages)}")
     return None
+
+
+def take_up(
+    run: Path, *, keep: int, keep_best: int = 0, best: str = "success"
+) -> Checkpoint | None:
+    """Return a run's newest checkpoint that is whole, after the end of a saving that was cut off.
+
+    A kill may have come after all was written and before it had its name, or before the link to the
+    best was set and older ones were dropped. Arguments and errors are those of `save` and `newest`.
+    """
+    found = newest(run)
+    if found is None:
+        return None
+    found = _named(found)
+    _drop(run / "checkpoints", found.step, keep, keep_best, best)
+    return found
 
 
 def _step_of(folder: Path) -> tuple[int, bool]:

@@ -38,7 +38,7 @@ _COURTESY_S: Final = 2.0
 """The others wait before they end, for `torchrun` ends the first one as soon as another has."""
 
 _SETTLING_S: Final = 0.5
-"""Every process waits before it leaves, so that the threads of gloo get the interpreter's lock.
+"""A process that is done waits before it leaves, so that gloo's threads get the interpreter's lock.
 
 Each takes it after an exchange, to let go of the tensors. One that still waited for it when the
 interpreter ends would abort the process, though all went well; and the threads of a sharded
@@ -192,6 +192,7 @@ def joined() -> Iterator[Ranks]:
         time.sleep(_COURTESY_S)
         raise SystemExit(2) from None
     except TrainingStopped as e:
+        time.sleep(_SETTLING_S)
         if ranks.is_first:
             raise
         raise SystemExit(e.exit_code) from None
@@ -203,10 +204,10 @@ def joined() -> Iterator[Ranks]:
             f"not answer; its own message says why ({str(e).strip().splitlines()[0]:.200})"
         ) from e
     finally:
-        time.sleep(_SETTLING_S)
         # Not after an error: the others may be in the middle of an exchange. vLLM's engine has
         # done so at its end.
         if sys.exc_info()[0] is None and distributed.is_initialized():
+            time.sleep(_SETTLING_S)
             distributed.destroy_process_group()
 
 

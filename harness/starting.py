@@ -112,7 +112,12 @@ def resume(path: str | Path, ranks: Ranks = ALONE) -> Trainer:
         config = resolve(folder.config())  # runs of older versions leave settings open
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
-    found = ranks.of_first(lambda: checkpoints.newest(folder.path))
+    kept = config.checkpoint
+    found = ranks.of_first(
+        lambda: checkpoints.take_up(
+            folder.path, keep=kept.keep, keep_best=kept.keep_best, best=kept.best
+        )
+    )
     if found is None and folder.has_trained():
         raise CheckpointError(f"{path} has no checkpoint any more: delete it and start again")
     if found is None:

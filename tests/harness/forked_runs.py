@@ -70,7 +70,8 @@ def save_at_every_moment(origin, step, report):
     """Save what a run's checkpoint holds as that of a step, again and again, with a kill each time.
 
     The n-th process that saves dies at the n-th change in a copy of the run's folder. The report
-    has, for each, the signal that ended it and the step of the newest checkpoint that is whole.
+    has, for each, the signal that ended it, the step of the newest checkpoint that is whole, and
+    the checkpoints and the link to the best one after that one was taken up.
     """
     from harness import checkpoints, starting
 
@@ -83,10 +84,15 @@ def save_at_every_moment(origin, step, report):
         if not child:
             _die_at(len(found) + 1, folder)
             policy, optimizer = trainer.policy, trainer.learner.optimizer
-            checkpoints.save(folder, step, policy, optimizer, keep=1)
+            validation = {"success": 0.9}
+            checkpoints.save(folder, step, policy, optimizer, keep=1, validation=validation)
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        found.append((os.WTERMSIG(status), checkpoints.newest(folder).step))
+        newest = checkpoints.newest(folder).step
+        taken = checkpoints.take_up(folder, keep=1)
+        names = [whole.folder.name for whole in checkpoints.find_all(folder)]
+        best = taken.folder.with_name(checkpoints.BEST).readlink().name
+        found.append((os.WTERMSIG(status), newest, [taken.folder.name, *names, best]))
         shutil.rmtree(folder)
     report.write_text(json.dumps(found))
 

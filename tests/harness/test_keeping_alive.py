@@ -151,14 +151,16 @@ def test_at_every_moment_of_saving_a_whole_checkpoint_is_there(tmp_path, step):
     origin = tmp_path / "origin"
     trainer = starting.start(configs.load("corridor-tiny", settings(tmp_path, "origin")))
     trainer.train_step()
-    save(trainer, origin, 1, keep=1)
+    save(trainer, origin, 1, keep=1, validation={"success": 0.1})
     report = tmp_path / "report.json"
     assert forked_runs.finished(forked_runs.save_at_every_moment, origin, step, report) == 0
-    signals, steps = zip(*json.loads(report.read_text()), strict=True)
+    signals, steps, names = zip(*json.loads(report.read_text()), strict=True)
     assert len(signals) > 20
     assert signals == (signal.SIGKILL,) * (len(signals) - 1) + (0,)
     assert steps == tuple(sorted(steps))
     assert (steps[0], steps[-1]) == (1, step)
+    for newest, found in zip(steps, names, strict=True):
+        assert set(found) == {f"step-{newest:06d}"}, "taken up, it is there alone, named and linked"
 
 
 # --- signals -------------------------------------------------------------------------------------
