@@ -214,13 +214,23 @@ def take_up(
     """Return a run's newest checkpoint that is whole, after the end of a saving that was cut off.
 
     A kill may have come after all was written and before it had its name, or before the link to the
-    best was set and older ones were dropped. Arguments and errors are those of `save` and `newest`.
+    best was set and older ones were dropped. Arguments are those of `save`; None if there is none.
+
+    Raises:
+        CheckpointError: There are some and none is whole, or that saving cannot be ended.
     """
     found = newest(run)
     if found is None:
         return None
-    found = _named(found)
-    _drop(run / "checkpoints", found.step, keep, keep_best, best)
+    home = run / "checkpoints"
+    try:
+        found = _named(found)
+        _drop(home, found.step, keep, keep_best, best)
+    except OSError as e:
+        raise CheckpointError(
+            f"the run cannot go on from step {found.step}, for {home} cannot be changed: {e}; make "
+            "room there, or let this process write to it"
+        ) from e
     return found
 
 

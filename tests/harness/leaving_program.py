@@ -1,13 +1,13 @@
 """Pairs of processes that shard a model, exchange, and end at once: prints how each one ended.
 
-    python leaving_program.py PAIRS
+    python leaving_program.py PORT...
 
-The processes are forks, so that torch is imported once.
+A pair for each port, where nothing listens. The processes are forks, so that torch is imported
+once.
 """
 
 import json
 import os
-import socket
 import sys
 
 import torch
@@ -34,7 +34,7 @@ def leave() -> None:
         ranks.gather(ranks.rank)
 
 
-def start(rank: int, port: int) -> int:
+def start(rank: int, port: str) -> int:
     """Return the process that leaves; this function never ends in that one."""
     process = os.fork()
     if process:
@@ -44,23 +44,16 @@ def start(rank: int, port: int) -> int:
         RANK=str(rank),
         LOCAL_RANK=str(rank),
         MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(port),
+        MASTER_PORT=port,
     )
     leave()
     sys.exit()
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     codes = []
-    for _ in range(int(sys.argv[1])):
-        port = free_port()
+    for port in sys.argv[1:]:
         processes = [start(rank, port) for rank in range(2)]
         codes += [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in processes]
     sys.stdout.write(json.dumps(codes))

@@ -332,6 +332,16 @@ def test_the_newest_and_the_best_are_kept(saved, tmp_path):
     assert not (tmp_path / "checkpoints" / "best").exists()
 
 
+def test_a_checkpoint_is_not_taken_up_where_nothing_can_be_changed(saved, tmp_path):
+    save(saved, tmp_path, 1, keep=1, validation={"success": 0.5})
+    blocked = tmp_path / "checkpoints" / ".best.partial"
+    blocked.mkdir()
+    with pytest.raises(CheckpointError, match=r"from step 1, .* cannot be changed"):
+        checkpoints.take_up(tmp_path, keep=1)
+    blocked.rmdir()
+    assert checkpoints.take_up(tmp_path, keep=1).step == 1
+
+
 def test_a_damaged_checkpoint_is_passed_over(saved, tmp_path, caplog):
     one, two, three = (save(saved, tmp_path, step, keep=3) for step in (1, 2, 3))
     weights = three.folder / "model.safetensors"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from leaving_program import free_port
+from ports import free_port
 from ranks_program import copy
 
 from harness import config as configs
@@ -48,13 +48,11 @@ METHODS = {
 }
 
 RESUMED = ("gigpo", "ppo")
+QUIET = {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
 
 
 def settings(home, name, method="gigpo"):
     return [f"run.output='{home}'", f"run.name='{name}'", *SMALL, *METHODS[method]]
-
-
-QUIET = {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
 
 
 def jobs_file(home, jobs):
@@ -182,7 +180,7 @@ def test_one_process_that_fails_or_dies_ends_all(tmp_path, job, told):
 
 @pytest.mark.slow
 def test_processes_that_leave_at_once_end_well():
-    call = [sys.executable, str(LEAVING), "8"]
+    call = [sys.executable, str(LEAVING), *(str(free_port()) for _ in range(8))]
     done = subprocess.run(call, capture_output=True, text=True, timeout=240, check=True)
     assert json.loads(done.stdout) == [0] * 16, done.stderr[-3000:]
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import requests
+from ports import free_port
 
 from harness import prompts, tiny
 from harness.policy import Policy
@@ -59,7 +59,7 @@ def environment():
 @contextmanager
 def serving(folder, home):
     """Run a server of the model in a folder; its output goes to a file in `home`."""
-    port = _free_port()
+    port = free_port()
     child = _begin(folder, home / "server.log", port)
     try:
         _wait_until_ready(child, f"http://127.0.0.1:{port}", home / "server.log")
@@ -72,7 +72,7 @@ class TrainingServer:
     """A server that training gives weights to; it can be killed and started again."""
 
     def __init__(self, folder, home):
-        self.port, self._folder = _free_port(), folder
+        self.port, self._folder = free_port(), folder
         self.url, self._log = f"http://127.0.0.1:{self.port}", home / f"server-{self.port}.log"
         self.start()
 
@@ -106,12 +106,6 @@ def _begin(folder, log, port, *more, **variables):
             env=environment() | variables,
             start_new_session=True,
         )
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def _wait_until_ready(child, url, log):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from ports import free_port
 from rebuilding import play_both, sessions
 from server_faults import CORRIDOR, HURRIED, TOKEN
 
@@ -137,11 +137,6 @@ def test_a_server_without_the_task_does_not_take_over(monkeypatch):
         env.step("right")
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
 def _serve(port: int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "env_servers", CORRIDOR, "--port", str(port)],
@@ -166,7 +161,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def test_a_killed_and_restarted_server_goes_on(processes):
-    port = _free_port()
+    port = free_port()
     processes.append(_serve(port))
     env = gym.make(CORRIDOR, url=f"http://127.0.0.1:{port}", token=TOKEN).unwrapped
 
