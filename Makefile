@@ -22,19 +22,39 @@ PEERS := .venv-peers
 ADAPTERS := .venv-adapters
 # And TRL, which benchmarks of training compare with.
 TRL := .venv-trl
+# And cosmic-ray, whose changes of modules the tests should notice.
+MUTANTS := .venv-mutants
 # Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
 WEBSHOP ?=
 
-# Marks of tests that share what there is one of: a machine's engine, browser, containers.
-REAL_PARTS := data or official or docker or browser or vllm
+# How long `make fuzz` and `make soak` run.
+MINUTES ?= 5
 
-.PHONY: help train test test-real check format bench clean
+# Marks of tests that take the whole machine, and run one at a time.
+ALONE := docker or vllm
+# And of those that need parts of their own, and run two at a time, file by file.
+PARTS := data or official or browser or appworld or sotopia or adapters
+# To name a mark is to ask for it (tests/conftest.py).
+ANY_SPEED := slow or not slow
+PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
+  AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
+  AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
+  AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python
+
+# Tests start many processes: each would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help train test test-real mutants fuzz soak check format bench clean
 
 help:
 	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
 	@echo "                DATA=/path/to/games takes the official games, RECIPE=name another recipe"
 	@echo "make test       the tests: offline, on CPU"
 	@echo "make test-real  the tests that need real parts: engines, real games, browser, vLLM, containers"
+	@echo "make mutants    changes of the engines and estimators that no test notices; takes hours"
+	@echo "                ARGS='alfworld --sample 100' tries 100 mutants of one group of modules"
+	@echo "make fuzz       MINUTES=30: hostile inputs for all that reads what others wrote, with a report"
+	@echo "make soak       MINUTES=120: servers of eight environments under faults, with a report"
 	@echo "make check      format, lint and types"
 	@echo "make bench      the benchmarks behind the figures in README.md"
 
@@ -52,6 +72,11 @@ $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[harness,dev]'
 	@$(COMPILE)
 	@touch $(VENV)/train.stamp $@
+
+# Atheris has wheels for Linux and some versions of Python; without it inputs are changed blindly.
+$(VENV)/fuzz.stamp: $(VENV)/test.stamp
+	$(PIP) --only-binary=atheris -e '.[fuzz]' || echo "no atheris here: inputs are changed blindly"
+	@touch $@
 
 $(OFFICIAL)/stamp: requirements-alfworld.txt
 	$(PYTHON) -m venv $(OFFICIAL)
@@ -84,6 +109,11 @@ $(TRL)/stamp: requirements-trl.txt
 	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-trl.txt
 	@touch $@
 
+$(MUTANTS)/stamp: requirements-mutants.txt
+	$(PYTHON) -m venv $(MUTANTS)
+	$(MUTANTS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mutants.txt
+	@touch $@
+
 train: $(VENV)/train.stamp
 	$(BIN)/python -m harness train $(RECIPE) \
 	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
@@ -93,17 +123,21 @@ test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
 test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp
-	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
-	  AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
-	  $(BIN)/python -m pytest -q \
-	  -m '($(REAL_PARTS)) and not sotopia and (slow or not slow) and (appworld or not appworld)' $(ARGS)
-	AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
-	  AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
-	  AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
-	  $(BIN)/python -m pytest -q -n 2 --dist loadfile \
-	  -m '(sotopia or adapters or appworld and not ($(REAL_PARTS))) and (slow or not slow)' $(ARGS)
+	$(PYTHONS) $(BIN)/python -m pytest -q \
+	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
+	$(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
+	  -m '($(PARTS)) and not ($(ALONE)) and ($(ANY_SPEED))' $(ARGS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist load --maxschedchunk 1 \
-	  -m 'slow and not ($(REAL_PARTS) or appworld or sotopia or adapters)' $(ARGS)
+	  -m 'slow and not ($(ALONE) or $(PARTS))' $(ARGS)
+
+mutants: $(VENV)/test.stamp $(MUTANTS)/stamp
+	$(MUTANTS)/bin/python tests/mutants $(ARGS)
+
+fuzz: $(VENV)/fuzz.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES) $(ARGS)
+
+soak: $(VENV)/test.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak_under_faults.py --minutes $(MINUTES) $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -124,4 +158,4 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 	AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python $(BIN)/python benchmarks/training.py
 
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) $(MUTANTS) .mypy_cache .pytest_cache .ruff_cache .hypothesis

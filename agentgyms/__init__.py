@@ -1,26 +1,58 @@
 """Environments for language agents behind one Gymnasium interface.
 
 Importing this package registers the environments and nothing else: engines, servers and models are
-imported when an environment is made.
+imported when an environment is made. Where to look:
+
+    core        to write an environment: `from agentgyms import TextEnv, Outcome, Feedback, Task`
+    envs        the environments
+    testing     to check an environment against the contract
+    remote      to play on a server, `protocol` for what is sent
+    recording   to record episodes and replay them
+    models      partners, judges and evaluated models behind servers
+    data, cli   data sets, and the command `agentgyms`
 """
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from agentgyms.core.lazy import lazy_names
+from agentgyms.core.version import __version__
 from agentgyms.registration import register_all
 
 if TYPE_CHECKING:
-    from agentgyms.experts import Expert
+    from agentgyms.core import errors, keys
+    from agentgyms.core.env import TextEnv
+    from agentgyms.core.experts import Expert
+    from agentgyms.core.outcome import Feedback, Outcome
+    from agentgyms.core.tasks import Task, TaskSet
     from agentgyms.group import GroupEnv
 
-try:
-    __version__ = version("agentgyms")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+__all__ = [
+    "Feedback",
+    "Outcome",
+    "Task",
+    "TaskSet",
+    "TextEnv",
+    "__version__",
+    "errors",
+    "expert",
+    "keys",
+    "make_group",
+]
 
-__all__ = ["__version__", "expert", "make_group"]
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Feedback": "agentgyms.core.outcome",
+        "Outcome": "agentgyms.core.outcome",
+        "Task": "agentgyms.core.tasks",
+        "TaskSet": "agentgyms.core.tasks",
+        "TextEnv": "agentgyms.core.env",
+        "errors": "agentgyms.core.errors",
+        "keys": "agentgyms.core.keys",
+    },
+)
 
 register_all()
 
@@ -39,16 +71,16 @@ def make_group(env_id: str, group_size: int, **kwargs: Any) -> GroupEnv:
 
 
 def expert(env: Any, kind: str = "best") -> Expert:
-    """Return the expert policy of an environment: a callable that gives the next action.
+    """Return the expert policy of an environment: a callable that returns the next action.
 
     Args:
         env: A local environment, or a remote one made with `oracle=True`.
         kind: Which of the environment's experts; `"best"` knows the true state.
 
     Raises:
-        BadOption: The environment has no expert. That it has none of this kind, or that a remote
-            one does not tell, is known in an episode only: the expert's first call says it.
+        BadOption: The environment has no expert. If it has no expert of this kind, or a remote
+            one does not send its solutions, the expert's first call raises this error.
     """
-    from agentgyms.experts import Expert
+    from agentgyms.core.experts import Expert
 
     return Expert(env, kind)

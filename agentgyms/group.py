@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import gymnasium as gym
 from gymnasium.error import NameNotFound, NamespaceNotFound, VersionNotFound
 
-from agentgyms.core import Observation, TextEnv
-from agentgyms.errors import BadOption, GroupMismatch, Mismatch
-from agentgyms.observations import shown
-from agentgyms.states import Original
+from agentgyms.core.arguments import unknown_argument
+from agentgyms.core.env import Observation, TextEnv
+from agentgyms.core.errors import BadOption, GroupMismatch, Mismatch
+from agentgyms.core.outcome import shown
+from agentgyms.core.states import SharedState
+from agentgyms.registration import ENVIRONMENTS, find_maker
 
-_UNEXPECTED: Final = re.compile(r"got an unexpected keyword argument '(\w+)'")
+_OF_GYMNASIUM: Final = ("max_episode_steps", "disable_env_checker")
+"""Arguments that `gymnasium.make` keeps for itself."""
+_OF_CONNECTION: Final = ("url", "token")
+"""Arguments that every environment of this package takes, and no class of them."""
 
 Start = tuple[Observation, dict[str, Any]]
 StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -24,8 +28,8 @@ StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
 class GroupEnv:
     """n environments for n rollouts of one task, as group-relative estimators need them.
 
-    The first member generates the episode, the others take up its state: directly in one process,
-    as a snapshot elsewhere. Equality of the initial states is checked at every reset, not assumed.
+    The first member starts the episode, the others take over its state: directly if they are in
+    this process, else as a snapshot. Every reset checks that the initial states are equal.
 
     Attributes:
         envs: The members, each a complete environment that may also be stepped on its own.
@@ -36,7 +40,7 @@ class GroupEnv:
         if not isinstance(group_size, int) or group_size < 1:
             raise BadOption(f"group_size must be a positive integer, got {group_size!r}")
         self._env_id, self._kwargs = env_id, kwargs
-        self._began: tuple[int | None, dict[str, Any] | None, Start] | None = None
+        self._last_reset: tuple[int | None, dict[str, Any] | None, Start] | None = None
         self.envs = [_make(env_id, **kwargs) for _ in range(group_size)]
 
     def __len__(self) -> int:
@@ -56,21 +60,21 @@ class GroupEnv:
         """
         first, *others = self.envs
         observation, info = first.reset(seed=seed, options=options)
-        self._began = seed, options, (observation, dict(info))
-        original = Original(first)
-        seen, told = [observation], [info]
+        self._last_reset = seed, options, (observation, dict(info))
+        observations, infos = [observation], [info]
+        shared = first.share_state()
         for index, env in enumerate(others, 1):
-            member = _taken(original, env, index)
-            _check(index, member, (observation, info))
-            seen.append(member[0])
-            told.append(member[1])
-        return seen, told
+            start = _take_state(env, shared, index)
+            _check_start(index, start, (observation, info))
+            observations.append(start[0])
+            infos.append(start[1])
+        return observations, infos
 
     def step(self, actions: Sequence[str | None]) -> list[StepResult | None]:
         """Take one turn in each member whose action is not None.
 
-        Members that wait for something, such as a server or a model, wait at once. Where a member
-        raises, others have taken their turn.
+        Members that wait for something, such as a server or a model, run in parallel threads. If
+        a member raises an error, other members may have taken their turn.
 
         Raises:
             BadOption: The number of actions is not the group's size.
@@ -80,19 +84,19 @@ class GroupEnv:
                 f"a group of {len(self.envs)} needs as many actions, got {len(actions)}"
             )
         if len(self.envs) == 1 or not self.envs[0].blocking:
-            return [_stepped(*member) for member in zip(self.envs, actions, strict=True)]
+            return [_step(*member) for member in zip(self.envs, actions, strict=True)]
         with ThreadPoolExecutor(len(self.envs), "group") as pool:
             try:
-                return list(pool.map(_stepped, self.envs, actions))
+                return list(pool.map(_step, self.envs, actions))
             except (KeyboardInterrupt, SystemExit):
                 for env in self.envs:
                     env.interrupt()
                 raise
 
     def begin_again(self, member: int) -> Start:
-        """Put a fresh environment in the place of a member, and bring it to where the group began.
+        """Replace a member by a new environment, and reset it as the group was reset.
 
-        Its state is checked as at `reset`; a group of one is reset anew and has nothing to check.
+        Its state is checked as at `reset`; in a group of one there is nothing to check.
 
         Returns:
             Its observation and info.
@@ -101,14 +105,14 @@ class GroupEnv:
             BadOption: The group was not reset with a seed.
             GroupMismatch: The seed does not lead to the same state again.
         """
-        if self._began is None or self._began[0] is None:
+        if self._last_reset is None or self._last_reset[0] is None:
             raise BadOption("a member begins again only after a reset of the group with a seed")
-        seed, options, start = self._began
+        seed, options, start = self._last_reset
         self.envs[member].close()
         self.envs[member] = _make(self._env_id, **self._kwargs)
         again = self.envs[member].reset(seed=seed, options=options)
         if len(self.envs) > 1:
-            _check(member, again, start)
+            _check_start(member, again, start)
         return again
 
     def close(self) -> None:
@@ -125,27 +129,31 @@ class GroupEnv:
         self.close()
 
 
-def _stepped(env: TextEnv, action: str | None) -> StepResult | None:
+def _step(env: TextEnv, action: str | None) -> StepResult | None:
     return None if action is None else env.step(action)
 
 
-def _taken(original: Original, env: TextEnv, index: int) -> Start:
+def _take_state(env: TextEnv, shared: SharedState, index: int) -> Start:
     try:
-        return original.give(env)
+        return env.take_state(shared)
     except GroupMismatch:
         raise
     except Mismatch as e:
         raise GroupMismatch(f"member {index}: {e}") from e
 
 
-def _check(index: int, member: Start, first: Start) -> None:
+def _check_start(index: int, member: Start, first: Start) -> None:
     """Raise `GroupMismatch` unless a member starts as the first one does."""
-    (seen, told), (observation, info) = member, first
+    (observation, info), (expected, expected_info) = member, first
     for key in ("state_key", "admissible_actions"):
-        if told[key] != info[key]:
-            raise GroupMismatch(f"member {index} has {key} {told[key]}, member 0 {info[key]}")
-    if told["observation_key"] != info["observation_key"]:
-        raise GroupMismatch(f"member {index} observes {shown(seen)}, member 0 {shown(observation)}")
+        if info[key] != expected_info[key]:
+            raise GroupMismatch(
+                f"member {index} has {key} {info[key]}, member 0 {expected_info[key]}"
+            )
+    if info["observation_key"] != expected_info["observation_key"]:
+        raise GroupMismatch(
+            f"member {index} observes {shown(observation)}, member 0 {shown(expected)}"
+        )
 
 
 def _make(env_id: str, **kwargs: Any) -> TextEnv:
@@ -154,10 +162,18 @@ def _make(env_id: str, **kwargs: Any) -> TextEnv:
     except (NameNotFound, NamespaceNotFound, VersionNotFound, ModuleNotFoundError) as e:
         raise BadOption(f"{env_id} cannot be made: {e}") from e
     except TypeError as e:
-        found = _UNEXPECTED.search(str(e))
-        if found is None or found[1] not in kwargs:
+        name = _unknown_argument(env_id, kwargs)
+        if name is None:
             raise
-        raise BadOption(f"{env_id} takes no argument {found[1]!r}: leave it out") from e
+        raise BadOption(f"{env_id} takes no argument {name!r}: leave it out") from e
     if not isinstance(env, TextEnv):
         raise BadOption(f"{env_id} is a {type(env).__name__}, not an agentgyms environment")
     return env
+
+
+def _unknown_argument(env_id: str, names: Iterable[str]) -> str | None:
+    """Return the first of the arguments that the environment does not take."""
+    names = [name for name in names if name not in _OF_GYMNASIUM]
+    if env_id in ENVIRONMENTS:
+        names = [name for name in names if name not in _OF_CONNECTION]
+    return unknown_argument(find_maker(env_id)[0], names)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
+
+from agentgyms.core.errors import BadOption
 
 if TYPE_CHECKING:
-    from agentgyms.core import TextEnv
+    from agentgyms.core.env import TextEnv
 
 ENVIRONMENTS: Final = {
-    "agentgyms/ALFWorld-v0": "agentgyms.alfworld.env:ALFWorldEnv",
-    "agentgyms/AppWorld-v0": "agentgyms.appworld.env:AppWorldEnv",
-    "agentgyms/Corridor-v0": "agentgyms.corridor:CorridorEnv",
-    "agentgyms/SOTOPIA-v0": "agentgyms.sotopia.env:SOTOPIAEnv",
-    "agentgyms/SearchQA-v0": "agentgyms.searchqa.env:SearchQAEnv",
-    "agentgyms/Sokoban-v0": "agentgyms.sokoban.env:SokobanEnv",
-    "agentgyms/VisualSokoban-v0": "agentgyms.sokoban.visual:VisualSokobanEnv",
-    "agentgyms/WebShop-v0": "agentgyms.webshop.env:WebShopEnv",
-    "agentgyms/WebShopBrowser-v0": "agentgyms.webshop.browser:WebShopBrowserEnv",
+    "agentgyms/ALFWorld-v0": "agentgyms.envs.alfworld.env:ALFWorldEnv",
+    "agentgyms/AppWorld-v0": "agentgyms.envs.appworld.env:AppWorldEnv",
+    "agentgyms/Corridor-v0": "agentgyms.envs.corridor:CorridorEnv",
+    "agentgyms/SOTOPIA-v0": "agentgyms.envs.sotopia.env:SOTOPIAEnv",
+    "agentgyms/SearchQA-v0": "agentgyms.envs.searchqa.env:SearchQAEnv",
+    "agentgyms/Sokoban-v0": "agentgyms.envs.sokoban.env:SokobanEnv",
+    "agentgyms/VisualSokoban-v0": "agentgyms.envs.sokoban.visual:VisualSokobanEnv",
+    "agentgyms/WebShop-v0": "agentgyms.envs.webshop.env:WebShopEnv",
+    "agentgyms/WebShopBrowser-v0": "agentgyms.envs.webshop.browser.env:WebShopBrowserEnv",
 }
 """Every environment of the package and the class behind it."""
 
@@ -80,6 +85,59 @@ def env_class(env_id: str) -> type[TextEnv]:
     module, _, name = ENVIRONMENTS[env_id].partition(":")
     loaded: type[TextEnv] = getattr(importlib.import_module(module), name)
     return loaded
+
+
+def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return what makes an environment: a class of `TextEnv`, or a function that may make one.
+
+    Args:
+        env_id: A registered id; `module:namespace/Name-v0` imports the module first.
+
+    Returns:
+        The class or function, and the arguments that it is registered with.
+
+    Raises:
+        BadOption: There is no such id, or its class is no `TextEnv`.
+    """
+    from agentgyms.core.env import TextEnv
+
+    module, _, name = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    try:
+        spec = gym.spec(name)
+    except gym.error.Error as e:
+        raise BadOption(f"{e} Known here: {', '.join(sorted(ENVIRONMENTS))}") from None
+    kwargs = dict(spec.kwargs)
+    entry = spec.entry_point
+    maker: Any = load_env_creator(entry) if isinstance(entry, str) else entry
+    if maker is make_env:
+        maker = env_class(kwargs.pop("env_id"))
+    if not callable(maker) or (inspect.isclass(maker) and not issubclass(maker, TextEnv)):
+        raise _other_kind(env_id)
+    return maker, kwargs
+
+
+def make_text_env(env_id: str, **kwargs: Any) -> gym.Env[Any, str]:
+    """Return `gymnasium.make(env_id, **kwargs)`.
+
+    Raises:
+        BadOption: It is not an environment for language agents.
+    """
+    from agentgyms.core.env import TextEnv
+
+    env = gym.make(env_id, **kwargs)
+    if not isinstance(env.unwrapped, TextEnv):
+        env.close()
+        raise _other_kind(env_id)
+    return env
+
+
+def _other_kind(env_id: str) -> BadOption:
+    return BadOption(
+        f"{env_id} is no environment for language agents: expected one that `agentgyms list` "
+        "shows, or a TextEnv of your own"
+    )
 
 
 def url_from_environment(env_id: str) -> list[str]:

@@ -24,11 +24,12 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgyms.alfworld import generator, sources
-from agentgyms.alfworld.env import first_state
-from agentgyms.alfworld.official import PYTHON_VARIABLE
-from agentgyms.alfworld.writer import write_games
-from agentgyms.errors import DataMissing
+from agentgyms.core.errors import DataMissing
+from agentgyms.envs.alfworld import sources
+from agentgyms.envs.alfworld.env import first_state
+from agentgyms.envs.alfworld.generated import generator
+from agentgyms.envs.alfworld.generated.writer import write_games
+from agentgyms.envs.alfworld.official.engine import PYTHON_VARIABLE
 
 NUM_TURNS = 25
 NUM_ENVS = 500

@@ -29,8 +29,8 @@ import gymnasium as gym
 from appworld_peer import peers, play_all
 from process_memory import proportional, tree
 
-from agentgyms.appworld import sources
-from agentgyms.appworld.engine.install import PYTHON_VARIABLE
+from agentgyms.envs.appworld import sources
+from agentgyms.envs.appworld.sandbox.install import PYTHON_VARIABLE
 
 ENV_ID = "agentgyms/AppWorld-v0"
 NUM_EPISODES, NUM_CALLS = 16, 50
@@ -176,10 +176,10 @@ def measure_peers(num_episodes: int, num_calls: int) -> dict[str, Any]:
                 if number == 1:
                     [server] = servers
                     found["reset_ms"] = milliseconds(
-                        lambda one=server: one.ask("initialize", task_id=first), 5
+                        lambda one=server: one.request("initialize", task_id=first), 5
                     )
                     found |= execution_times(
-                        lambda code, one=server: one.ask("execute", task_id=first, code=code)
+                        lambda code, one=server: one.request("execute", task_id=first, code=code)
                     )
                 found[f"seconds_{number}"] = play_all(servers, episodes)
                 pids = [pid for server in servers for pid in tree(server.process.pid)]

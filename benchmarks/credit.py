@@ -31,8 +31,9 @@ import numpy as np
 
 import agentgyms
 from harness import credit
-from harness.credit import TurnTable, scpo
-from harness.credit.matcher import match_walk, next_table, played
+from harness.credit import TurnTable
+from harness.credit.estimators import scpo
+from harness.credit.matcher import match_walk, next_table, run_walk
 from harness.credit.registry import hyperparameters_of
 from harness.credit.similarity import Exact, Lexical, Scorer
 
@@ -184,7 +185,7 @@ def report_matcher(rounds: int) -> list[str]:
         for one, after in zip(plans, tables, strict=True):
             assert one.similarity is not None
             walk = match_walk(len(one.reference_rows), one.order.tolist(), after, 0.6, True)
-            played(walk, one.similarity)
+            run_walk(walk, one.similarity)
 
     ms = 1e3 * seconds(match, rounds)
     print(f"\nSCPO's matcher alone, {len(plans)} failed rollouts: {ms:.1f} ms (its Table 5: 4 ms)")

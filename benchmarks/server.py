@@ -30,9 +30,9 @@ import gymnasium as gym
 import numpy as np
 from server_parts import ACTIONS, ENV_ID, PlainClient, example
 
-from agentgyms.protocol import TOKEN_VARIABLE
+from agentgyms.core.serialization import dumps
+from agentgyms.protocol.framing import TOKEN_VARIABLE
 from agentgyms.remote import RemoteEnv, RemoteVectorEnv
-from agentgyms.wire import dumps
 
 NUM_SESSIONS = 64
 MOST_OVERHEAD_MS, MOST_P99_MS = 0.6, 120.0

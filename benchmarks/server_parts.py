@@ -19,11 +19,11 @@ import numpy as np
 import waitress
 from flask import Flask, Response, request
 
-from agentgyms import protocol
-from agentgyms.core import Outcome, TextEnv
-from agentgyms.messages import Turn
-from agentgyms.tasks import Task, TaskSet
-from agentgyms.wire import dumps
+from agentgyms.core.env import Outcome, TextEnv
+from agentgyms.core.serialization import dumps
+from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.protocol import framing
+from agentgyms.protocol.messages import Turn
 
 ENV_ID = "benchmarks/Notices-v0"
 NUM_CHARACTERS, NUM_PAGES, NUM_THREADS = 4096, 16, 64
@@ -78,7 +78,7 @@ def example() -> dict[str, Any]:
     """Return a reply to a step, as it travels."""
     env = NoticesEnv()
     env.reset(seed=0)
-    return protocol.write(Turn(*env.step(ACTIONS[1]), turn=1))
+    return framing.write(Turn(*env.step(ACTIONS[1]), turn=1))
 
 
 def bare_app() -> Flask:

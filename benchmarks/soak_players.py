@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import requests
 
-from agentgyms import wire
+from agentgyms.core import serialization
 
 _PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
 _JUNK: Final = ("", "xyzzy", "look\nlook", "\x00", "a" * 3000, "{}%s\"'<b>")
@@ -45,7 +45,7 @@ class Api:
         """Return one answer for each item; errors are counted."""
         if not items:
             return []
-        body = wire.dumps({"items": items}).encode()
+        body = serialization.dumps({"items": items}).encode()
         reply = self._http.post(
             f"{self._url}/v1/batch/{operation}",
             data=body,
@@ -148,16 +148,29 @@ class Seat:
         }
 
     def _action(self) -> str:
-        told = json.loads(self.info.get("oracle") or "{}")
-        if isinstance(told.get("best"), str) and self.rng.random() >= _POLICIES[self.policy]:
-            return str(told["best"])
-        listed = self.info["admissible_actions"]
-        if not listed or self.rng.random() < 0.03:
-            return self.rng.choice((*_JUNK, self._word()))
-        return _PLACEHOLDER.sub(lambda _: self._word(), self.rng.choice(listed))
+        return chosen_action(self.rng, self.info, self.text, _POLICIES[self.policy])
 
-    def _word(self) -> str:
-        return self.rng.choice(re.findall(r"\w+", self.text) or ["word"])
+
+def chosen_action(rng: random.Random, info: dict[str, Any], text: str, at_random: float) -> str:
+    """Return an action: the expert's, or with probability `at_random` any admissible one or junk.
+
+    Args:
+        rng: Draws.
+        info: Of the state; an expert's action is in `info["oracle"]`, if there is one.
+        text: What was observed; its words fill placeholders.
+        at_random: Probability of an action that is not the expert's.
+    """
+
+    def word() -> str:
+        return rng.choice(re.findall(r"\w+", text) or ["word"])
+
+    told = json.loads(info.get("oracle") or "{}")
+    if isinstance(told.get("best"), str) and rng.random() >= at_random:
+        return str(told["best"])
+    listed = info["admissible_actions"]
+    if not listed or rng.random() < 0.03:
+        return rng.choice((*_JUNK, word()))
+    return _PLACEHOLDER.sub(lambda _: word(), rng.choice(listed))
 
 
 def play(api: Api, progress: Progress, seats: int, seed: int, kwargs: dict[str, Any]) -> None:

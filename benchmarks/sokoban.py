@@ -23,8 +23,8 @@ from typing import Any
 import gymnasium as gym
 
 import agentgyms
-from agentgyms.sokoban import image, peer_rooms, sources
-from agentgyms.sokoban.engine import Rewards, Room, State, room_of_tiles
+from agentgyms.envs.sokoban import image, peer_rooms, sources
+from agentgyms.envs.sokoban.engine import Rewards, Room, State, room_of_tiles
 
 PYTHON_VARIABLE = "AGENTGYMS_PEER_PYTHON"
 SHAPE, NUM_GROUPS, GROUP_SIZE, NUM_STEPS = (6, 6), 32, 8, 2000

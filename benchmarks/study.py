@@ -1,6 +1,6 @@
 """The table and the figure of docs/study.md, from the runs of benchmarks/study.sh.
 
-python benchmarks/study.py runs/study --figure docs/study.png
+python benchmarks/study.py runs/study --figure docs/images/study.png
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from harness import metrics
 from harness.evaluation.statistics import mean_and_std, paired_bootstrap
-from harness.reporting import training_runs
-from harness.reporting.naming import method_name
-from harness.reporting.training_runs import TrainingRun
+from harness.reporting.results import training_runs
+from harness.reporting.results.agent_names import method_name
+from harness.reporting.results.training_runs import TrainingRun
+from harness.runs import metrics
 
 SPLITS = ("valid_seen", "valid_unseen")
 WIDTH = 5

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from training_rates import CONCURRENT, Call, Clock, Rate, afresh
 
-from harness.completers.hf import HFCompleter
-from harness.policy import Policy
+from harness.inference.completers.hf import HFCompleter
+from harness.model.policy import Policy
 
 
 def generators(calls: Sequence[Call], policy: Policy, rounds: int) -> dict[str, list[Rate]]:

@@ -10,15 +10,16 @@ from typing import Any
 
 from training_rates import SEED, Clock, Rate, Setting, afresh, warm_policy
 
-from harness.agent import Actor, Agent, Decision, EpisodeView
-from harness.collect import collect
-from harness.completers import Message, Sampling
-from harness.completers.hf import HFCompleter
 from harness.config import Config
-from harness.playing import make_agent, make_pool, make_silent_agent, tasks_of
-from harness.rollout import Completion
-from harness.sampling import TaskSampler
-from harness.warmstart import Demonstrator
+from harness.inference.completers import Sampling
+from harness.inference.completers.hf import HFCompleter
+from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
+from harness.rollouts.collect import collect
+from harness.rollouts.demonstrations import Demonstrator
+from harness.rollouts.player import make_agent, make_pool, make_prompt_agent, task_set_of
+from harness.types.messages import Message
+from harness.types.rollout import Completion
+from harness.types.task_draws import TaskSampler
 
 
 class LockStep:
@@ -77,7 +78,7 @@ class Guided:
     def __init__(self, config: Config, agent: Agent) -> None:
         """Let nobody play yet."""
         self._agent, self._noise = agent, config.warmstart.noise
-        self._expert = Demonstrator(make_silent_agent(config), config.warmstart.expert, 0.0)
+        self._expert = Demonstrator(make_prompt_agent(config), config.warmstart.expert, 0.0)
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Return the expert's action with the model's answer."""
@@ -98,7 +99,7 @@ def lock_step(
     policy = warm_policy(setting.config(*more))
     oracle = {"oracle": True} if guided else {}
     pool = make_pool(config, config.env.train_split, group, **oracle)
-    sampler = TaskSampler(tasks_of(pool), 0)
+    sampler = TaskSampler(task_set_of(pool), 0)
     makers: dict[str, Callable[[HFCompleter], Any]] = {
         "free": lambda completer: completer,
         "until the last ends": lambda completer: LockStep(completer, drop_finished=False),

@@ -6,17 +6,17 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import config as configs
-from harness import sections
-from harness.completers import Completer, Message, Sampling
 from harness.config import Config
-from harness.policy import Policy
-from harness.rollout import Completion
-from harness.settings import resolve
-from harness.starting import start
+from harness.inference.completers import Completer, Sampling
+from harness.model.policy import Policy
+from harness.preflight.resolve import resolve
+from harness.training.setup import start
+from harness.types.messages import Message
+from harness.types.rollout import Completion
 
 CONCURRENT = 64
 SEED = 5
@@ -116,12 +116,12 @@ def median_ratio(ours: Sequence[Rate], theirs: Sequence[Rate]) -> tuple[float, f
 def warm_policy(config: Config) -> Policy:
     """Return the policy after the recipe's warm start; it is made once and kept."""
     made_of = (config.run.seed, config.env, config.policy, config.agent, config.warmstart)
-    name = sections.digest({"made_of": repr(made_of)})
+    name = configs.digest_values({"made_of": repr(made_of)})
     folder = Path(tempfile.gettempdir()) / "agentgyms-benchmarks" / f"policy-{name}"
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as making:
-            trainer = start(replace(config, run=replace(config.run, output=making)))
+            trainer = start(configs.replace(config, run=configs.replace(config.run, output=making)))
             trainer.policy.save(Path(making) / "policy")
             trainer.close()
             (Path(making) / "policy").rename(folder)

@@ -23,12 +23,13 @@ from training_rates import (
     warm_policy,
 )
 
-from harness.collect import collect
-from harness.completers.hf import HFCompleter
-from harness.playing import make_agent, make_pool, tasks_of
-from harness.policy import Policy
-from harness.rollout import Rollout
-from harness.sampling import TaskSampler
+from harness.inference.completers.hf import HFCompleter
+from harness.model.policy import Policy
+from harness.rollouts.collect import collect
+from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.player import make_agent, make_pool, task_set_of
+from harness.types.rollout import Rollout
+from harness.types.task_draws import TaskSampler
 
 TURN_S = 0.25
 
@@ -91,7 +92,7 @@ def rollouts_and_bare(
     policy = warm_policy(config)
     policy.model.eval()
     pool = make_pool(config, config.env.train_split, 1)
-    draws = TaskSampler(tasks_of(pool), 0).draw(0, setting.episodes)
+    draws = TaskSampler(task_set_of(pool), 0).draw(0, setting.episodes)
 
     def play(completer: HFCompleter) -> tuple[Rate, list[Call]]:
         recorder, ended = Recorder(completer), list[tuple[int, Rate]]()
@@ -101,7 +102,8 @@ def rollouts_and_bare(
         def note(_: Rollout) -> None:
             ended.append((len(recorder.calls), clock.rate(tokens_of(recorder.calls))))
 
-        asyncio.run(collect(pool, draws, agent, seed=SEED, on_finish=note))
+        options = CollectOptions(on_finish=note)
+        asyncio.run(collect(pool, draws, agent, seed=SEED, options=options))
         until, rate = ended[-CONCURRENT]
         return rate, recorder.calls[:until]
 

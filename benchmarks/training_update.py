@@ -17,15 +17,15 @@ import torch
 from training_rates import SEED, Call, Clock, Rate, Setting, afresh, warm_policy
 
 from harness import credit
-from harness.collect import collect
-from harness.completers.hf import HFCompleter
 from harness.config import OptimizerConfig
 from harness.credit import TurnTable
-from harness.learner import Learner
-from harness.packing import Sample, TokenBatch, merge, micro_batches, samples
-from harness.playing import make_agent, make_pool, tasks_of
-from harness.policy import Policy
-from harness.sampling import TaskSampler
+from harness.inference.completers.hf import HFCompleter
+from harness.model.packing import Sample, TokenBatch, merge, micro_batches, samples
+from harness.model.policy import Policy
+from harness.rollouts.collect import collect
+from harness.rollouts.player import make_agent, make_pool, task_set_of
+from harness.training.learner import Learner
+from harness.types.task_draws import TaskSampler
 
 CLIP = 0.2
 SETTINGS = OptimizerConfig(
@@ -131,7 +131,7 @@ def merging(setting: Setting, more: Sequence[str], rounds: int) -> dict[str, Any
     config = setting.config(*more)
     policy = warm_policy(config)
     pool = make_pool(config, config.env.train_split, config.rollout.group_size)
-    draws = TaskSampler(tasks_of(pool), 0).draw(0, config.rollout.tasks_per_step)
+    draws = TaskSampler(task_set_of(pool), 0).draw(0, config.rollout.tasks_per_step)
     agent = make_agent(config, HFCompleter(afresh(policy)), config.agent.temperature)
     played = asyncio.run(collect(pool, draws, agent, seed=SEED))
     pool.close()

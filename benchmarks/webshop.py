@@ -34,12 +34,12 @@ import gymnasium as gym
 import webshop_files
 from process_memory import memory, watch
 
-from agentgyms.webshop.catalogue import Catalogue
-from agentgyms.webshop.text_index import document_text
+from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
+from agentgyms.envs.webshop.search.text_index import document_text
 
 ENV_ID = "agentgyms/WebShop-v0"
 NUM_PRODUCTS, FEW, NUM_PROCESSES, NUM_EPISODES = 1_181_436, 1_000, 16, 60
-COMMAND = "from agentgyms.cli import run; run()"
+COMMAND = "from agentgyms.cli.main import run; run()"
 GIB, MIB = 1 << 30, 1 << 20
 
 
@@ -219,7 +219,7 @@ def players(all_kwargs: list[dict[str, Any]], num_episodes: int = NUM_EPISODES) 
 def play(asked: dict[str, Any]) -> None:
     """Shop at random, and tell times and memory."""
     folder = asked["kwargs"].get("data_path")
-    importlib.import_module("agentgyms.webshop.env")
+    importlib.import_module("agentgyms.envs.webshop.env")
     before = memory(folder)
     start, opening = time.process_time(), time.perf_counter()
     env: Any = gym.make(ENV_ID, **asked["kwargs"]).unwrapped

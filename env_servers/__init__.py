@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms import extras
+from agentgyms.core import extras
+from agentgyms.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from env_servers.app import create_app
-    from env_servers.serving import Server
+    from env_servers.http.app import create_app
+    from env_servers.serving.server import Server
 
 __all__ = ["Server", "create_app"]
 
-_PLACES: Final = {"Server": "env_servers.serving", "create_app": "env_servers.app"}
+_import: Final = lazy_names(
+    __name__, {"Server": "env_servers.serving.server", "create_app": "env_servers.http.app"}
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: the programs of this package begin without the extra, and say so.
+    """Import an attribute on first use, so that the programs can report a missing extra.
 
     Raises:
         DependencyNotInstalled: A package of the extra `server` is missing.
     """
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(_PLACES[name]), name)
+        return _import(name)
     except ModuleNotFoundError as e:
-        said = extras.advice(e, "server")
-        if not said:
+        message = extras.advice(e, "server")
+        if not message:
             raise
-        raise DependencyNotInstalled(said) from e
+        raise DependencyNotInstalled(message) from e

@@ -9,16 +9,17 @@ from typing import Any
 
 import click
 
-from agentgyms import extras, protocol
-from agentgyms.errors import CallerError
+from agentgyms.core import extras
+from agentgyms.core.errors import CallerError
+from agentgyms.protocol import framing
 
 with extras.needed("server"):
-    from env_servers import logs
-    from env_servers.app import MAX_SESSIONS, TTL_S, create_app
-    from env_servers.errors import Refusal
-    from env_servers.programs import begin, serve
-    from env_servers.service import EXTENSION, Service
-    from env_servers.serving import MOST_THREADS
+    from env_servers.http.app import MAX_SESSIONS, TTL_S, create_app
+    from env_servers.observability import logs
+    from env_servers.serving.command_lines import allow_host, begin, serve
+    from env_servers.serving.server import MOST_THREADS
+    from env_servers.sessions.errors import Refusal
+    from env_servers.sessions.service import EXTENSION, Service
 
 log = logging.getLogger("env_servers")
 
@@ -29,7 +30,7 @@ log = logging.getLogger("env_servers")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
 @click.option(
     "--token",
-    envvar=protocol.TOKEN_VARIABLE,
+    envvar=framing.TOKEN_VARIABLE,
     default="",
     show_default=False,
     show_envvar=True,
@@ -45,7 +46,7 @@ log = logging.getLogger("env_servers")
     show_default=f"one per session, at most {MOST_THREADS}",
 )
 @click.option(
-    "--max-body", type=click.IntRange(1024), default=protocol.MAX_BODY_BYTES, help="Bytes."
+    "--max-body", type=click.IntRange(1024), default=framing.MAX_BODY_BYTES, help="Bytes."
 )
 @click.option(
     "--grace",
@@ -54,6 +55,7 @@ log = logging.getLogger("env_servers")
     help="Seconds that requests may take to finish after SIGTERM.",
 )
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
+@allow_host
 @click.option(
     "--set",
     "settings",
@@ -73,10 +75,11 @@ def main(
     max_body: int,
     grace: float,
     insecure: bool,
+    hosts: tuple[str, ...],
     settings: tuple[str, ...],
 ) -> None:
     """Serve the environment ENV_ID, such as agentgyms/ALFWorld-v0, over HTTP."""
-    begin(host, token, insecure=insecure, variable=protocol.TOKEN_VARIABLE)
+    begin(host, token, insecure=insecure, variable=framing.TOKEN_VARIABLE)
     try:
         app = create_app(
             env_id,
@@ -84,6 +87,7 @@ def main(
             max_sessions=max_sessions,
             ttl_s=ttl,
             max_body_bytes=max_body,
+            hosts=hosts,
             **_read_settings(settings),
         )
         _warm_up(app.extensions[EXTENSION])

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from agentgyms.appworld.engine.install import PYTHON_VARIABLE
+from agentgyms.envs.appworld.sandbox.install import PYTHON_VARIABLE
 
 PACKED: Final = Path("/opt/appworld")
 """The environment into which the image has installed AppWorld."""

@@ -1,15 +1,14 @@
-"""`python -m env_servers.gate`: pass connections on to one server, and to nothing else.
+"""`python -m env_servers.gate`: relay connections to one server, and to nothing else.
 
-A server whose agents run code of their own stands in a network that leads nowhere, where no port
-can be published either. This program stands in both networks: it opens connections to that one
-server alone, and only for those who come in from outside.
+A server whose agents run code of their own is in a network without access to others, where no port
+can be published. This program is in both networks: it relays connections from outside to that one
+server, and opens no other connections.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import signal
 import socket
 import struct
@@ -19,7 +18,8 @@ from typing import Final
 
 import click
 
-from env_servers import logs
+from env_servers.observability import logs
+from env_servers.serving import open_files
 
 MOST_CONNECTIONS: Final = 1024
 CONNECT_LIMIT_S: Final = 5.0
@@ -28,9 +28,9 @@ IDLE_LIMIT_S: Final = 1800.0
 
 _BUFFER: Final = 1 << 16
 _OTHER_FILES: Final = 64
-# A reset says that something broke off; an ordinary close would pass for the end of a reply.
+# A reset shows that the connection failed; after an ordinary close a reply would seem complete.
 _RESET: Final = struct.pack("ii", 1, 0)
-# A peer that vanished is noticed after about five minutes; one that thinks may take its time.
+# A peer that has crashed is noticed after about five minutes; a slow one is not cut off.
 _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 6}
 
 log = logging.getLogger("env_servers.gate")
@@ -44,7 +44,7 @@ class Gate:
         port: Its port.
         most_connections: How many may be open at a time; more are reset at once. Fewer if this
             process may not open two files for each.
-        idle_limit_s: A connection on which nothing is said for as long is reset.
+        idle_limit_s: A connection without data for as long is reset.
     """
 
     def __init__(
@@ -57,7 +57,8 @@ class Gate:
         """Open nothing yet."""
         self._host, self._port = host, port
         self._idle_limit_s = idle_limit_s
-        self._most = min(most_connections, _files() // 2)
+        files = open_files.allow(2 * MOST_CONNECTIONS + _OTHER_FILES) - _OTHER_FILES
+        self._most = min(most_connections, files // 2)
         self._relays: set[asyncio.Task[None]] = set()
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
@@ -107,11 +108,11 @@ class Gate:
                 asyncio.TaskGroup() as both_ways,
             ):
 
-                def heard() -> None:
+                def extend_limit() -> None:
                     limit.reschedule(asyncio.get_running_loop().time() + self._idle_limit_s)
 
-                both_ways.create_task(_pass_on(reader, writer_there, heard))
-                both_ways.create_task(_pass_on(reader_there, writer, heard))
+                both_ways.create_task(_pass_on(reader, writer_there, extend_limit))
+                both_ways.create_task(_pass_on(reader_there, writer, extend_limit))
             for end in both:
                 end.close()
                 await end.wait_closed()
@@ -123,11 +124,11 @@ class Gate:
 
 
 async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None]
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend_limit: Callable[[], None]
 ) -> None:
     """Pass on bytes until one side ends, and then that end: the other direction may go on."""
     while chunk := await reader.read(_BUFFER):
-        heard()
+        extend_limit()
         writer.write(chunk)
         await writer.drain()
     writer.write_eof()
@@ -147,16 +148,6 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     if link.fileno() >= 0:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         writer.transport.abort()
-
-
-def _files() -> int:
-    """Return how many files this process may have open for connections, raised if it can be."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MOST_CONNECTIONS + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
 
 
 async def _serve(
@@ -206,7 +197,7 @@ def _address(_context: click.Context, _option: click.Parameter, value: str) -> t
     "--idle",
     type=click.FloatRange(0, min_open=True),
     default=IDLE_LIMIT_S,
-    help="Seconds for which nothing may be said on a connection.",
+    help="Seconds after which a connection without data is reset.",
 )
 @click.option(
     "--grace",

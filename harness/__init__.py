@@ -1,4 +1,12 @@
-"""Trains and evaluates language agents on agentgyms environments."""
+"""Trains and evaluates language agents on agentgyms environments.
+
+training    a training run, from step to step       evaluation  each task once per seed
+credit      estimators of advantages                losses      what is minimised
+rollouts    agents play episodes                    prompts     templates and parsers
+inference   who generates tokens                    model       the policy
+config      settings, recipes, methods              preflight   checks before a run starts
+reporting   tables, curves, pages                   runs        checkpoints and metrics
+"""
 
 import os
 

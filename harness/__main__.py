@@ -1,6 +1,6 @@
 """`python -m harness`."""
 
-from harness.cli import run
+from harness.cli.main import run
 
 if __name__ == "__main__":
     run()

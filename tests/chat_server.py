@@ -11,6 +11,7 @@ fault every request is answered.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -104,6 +105,12 @@ class Handler(BaseHTTPRequestHandler):
     def setup(self):
         super().setup()
         self.chat.connections += 1
+
+    def parse_request(self):
+        parsed = super().parse_request()
+        if parsed:  # whoever asks through a proxy names the whole address
+            self.path = re.sub(r"^http://[^/]*", "", self.path)
+        return parsed
 
     def do_GET(self):
         if self.path != "/v1/models" or self.chat.listed is None:

@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from agentgyms.corridor import CorridorEnv
-from agentgyms.outcome import MAX_OBSERVATION, Outcome
-from agentgyms.spaces import UnicodeText
+from agentgyms.core.outcome import MAX_OBSERVATION, Outcome
+from agentgyms.core.spaces import UnicodeText
+from agentgyms.envs.corridor import CorridorEnv
 
 PICTURES = "tests/Picture-v0"
 ENTRY = "picture_corridor:PictureCorridor"

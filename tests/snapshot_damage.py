@@ -19,6 +19,7 @@ DAMAGES = [
     (("info", "turn"), True),
     (("info", "progress"), "x"),
     (("info", "metrics"), {"a": "x"}),
+    (("info", "feedback"), "splendid"),
     (("np_random", "uinteger"), -1),
     (("np_random", "state"), 3),
     (("seed",), -1),

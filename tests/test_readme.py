@@ -16,13 +16,12 @@ import pytest
 from chat_server import ChatServer
 from click.testing import CliRunner
 
-from agentgyms.cli import main as agentgyms_cli
+from agentgyms.cli.main import main as agentgyms_cli
 from agentgyms.group import GroupEnv
 from env_servers import Server, create_app
-from harness import sections
-from harness.cli import main as harness_cli
+from harness.cli.main import main as harness_cli
+from harness.config import EvaluationConfig, build
 from harness.evaluation import defaults
-from harness.evaluation.config import EvaluationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -191,7 +190,7 @@ def test_the_evaluation_commands_are_accepted(line):
 
 def test_the_settings_file_of_the_documentation_is_accepted():
     (text,) = re.findall(r"^```toml\n(.*?)^```", EVALUATION, re.DOTALL | re.MULTILINE)
-    resolved = defaults.resolve(sections.build(EvaluationConfig, tomllib.loads(text)))
+    resolved = defaults.resolve(build(EvaluationConfig, tomllib.loads(text)))
     with GroupEnv(resolved.env.id, 1, split=resolved.env.split, **resolved.env.kwargs) as group:
         assert group.reset(seed=0)
 
@@ -201,5 +200,5 @@ def test_the_documentation_names_every_file_of_an_evaluation(tmp_path):
     place = ["--set", f"run.output={json.dumps(str(tmp_path))}"]
     done = CliRunner().invoke(harness_cli, [*words, *place], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    named = set(re.findall(r"`([a-z]+\.[a-z]+)`", EVALUATION))
+    named = set(re.findall(r"`([a-z]*\.[a-z]+)`", EVALUATION))
     assert {path.name for path in (tmp_path / "x").iterdir()} <= named

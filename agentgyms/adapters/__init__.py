@@ -1,4 +1,4 @@
-"""Environments in other projects' forms: `openenv` for OpenEnv, `verifiers` for verifiers.
+"""Adapters to other projects: `openenv` for OpenEnv, `verifiers` for verifiers.
 
-Each module needs the project it is for, which is an extra of this distribution.
+Each module needs its project, an extra of this distribution.
 """

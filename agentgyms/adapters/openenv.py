@@ -1,9 +1,9 @@
-"""Any environment as one of OpenEnv: an application that OpenEnv's clients play.
+"""Serves any environment with OpenEnv's protocol.
 
     app = openenv_app("agentgyms/ALFWorld-v0", split="valid_seen")  # uvicorn my_module:app
 
-An action is a string, as everywhere. `terminated` and `truncated`, which OpenEnv joins into `done`,
-and `info` with its usual keys are part of the observation.
+An action is a string. The observation includes `info` and both `terminated` and `truncated`, which
+OpenEnv combines into `done`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgyms import extras, wire
-from agentgyms.adapters.messages import picture_urls
-from agentgyms.observations import text_of
-from agentgyms.outcome import Observation as Observed
+from agentgyms.adapters.messages import image_urls
+from agentgyms.core import extras
+from agentgyms.core.outcome import Observation as Observed
+from agentgyms.core.outcome import text_of
+from agentgyms.core.serialization import encode_info, encode_number
 
 try:
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
@@ -28,20 +29,20 @@ MAX_SESSIONS = 64
 
 
 class TextAction(Action):  # type: ignore[misc]
-    """What the agent does: any string; a wrong one is a turn with feedback."""
+    """An action: any string; an invalid one is a turn with feedback."""
 
     action: str
 
 
 class TextObservation(Observation):  # type: ignore[misc]
-    """What the agent sees, with `reward` and `done` of OpenEnv.
+    """An observation, with `reward` and `done` of OpenEnv.
 
     Attributes:
-        text: The observation in words.
-        images: Its pictures as data URLs, by their names.
-        terminated: The task is over.
-        truncated: The turns are used up.
-        info: As from `reset` and `step` of the environment; unknown numbers are null.
+        text: The text of the observation.
+        images: Its images as data URLs, by name.
+        terminated: Whether the task is over.
+        truncated: Whether the turn limit is reached.
+        info: `info` of `reset` and `step`; nan becomes null.
     """
 
     text: str
@@ -52,7 +53,7 @@ class TextObservation(Observation):  # type: ignore[misc]
 
 
 class EpisodeState(State):  # type: ignore[misc]
-    """Where an episode stands, with `episode_id` and `step_count` of OpenEnv."""
+    """The state of an episode, with `episode_id` and `step_count` of OpenEnv."""
 
     env_id: str
     task_id: str = ""
@@ -64,7 +65,7 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
 
     Args:
         env_id: A registered id.
-        **kwargs: As for `gymnasium.make`; with `url` it is one on a server.
+        **kwargs: Arguments of `gymnasium.make`; with `url` the environment is on a server.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -77,34 +78,34 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **options: Any
     ) -> TextObservation:
-        """Begin an episode; `options` are those of the environment's reset, such as `task_id`."""
+        """Start an episode; `options` are reset options such as `task_id`."""
         observation, info = self._env.reset(seed=seed, options=options or None)
         self._state.episode_id = episode_id or uuid.uuid4().hex
-        return self._seen(observation, info)
+        return self._observe(observation, info)
 
     def step(
         self, action: TextAction, timeout_s: float | None = None, **kwargs: Any
     ) -> TextObservation:
-        """Take a turn. How long one may take is the environment's own setting."""
+        """Take a turn; `timeout_s` is ignored, the environment has its own timeout."""
         observation, reward, terminated, truncated, info = self._env.step(action.action)
-        return self._seen(
+        return self._observe(
             observation,
             info,
-            reward=wire.encode_number(float(reward)),
+            reward=encode_number(float(reward)),
             done=terminated or truncated,
             terminated=terminated,
             truncated=truncated,
         )
 
-    def _seen(self, observation: Observed, info: dict[str, Any], **ends: Any) -> TextObservation:
+    def _observe(self, observation: Observed, info: dict[str, Any], **ends: Any) -> TextObservation:
         self._state.step_count = info["turn"]
         self._state.task_id, self._state.state_key = info["task_id"], info["state_key"]
-        text, images = text_of(observation), picture_urls(observation)
-        return TextObservation(text=text, images=images, info=wire.encode_info(info), **ends)
+        text, images = text_of(observation), image_urls(observation)
+        return TextObservation(text=text, images=images, info=encode_info(info), **ends)
 
     @property
     def state(self) -> EpisodeState:
-        """Where the episode stands."""
+        """The state of the episode."""
         return self._state
 
     def close(self) -> None:
@@ -112,18 +113,18 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
         self._env.close()
 
     def list_splits(self) -> list[str]:
-        """Return the split that is played; another one is another server."""
+        """Return the one split of this server."""
         return [self._tasks.split]
 
     def num_tasks(self, split: str) -> int:
-        """Return how many tasks the split has."""
+        """Return the number of tasks in the split."""
         return len(self._tasks) if split == self._tasks.split else 0
 
     def get_task(self, split: str, index: int) -> dict[str, str]:
-        """Return a task, whose `task_id` goes to `reset`.
+        """Return a task; pass its `task_id` to `reset`.
 
         Raises:
-            IndexError: There is none at this place.
+            IndexError: The index is out of range.
         """
         if not 0 <= index < self.num_tasks(split):
             has = f"{len(self._tasks)} tasks of split {self._tasks.split!r}"
@@ -141,8 +142,8 @@ def openenv_app(env_id: str, *, max_sessions: int = MAX_SESSIONS, **kwargs: Any)
 
     Args:
         env_id: A registered id.
-        max_sessions: Most connections at a time.
-        **kwargs: As for `gymnasium.make`.
+        max_sessions: Maximum number of simultaneous connections.
+        **kwargs: Arguments of `gymnasium.make`.
     """
     make = functools.partial(TextEnvironment, env_id, **kwargs)
     return create_fastapi_app(make, TextAction, TextObservation, max_concurrent_envs=max_sessions)

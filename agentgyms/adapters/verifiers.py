@@ -1,13 +1,13 @@
-"""Any environment as one of verifiers: a taskset, the environment that plays it, and a harness.
+"""Adapts any environment to verifiers: a taskset, an environment and a harness.
 
 verifiers finds a taskset by the name of its module. Yours has two lines:
 
     from agentgyms.adapters.verifiers import ChatHarness, TextEnvironment, TextTaskset
     __all__ = ["ChatHarness", "TextEnvironment", "TextTaskset"]
 
-The agent's part is one `player`. The environment is its user: every turn shows the observation and
-the admissible actions, and every reply is an action. Its return is the reward; success, score and
-turns are metrics. What fails on the way fails the episode and is never a reward of 0.
+The agent is one `player`, the environment its user: every user message has the observation and the
+admissible actions, and every reply is an action. The reward is the episode's return; success, score
+and turns are metrics. An error fails the episode and never becomes a reward of 0.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgyms import extras
-from agentgyms.adapters.messages import INSTRUCTIONS, action_of, shown
-from agentgyms.errors import BadOption, EnvUnavailable
-from agentgyms.outcome import Observation
+from agentgyms.adapters.messages import INSTRUCTIONS, parse_action, user_messages
+from agentgyms.core import extras
+from agentgyms.core.errors import BadOption, EnvUnavailable
+from agentgyms.core.outcome import Observation
 
 try:
     import httpx
@@ -33,16 +33,16 @@ except ModuleNotFoundError as e:
 
 
 class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """Which tasks are played.
+    """The configuration of the taskset.
 
     Attributes:
         env_id: A registered id of this package.
-        kwargs: As for `gymnasium.make`, such as `split` and `url`.
-        seed: Of every episode: all rollouts of a task start in one state.
+        kwargs: Arguments of `gymnasium.make`, such as `split` and `url`.
+        seed: Seed of every episode: all rollouts of a task start in the same state.
         instructions: The system prompt.
     """
 
-    env_id: str = ""  # verifiers makes a configuration before it knows what is set
+    env_id: str = ""  # verifiers first creates a configuration without values
     kwargs: dict[str, Any] = {}  # noqa: RUF012 (pydantic copies it)
     seed: int = 0
     instructions: str = INSTRUCTIONS
@@ -51,7 +51,7 @@ class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
         """Return a new environment.
 
         Raises:
-            BadOption: `env_id` was not set.
+            BadOption: `env_id` is not set.
         """
         if not self.env_id:
             raise BadOption("the taskset has no env_id: set one, such as agentgyms/ALFWorld-v0")
@@ -59,7 +59,7 @@ class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
 
 
 class TextTask(vf.Task[vf.TaskData]):  # type: ignore[misc]
-    """A task, known by its id; the environment opens the conversation."""
+    """A task, identified by its id; the environment starts the conversation."""
 
 
 class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):  # type: ignore[misc]
@@ -70,14 +70,16 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):  # type: ignore[misc
         env = self.config.make()
         try:
             for task_id in env.unwrapped.tasks:
-                told = vf.TaskData(id=task_id, name=task_id, system_prompt=self.config.instructions)
-                yield TextTask(told, self.config.task)
+                messages = vf.TaskData(
+                    id=task_id, name=task_id, system_prompt=self.config.instructions
+                )
+                yield TextTask(messages, self.config.task)
         finally:
             env.close()
 
 
 class TextEnvironmentConfig(vf.EnvConfig):  # type: ignore[misc]
-    """Who plays: by default in this process, for a player of text needs no sandbox."""
+    """The player's configuration: by default a subprocess, since it needs no sandbox."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
@@ -89,7 +91,7 @@ class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
         """Play the episode and record its return.
 
         Raises:
-            EnvUnavailable: Nobody rated the episode.
+            EnvUnavailable: The episode was not rated.
         """
         config, total = self.taskset.config, 0.0
         env = await asyncio.to_thread(config.make)
@@ -99,10 +101,10 @@ class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
             over = False
             async with agents.player.interaction(task) as interaction:
                 while not over:
-                    segment = await interaction.turn(shown(observation, info))
+                    segment = await interaction.turn(user_messages(observation, info))
                     if segment.terminated:
                         break
-                    turn = await asyncio.to_thread(env.step, action_of(segment.last_reply))
+                    turn = await asyncio.to_thread(env.step, parse_action(segment.last_reply))
                     observation, reward, terminated, truncated, info = turn
                     total += float(reward)
                     over = terminated or truncated
@@ -111,14 +113,14 @@ class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
         if not interaction.trace.ok:
             return
         if math.isnan(total):
-            raise EnvUnavailable(f"nobody rated the episode: {info['feedback_text']}")
+            raise EnvUnavailable(f"the episode was not rated: {info['feedback_text']}")
         interaction.trace.record_reward("episode_return", total)
         figures = {"success": info["success"], "score": info["score"], "turns": info["turn"]}
         interaction.trace.record_metrics({k: float(v) for k, v in figures.items()})
 
 
 class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
-    """Asks for the next message of the conversation: no tools and no process of its own."""
+    """Requests the next message of the conversation, without tools or a process."""
 
     APPENDS_SYSTEM_PROMPT = SUPPORTS_RESUME = True
     EXECUTES_CODE = NEEDS_CONTAINER = False
@@ -133,15 +135,15 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         mcp_urls: Any,
         data: Any,
     ) -> vf.ProgramResult:
-        """Let the model answer the conversation so far, once."""
+        """Request one answer to the conversation so far."""
         system, prompt = self.resolve_prompt(data)
-        told = [{"role": "system", "content": system}] if system else []
-        body = {"model": ctx.model, "messages": told + [message_to_wire(m) for m in prompt]}
+        messages = [{"role": "system", "content": system}] if system else []
+        body = {"model": ctx.model, "messages": messages + [message_to_wire(m) for m in prompt]}
         async with httpx.AsyncClient(timeout=None, trust_env=False) as client:  # noqa: S113
             reply = await client.post(
                 f"{endpoint}/chat/completions",
                 json=body,
                 headers={"Authorization": f"Bearer {secret}"},
             )
-        said = "" if reply.is_success else f"{reply.status_code}: {reply.text}"
-        return vf.ProgramResult(int(not reply.is_success), "", said)
+        error = "" if reply.is_success else f"{reply.status_code}: {reply.text}"
+        return vf.ProgramResult(int(not reply.is_success), "", error)

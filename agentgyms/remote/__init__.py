@@ -1,4 +1,8 @@
-"""Environments on a server: the same objects as the local ones, over HTTP."""
+"""Environments on a server, reached over HTTP, with the same interface as local ones.
+
+Takes an id and addresses; returns environments (`env`, `vector`). A lost connection is retried, a
+lost session is played again on another server (`recovery`).
+"""
 
 from __future__ import annotations
 

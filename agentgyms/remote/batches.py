@@ -1,4 +1,4 @@
-"""One call to each server for many sessions, and what becomes of the answers."""
+"""One call to each server for many sessions."""
 
 from __future__ import annotations
 
@@ -10,65 +10,66 @@ from agentgyms.remote.endpoint import Endpoint
 from agentgyms.remote.lease import Lease
 
 
-class Ask(NamedTuple):
-    """What one session is asked.
+class BatchItem(NamedTuple):
+    """The call of one session in a batch.
 
     Attributes:
-        fields: Makes the request.
-        read: Reads the answer.
+        fields: Returns the fields of the request.
+        read: Returns the content of the reply.
     """
 
     fields: Callable[[Lease], dict[str, Any]]
     read: Callable[[Lease, Any], Any]
 
 
-def in_batches(
-    pool: Executor, operation: str, leases: Mapping[int, Lease], asks: Mapping[int, Ask]
+def call_in_batches(
+    pool: Executor, operation: str, leases: Mapping[int, Lease], items: Mapping[int, BatchItem]
 ) -> dict[int, Any]:
-    """Ask sessions, one call per server.
+    """Call many sessions, with one request per server.
 
     Args:
-        pool: Where calls to several servers wait at once.
-        operation: What is asked, as the batch route names it.
+        pool: Threads for the requests to several servers.
+        operation: The name of the batch route, such as `step`.
         leases: The session of each member.
-        asks: What each member is asked, in order; sessions without are left alone.
+        items: The calls by member, in order; members without one are not called.
 
     Returns:
-        For each member what was read of its answer, or the exception that stands for its error.
+        For each called member the content of its reply, or the exception that its error stands for.
     """
     groups: dict[Endpoint, list[int]] = {}
-    for i in asks:
+    for i in items:
         groups.setdefault(leases[i].endpoint, []).append(i)
     results: dict[int, Any] = {}
 
-    def ask(endpoint: Endpoint) -> None:
+    def call(endpoint: Endpoint) -> None:
         group = groups[endpoint]
-        items = [{"session_id": leases[i].session_id, **asks[i].fields(leases[i])} for i in group]
+        requests = [
+            {"session_id": leases[i].session_id, **items[i].fields(leases[i])} for i in group
+        ]
         try:
-            answers = endpoint.batch(operation, items)
-        except Exception as e:  # the members on other servers have moved on all the same
-            answers = [e] * len(items)
-        for i, answer in zip(group, answers, strict=True):
-            results[i] = _read(asks[i], leases[i], answer)
+            replies = endpoint.batch(operation, requests)
+        except Exception as e:  # the calls to other servers may have succeeded
+            replies = [e] * len(requests)
+        for i, reply in zip(group, replies, strict=True):
+            results[i] = _read(items[i], leases[i], reply)
 
-    list(pool.map(ask, groups) if len(groups) > 1 else map(ask, groups))
-    return {i: results[i] for i in asks}
+    list(pool.map(call, groups) if len(groups) > 1 else map(call, groups))
+    return {i: results[i] for i in items}
 
 
-def _read(ask: Ask, lease: Lease, answer: Any) -> Any:
-    if isinstance(answer, Exception):
-        return answer
+def _read(item: BatchItem, lease: Lease, reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        return reply
     try:
-        return ask.read(lease, answer)
+        return item.read(lease, reply)
     except Exception as e:
         return e
 
 
 def take_all(results: Mapping[int, Any], take: Callable[[int, Any], None]) -> None:
-    """Take what every member answered.
+    """Pass every member's result to `take`, then raise the first error there was.
 
-    The first failure is raised only at the end, so that every other member knows where its
-    session stands.
+    So the state of every member without an error is kept.
     """
     failures: list[Exception] = []
     for i, result in results.items():

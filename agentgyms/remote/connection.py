@@ -1,4 +1,4 @@
-"""All addresses of one environment's servers: who gets the next session, and who takes over."""
+"""The servers of one environment: which one gets the next session, and which one replaces it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from agentgyms import protocol, wire
-from agentgyms.errors import (
-    BadOption,
-    ServerFull,
-    ServerUnavailable,
-    SessionLost,
-    WorkerLost,
-)
+from agentgyms.core import serialization
+from agentgyms.core.errors import BadOption, ServerFull, ServerUnavailable, SessionLost, WorkerLost
+from agentgyms.protocol import framing
 from agentgyms.remote.endpoint import Endpoint, NoAnswer, UnreadableReply
 from agentgyms.remote.http_transport import HttpTransport
 from agentgyms.remote.lease import Lease, dismiss_all
@@ -26,36 +21,36 @@ from agentgyms.remote.patience import Patience
 from agentgyms.remote.transport import Transport
 
 LOST: Final = (SessionLost, ServerUnavailable, WorkerLost)
-"""Errors after which an episode can go on in another session."""
+"""Errors after which an episode can be continued in another session."""
 
 T = TypeVar("T")
 _NOT_HERE: Final = (ServerFull, ServerUnavailable, SessionLost)
 _MANY: Final = 2**20
 
-_rounds: defaultdict[tuple[str, ...], Iterator[int]] = defaultdict(
+_counters: defaultdict[tuple[str, ...], Iterator[int]] = defaultdict(
     lambda: itertools.count(secrets.randbelow(_MANY))
 )
-"""Whose turn it is among each list of addresses.
+"""Counters for the round-robin choice of a server, by list of addresses.
 
-Each process begins anywhere, a forked one too: else the first server would get the first session of
-every process.
+Each process, a forked one too, starts at a random number: else the first server would get the first
+session of every process.
 """
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_rounds.clear)
+    os.register_at_fork(after_in_child=_counters.clear)
 
 
 class CannotRebuild(SessionLost):
-    """The episode cannot be continued in another session: it would be another episode."""
+    """The episode cannot be continued in another session, because it would not be the same."""
 
 
 class Connection:
     """The servers of one environment.
 
     Args:
-        env_id: What they serve.
+        env_id: The id of the environment.
         url: One address, or several.
         token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
-        transport: Carries the requests; None makes one connection pool per address.
+        transport: Sends the requests; None makes one connection pool per address.
         patience: How long to wait.
 
     Raises:
@@ -73,8 +68,8 @@ class Connection:
         urls = [url] if isinstance(url, str) else list(url or ())
         if not urls:
             raise BadOption("url is empty: expected a server's address, or a list of them")
-        given = os.environ.get(protocol.TOKEN_VARIABLE, "") if token is None else token
-        secret = protocol.check_token(given)
+        given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
+        secret = framing.check_token(given)
         self.env_id = env_id
         self.patience = patience or Patience()
         self.endpoints = [
@@ -83,33 +78,33 @@ class Connection:
         ]
 
     def clone(self) -> Connection:
-        """Return the same servers for another thread."""
+        """Return a connection to the same servers for another thread."""
         twin = object.__new__(Connection)
         twin.env_id, twin.patience = self.env_id, self.patience
         twin.endpoints = [endpoint.clone() for endpoint in self.endpoints]
         return twin
 
     def moved(self, lease: Lease) -> Lease:
-        """Return a session of another connection to the same servers as one of this."""
+        """Return a session of another connection to the same servers as a session of this one."""
         endpoint = next(e for e in self.endpoints if e.url == lease.endpoint.url)
         return Lease(endpoint, lease.session_id, lease.episode, lease.description)
 
     def open(self, kwargs: dict[str, Any]) -> Lease:
-        """Open a session on the server whose turn it is, or on the next one that can.
+        """Open a session on the next server in round-robin order that has a place.
 
         Raises:
             BadOption: An argument cannot travel, or a server serves another environment.
-            ServerFull: All servers that answer are full, for longer than patience lasts.
-            ServerUnavailable: No server answers.
+            ServerFull: All servers that reply were full for `patience.full_s` seconds.
+            ServerUnavailable: No server replies.
         """
         _check_arguments(kwargs)
         return self.when_there_is_room(lambda: self._open_somewhere(kwargs))
 
     def when_there_is_room(self, attempt: Callable[[], T]) -> T:
-        """Return what `attempt` does as soon as no server is too full for it.
+        """Call `attempt` until it does not raise `ServerFull`, and return what it returns.
 
         Raises:
-            ServerFull: Patience ends before.
+            ServerFull: It still does after `patience.full_s` seconds.
         """
         give_up = time.monotonic() + self.patience.full_s
         while True:
@@ -123,7 +118,7 @@ class Connection:
     def _open_somewhere(self, kwargs: dict[str, Any]) -> Lease:
         full: list[ServerFull] = []
         dead: dict[Endpoint, ServerUnavailable] = {}
-        for endpoint in self._in_turn():
+        for endpoint in self._in_round_robin_order():
             try:
                 endpoint.greet()
                 return Lease.open(endpoint, kwargs)
@@ -138,14 +133,16 @@ class Connection:
     def open_many(self, kwargs: dict[str, Any], number: int) -> list[Lease]:
         """Open sessions spread over the servers, with one call to each; errors as for `open`.
 
-        What one server has no place for goes to the others.
+        If one server has too few places, the others get the rest.
         """
         _check_arguments(kwargs)
         leases: list[Lease] = []
         try:
             while len(leases) < number:
                 before, missing = len(leases), number - len(leases)
-                awake = [endpoint for endpoint in self._in_turn() if not endpoint.resting]
+                awake = [
+                    endpoint for endpoint in self._in_round_robin_order() if not endpoint.resting
+                ]
                 for place, endpoint in enumerate(awake):
                     share = len(range(place, missing, len(awake)))
                     if share:
@@ -158,7 +155,7 @@ class Connection:
         return leases
 
     def num_places(self) -> int:
-        """Return how many sessions the servers hold together, as far as they have answered."""
+        """Return how many sessions the servers that have replied can hold together."""
         places = 0
         for endpoint in self.endpoints:
             if not (endpoint.num_places or endpoint.resting):
@@ -172,15 +169,15 @@ class Connection:
         for endpoint in self.endpoints:
             endpoint.transport.close()
 
-    def _in_turn(self) -> list[Endpoint]:
-        """Return the endpoints, the one whose turn it is first and those that rest last."""
-        first = next(_rounds[tuple(e.url for e in self.endpoints)]) % len(self.endpoints)
+    def _in_round_robin_order(self) -> list[Endpoint]:
+        """Return the endpoints in round-robin order; those that are `resting` come last."""
+        first = next(_counters[tuple(e.url for e in self.endpoints)]) % len(self.endpoints)
         rotated = self.endpoints[first:] + self.endpoints[:first]
         return sorted(rotated, key=lambda endpoint: endpoint.resting)
 
 
 def _none_of(dead: list[ServerUnavailable]) -> ServerUnavailable:
-    """Return one error for those of all servers, without saying the same twice."""
+    """Return one error for the errors of all servers, without repetition."""
     silent = [error for error in dead if isinstance(error, NoAnswer)]
     if len(dead) == 1:
         return dead[0]
@@ -190,7 +187,7 @@ def _none_of(dead: list[ServerUnavailable]) -> ServerUnavailable:
 
 
 def _open_at(endpoint: Endpoint, kwargs: dict[str, Any], number: int) -> Iterator[Lease]:
-    """Open as many of `number` sessions as one server has places for."""
+    """Open `number` sessions on one server, or as many as it has places for."""
     requests = [Lease.create_fields(kwargs) for _ in range(number)]
     try:
         endpoint.greet()
@@ -213,6 +210,6 @@ def _open_at(endpoint: Endpoint, kwargs: dict[str, Any], number: int) -> Iterato
 def _check_arguments(kwargs: dict[str, Any]) -> None:
     for name, value in kwargs.items():
         try:
-            wire.dumps(value)
+            serialization.dumps(value)
         except (TypeError, ValueError) as e:
             raise BadOption(f"{name}={value!r:.80} cannot be sent to a server: {e}") from None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
-from agentgyms import error_codes, messages, protocol, wire
-from agentgyms.errors import (
+from agentgyms.core import serialization
+from agentgyms.core.errors import (
     BadOption,
     BadRequest,
     ServerFull,
@@ -16,14 +18,17 @@ from agentgyms.errors import (
     SessionLost,
     Unauthorized,
 )
+from agentgyms.core.printable import printable
+from agentgyms.protocol import error_codes, framing, messages
 from agentgyms.remote.patience import Patience
 from agentgyms.remote.transport import Reply, Transport
 
 _GATEWAY_FAILED: Final = (502, 503, 504)
-_BATCH_FRAME: Final = 64
+_BATCH_FRAME_BYTES: Final = 64
 _REST_S: Final = 5.0
-_FAREWELL_S: Final = (1.0, 2.0)
-_ABOUT_THE_SERVER: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthorized)
+_SHORTEST_WAIT_S: Final = 0.1
+_CLOSE_TIMEOUT_S: Final = (1.0, 2.0)
+_SERVER_ERRORS: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthorized)
 """Errors that a local environment does not raise: their text names the server."""
 
 
@@ -41,7 +46,7 @@ class NoAnswer(ServerUnavailable):
 
 
 class UnreadableReply(ServerUnavailable):
-    """A server of ours answered something that this client cannot read, and would again."""
+    """A server of this package sent a reply that this client cannot read; a retry cannot help."""
 
 
 class Endpoint:
@@ -53,16 +58,23 @@ class Endpoint:
         token: Bearer token, or "".
         transport: Carries the requests; closed by its owner.
         patience: How long to wait.
+        limits: The server's limits; None until `greet` has asked for them.
 
     Attributes:
-        url: The address as texts show it: without a name and password for a proxy there.
+        url: The address for messages, without a name and password in it.
 
     Raises:
         BadOption: The address is not one.
     """
 
     def __init__(
-        self, url: str, env_id: str, token: str, transport: Transport, patience: Patience
+        self,
+        url: str,
+        env_id: str,
+        token: str,
+        transport: Transport,
+        patience: Patience,
+        limits: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise BadOption(f"url {url!r} is no address: expected one such as http://host:8001")
@@ -70,17 +82,17 @@ class Endpoint:
         self.url = _without_account(self._address)
         self.env_id, self.token, self.transport, self.patience = env_id, token, transport, patience
         self._headers = {
-            protocol.PROTOCOL_HEADER: protocol.PROTOCOL,
+            framing.PROTOCOL_HEADER: framing.PROTOCOL,
             "Content-Type": "application/json",
         }
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._limits: dict[str, Any] | None = None
+        self._limits = limits
         self._rests_until = 0.0
 
     @property
     def resting(self) -> bool:
-        """Whether nobody answered here a moment ago, so that another address is better."""
+        """Whether the last call, some seconds ago at most, got no reply: use another address."""
         return time.monotonic() < self._rests_until
 
     @property
@@ -90,14 +102,17 @@ class Endpoint:
 
     def clone(self) -> Endpoint:
         """Return the same address for another thread."""
-        twin = Endpoint(
-            self._address, self.env_id, self.token, self.transport.clone(), self.patience
+        return Endpoint(
+            self._address,
+            self.env_id,
+            self.token,
+            self.transport.clone(),
+            self.patience,
+            self._limits,
         )
-        twin._limits = self._limits
-        return twin
 
     def greet(self) -> None:
-        """Check, once, that this is a server of the environment.
+        """Check that this is a server of the environment; the first success is remembered.
 
         Raises:
             BadOption: It serves another one.
@@ -107,19 +122,22 @@ class Endpoint:
         info = self.read(messages.Info, self.call("GET", "/v1/info"))
         if info.env_id != self.env_id:
             raise BadOption(
-                f"the server at {self.url} serves {info.env_id}, not {self.env_id}: check url="
+                f"the server at {self.url} serves {printable(info.env_id)}, not {self.env_id}: "
+                "check url="
             )
-        self._limits = dict(info.limits)
+        self._limits = asdict(self.read(messages.Limits, info.limits))
 
     def call(self, method: str, path: str, message: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON value that the server answers; sent again if no reply comes.
+        """Return the JSON value of the server's reply; without a reply the request is sent again.
 
         Raises:
             ServerUnavailable: No attempt got a reply, or it is not the protocol's.
             BadRequest: The message is longer than the server takes.
             Exception: The server's own error, as its class.
         """
-        return self._ask(method, path, None if message is None else wire.dumps(message).encode())
+        return self._ask(
+            method, path, None if message is None else serialization.dumps(message).encode()
+        )
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Any:
         if body is not None and len(body) > self._limit("max_body_bytes"):
@@ -136,61 +154,61 @@ class Endpoint:
             reply = self._ask("POST", f"/v1/batch/{operation}", _batch_of(chunk))
             answers = reply.get("results") if isinstance(reply, dict) else None
             if not isinstance(answers, list) or len(answers) != len(chunk):
-                raise self._foreign(
+                raise self._not_ours_error(
                     f"a batch of {len(chunk)} items was answered with {reply!r:.80}"
                 )
             results += [self._error(answer, 0) or answer for answer in answers]
         return results
 
     def dismiss(self, path: str) -> None:
-        """Delete something, once and without caring whether it works."""
-        self._bid_farewell("DELETE", path, None)
+        """Delete what is at `path`, in one attempt; failures are ignored."""
+        self._send_and_ignore("DELETE", path, None)
 
     def dismiss_all(self, session_ids: Sequence[str]) -> None:
-        """Close sessions, in one call and without caring whether it works."""
+        """Close sessions in one call; failures are ignored."""
         for items in self._chunks([{"session_id": session_id} for session_id in session_ids]):
-            self._bid_farewell("POST", "/v1/batch/close", _batch_of(items))
+            self._send_and_ignore("POST", "/v1/batch/close", _batch_of(items))
 
-    def _bid_farewell(self, method: str, path: str, body: bytes | None) -> None:
+    def _send_and_ignore(self, method: str, path: str, body: bytes | None) -> None:
         with contextlib.suppress(ServerUnavailable):
             self.transport.send(
                 method,
                 self._address + path,
                 headers=self._headers,
                 body=body,
-                timeout_s=_FAREWELL_S,
+                timeout_s=_CLOSE_TIMEOUT_S,
             )
 
-    def read(self, kind: type[protocol.M], value: Any) -> protocol.M:
-        """Return a reply as its message.
+    def read(self, kind: type[framing.M], value: Any) -> framing.M:
+        """Return the message that a reply holds.
 
         Raises:
-            UnreadableReply: It is none.
+            UnreadableReply: It holds none.
         """
         with self.reading():
-            return protocol.read_reply(kind, value, "reply")
+            return framing.read_reply(kind, value, "reply")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise `UnreadableReply` for what cannot be read of a reply."""
+        """Raise `UnreadableReply` where reading a reply raises `BadRequest`."""
         try:
             yield
         except BadRequest as e:
             raise UnreadableReply(self._not_ours(str(e))) from None
 
     def _limit(self, name: str) -> int:
-        return int((self._limits or {}).get(name, protocol.MAX_BODY_BYTES))
+        return int((self._limits or {}).get(name, framing.MAX_BODY_BYTES))
 
     def _chunks(self, items: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         """Yield the items, as JSON, in as few batches as the server's limits allow."""
         most_bytes, most_items = self._limit("max_body_bytes"), self._limit("max_batch")
         chunk: list[str] = []
-        length = _BATCH_FRAME
-        for item in map(wire.dumps, items):
+        length = _BATCH_FRAME_BYTES
+        for item in map(serialization.dumps, items):
             size = len(item) + 1
             if chunk and (length + size > most_bytes or len(chunk) >= most_items):
                 yield chunk
-                chunk, length = [], _BATCH_FRAME
+                chunk, length = [], _BATCH_FRAME_BYTES
             chunk.append(item)
             length += size
         if chunk:
@@ -198,10 +216,12 @@ class Endpoint:
 
     def _send(self, method: str, path: str, body: bytes | None) -> Reply:
         begun = time.monotonic()
-        reason = ""
+        reason, wait_s = "", 0.0
         for attempt in range(self.patience.attempts):
             if attempt:
-                time.sleep(self.patience.pause(attempt - 1))
+                time.sleep(max(self.patience.pause(attempt - 1), wait_s))
+            last = attempt == self.patience.attempts - 1
+            wait_s = 0.0
             try:
                 reply = self.transport.send(
                     method,
@@ -213,7 +233,8 @@ class Endpoint:
             except ServerUnavailable as e:
                 reason = str(e)
             else:
-                reason = _worth_another_attempt(reply)
+                wait_s = _overloaded_for_s(reply)
+                reason = "" if wait_s and last else _reason_to_retry(reply)
                 if not reason:
                     return reply
             if time.monotonic() >= begun + self.patience.read_s:
@@ -230,31 +251,33 @@ class Endpoint:
         if reply.status == 204:
             return None
         try:
-            value = wire.loads(reply.body, "reply")
+            value = serialization.loads(reply.body, "reply")
         except BadRequest:
             value = None
         if reply.status >= 400:
             error = self._error(value, reply.status)
             if isinstance(error, ServerFull):
                 error.retry_after_s = _retry_after(reply)
-            raise error or self._foreign(f"status {reply.status} to {path}")
-        spoken = reply.headers.get(protocol.PROTOCOL_HEADER)
-        if spoken != protocol.PROTOCOL or value is None:
-            raise self._foreign(f"protocol {spoken!r} where this client speaks {protocol.PROTOCOL}")
+            raise error or self._not_ours_error(f"status {reply.status} to {path}")
+        spoken = reply.headers.get(framing.PROTOCOL_HEADER)
+        if spoken != framing.PROTOCOL or value is None:
+            raise self._not_ours_error(
+                f"protocol {spoken!r} where this client speaks {framing.PROTOCOL}"
+            )
         return value
 
     def _error(self, value: Any, status: int) -> Exception | None:
-        """Return the exception that an error body stands for; None if it is no error body."""
+        """Return the exception that an error body stands for; None for any other body."""
         error = value.get("error") if isinstance(value, dict) else None
         if not isinstance(error, dict):
             return None
-        code, message = str(error.get("code")), str(error.get("message"))
+        code, message = str(error.get("code")), printable(str(error.get("message")))
         found = error_codes.exception(code, message, status)
-        if isinstance(found, _ABOUT_THE_SERVER):
-            return type(found)(f"{self.url}: {message}; {error.get('hint')}")
+        if isinstance(found, _SERVER_ERRORS):
+            return type(found)(f"{self.url}: {message}; {printable(str(error.get('hint')))}")
         return found
 
-    def _foreign(self, what: str) -> ServerUnavailable:
+    def _not_ours_error(self, what: str) -> ServerUnavailable:
         return ServerUnavailable(self._not_ours(what))
 
     def _not_ours(self, what: str) -> str:
@@ -265,7 +288,7 @@ class Endpoint:
 
 
 def _without_account(address: str) -> str:
-    """Return an address as texts may show it, without a name and password."""
+    """Return an address without the name and password in it."""
     scheme, slashes, rest = address.partition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
@@ -275,17 +298,27 @@ def _batch_of(items: Sequence[str]) -> bytes:
     return f'{{"items":[{",".join(items)}]}}'.encode()
 
 
-def _worth_another_attempt(reply: Reply) -> str:
-    """Return why a reply is worth asking again, or "" if it is an answer."""
+def _reason_to_retry(reply: Reply) -> str:
+    """Return why the request should be sent again, or "" if the reply is final."""
     if reply.status not in _GATEWAY_FAILED:
         return ""
-    if protocol.PROTOCOL_HEADER not in reply.headers:
+    if framing.PROTOCOL_HEADER not in reply.headers:
         return f"status {reply.status} from something before it"
+    if _overloaded_for_s(reply):
+        return "it was overloaded"
     return "it was too busy" if reply.status == 504 else ""
 
 
+def _overloaded_for_s(reply: Reply) -> float:
+    """Return after how many seconds an overloaded server wants the request again, else 0."""
+    ours = reply.status == 503 and framing.PROTOCOL_HEADER in reply.headers
+    return min(_retry_after(reply), _REST_S) if ours and "Retry-After" in reply.headers else 0.0
+
+
 def _retry_after(reply: Reply) -> float:
+    """Return the seconds in `Retry-After`; 1 where it is none that can be waited for."""
     try:
-        return max(float(reply.headers.get("Retry-After", "1")), 0.0)
+        seconds = float(reply.headers.get("Retry-After", "1"))
     except ValueError:
         return 1.0
+    return max(seconds, _SHORTEST_WAIT_S) if math.isfinite(seconds) and seconds >= 0 else 1.0

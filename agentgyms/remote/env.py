@@ -8,21 +8,21 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
-import numpy as np
-from gymnasium.error import ClosedEnvironmentError
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 
-from agentgyms import protocol, randomness, snapshots
-from agentgyms.arguments import OF_CONNECTIONS
-from agentgyms.core import Observation, Outcome, TextEnv
-from agentgyms.errors import BadOption, ReplayMismatch, SessionLost
-from agentgyms.images import Image
+from agentgyms.core import generators, snapshots
+from agentgyms.core.arguments import OF_CONNECTIONS
+from agentgyms.core.env import Observation, TextEnv
+from agentgyms.core.errors import BadOption, ReplayMismatch, SessionLost
+from agentgyms.core.images import Image
+from agentgyms.core.tasks import TaskSet
+from agentgyms.protocol import framing
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
 from agentgyms.remote.lease import Lease, Step
 from agentgyms.remote.patience import Patience
 from agentgyms.remote.recovery import Grace, can_go_on, rebuild
 from agentgyms.remote.task_pages import PagedTasks
 from agentgyms.remote.transport import Transport
-from agentgyms.tasks import Task, TaskSet
 
 T = TypeVar("T")
 
@@ -30,22 +30,22 @@ T = TypeVar("T")
 class RemoteEnv(TextEnv):
     """The environment `env_id` behind the servers at `url`; `gymnasium.make(..., url=...)`.
 
-    Spaces, tasks, infos, snapshots and errors are those of the local environment; nothing of it is
-    imported here. Seeds are drawn here, so an episode does not depend on where it is played. If the
-    session or its server is lost within an episode, the episode is played again in another session,
-    checked and continued. Use one object in one thread at a time.
+    Spaces, tasks, infos, snapshots and errors are those of the local environment, whose modules are
+    not imported. Seeds are drawn here, so an episode does not depend on the server. If the session
+    or its server is lost during an episode, the episode is played again in another session, checked
+    and continued. Use one object in one thread at a time.
 
     Args:
-        env_id: What the servers serve.
+        env_id: The id of the environment on the servers.
         url: Address of a server, or several of replicas.
         token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
-        transport: Carries the requests; None uses HTTP.
+        transport: Sends the requests; None uses HTTP.
         patience: How long to wait for a server.
         **kwargs: Arguments of the environment.
 
     Raises:
         ServerUnavailable: No server answers.
-        ServerFull: The servers have no place, for longer than patience lasts.
+        ServerFull: The servers had no free place for `patience.full_s` seconds.
         Unauthorized: The token is missing or wrong.
         BadOption: An argument is wrong; also all that the local environment raises.
     """
@@ -53,7 +53,7 @@ class RemoteEnv(TextEnv):
     blocking = True
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Self:
-        """Remember the environment's own arguments; those of the connection are not among them."""
+        """Keep the environment's own arguments, without those of the connection."""
         for name in OF_CONNECTIONS:
             kwargs.pop(name, None)
         return super().__new__(cls, **kwargs)
@@ -81,13 +81,13 @@ class RemoteEnv(TextEnv):
     def adopt(
         cls, connection: Connection, lease: Lease, kwargs: dict[str, Any], *, shared: bool
     ) -> Self:
-        """Return an environment around a session that is open already.
+        """Return an environment that uses a session which is open already.
 
         Args:
-            connection: Where the session is.
+            connection: The connection to the session's server.
             lease: The session.
-            kwargs: What it was opened with.
-            shared: Others use the connection too and close it.
+            kwargs: The arguments that it was opened with.
+            shared: Whether others use the connection too and close it.
         """
         env = cls.__new__(cls, connection.env_id, **kwargs)
         env._attach(connection, lease, shared=shared)
@@ -104,31 +104,22 @@ class RemoteEnv(TextEnv):
         self.splits = tuple(description.splits)  # type: ignore[misc]  # the class knows none
         self.data_version = description.data_version
         self.parties = {str(role): str(name) for role, name in description.parties.items()}
-        super().__init__(
-            split=description.split,
-            max_turns=description.max_turns,
-            oracle=description.oracle,
-            render_mode=self._arguments.get("render_mode"),
+        self._set_up(
+            description.split,
+            description.max_turns,
+            description.oracle,
+            self._arguments.get("render_mode"),
         )
-        self.observation_space = protocol.read_space(description.observation_space)
-        self.action_space = protocol.read_space(description.action_space)
+        self.observation_space = framing.read_space(description.observation_space)
+        self.action_space = framing.read_space(description.action_space)
 
     # --- the world is on the server --------------------------------------------------------------
 
-    def load_tasks(self) -> TaskSet:
-        """Return the tasks of the split, as the server has them."""
+    def _load_tasks(self) -> TaskSet:
         listed = self._with_lease(Lease.tasks, self._episode)
         if len(listed.tasks) >= listed.total:
             return TaskSet(listed.split, listed.tasks)
         return PagedTasks(listed, self, self._connection.clone(), self._arguments)
-
-    def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Never called: the server's environment begins the episode."""
-        raise NotImplementedError
-
-    def act(self, action: str) -> Outcome:
-        """Never called: the server's environment acts."""
-        raise NotImplementedError
 
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of each expert, from `info["oracle"]`.
@@ -136,22 +127,21 @@ class RemoteEnv(TextEnv):
         Raises:
             BadOption: The environment was made without `oracle=True`, or no episode has begun.
         """
-        told = self._episode.last.info.get("oracle") if self._episode else None
-        if told is None:
+        oracle = self._episode.last.info.get("oracle") if self._episode else None
+        if oracle is None:
             raise BadOption(
-                "a server tells solutions only with oracle=True: make the environment with it, and "
+                "a server sends solutions only with oracle=True: make the environment with it, and "
                 "reset it"
             )
-        actions: dict[str, str] = json.loads(told)
+        actions: dict[str, str] = json.loads(oracle)
         return actions
 
     def _plan(self, seed: int | None, options: dict[str, Any] | None) -> snapshots.Episode:
         episode = super()._plan(seed, options)
         task_id = episode.options.get("task_id", "")
         if not isinstance(task_id, str):
-            self.tasks.find(
-                task_id
-            )  # raises what a local environment raises; JSON might not hold it
+            # JSON may not hold it; this raises the error that a local environment raises.
+            self.tasks.find(task_id)
         return episode
 
     def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
@@ -159,8 +149,9 @@ class RemoteEnv(TextEnv):
         try:
             last = self._with_lease(lambda lease: lease.reset(episode), None)
         except Exception:
-            if self.lease is not held:  # the running episode goes on, but not in a new session
-                self._give_up()
+            # The running episode goes on, but it is not in a session opened meanwhile.
+            if self.lease is not held:
+                self._drop_session()
             raise
         return last.observation, last.info
 
@@ -168,12 +159,37 @@ class RemoteEnv(TextEnv):
         turn = len(episode.actions) + 1
         return self._with_lease(lambda lease: lease.step(action, turn), episode)
 
+    # --- the two halves of `reset` and `step`, for calls that many environments make in one -------
+
+    def prepare_reset(self, seed: int | None, options: dict[str, Any] | None) -> snapshots.Episode:
+        """Return the episode that a reset starts, or raise what `reset` does; then `record` it."""
+        return self._plan(seed, options)
+
+    def prepare_step(self, action: Any) -> snapshots.Episode:
+        """Return the episode that an action is taken in; then `record` it with the result.
+
+        Raises:
+            ResetNeeded: No episode has begun or it is over.
+            TypeError: The action is not a string.
+        """
+        return self._episode_for(action)
+
+    def record(self, episode: snapshots.Episode, last: snapshots.Last) -> None:
+        """Make `episode` the running one, with `last` as what the server returned last."""
+        self._record(episode, last)
+
     # --- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return the whole state of the episode and of `np_random`; a local one restores it."""
+        """Return the whole state of the episode and of `np_random`.
+
+        A local environment can restore it too.
+
+        Raises:
+            ResetNeeded: No episode has begun.
+        """
         if self._episode is None:
-            return super().snapshot()  # which raises
+            raise ResetNeeded("snapshot was called before the first reset: call reset() first")
         return snapshots.with_generator(
             self._with_lease(Lease.snapshot, self._episode), self.np_random
         )
@@ -188,7 +204,7 @@ class RemoteEnv(TextEnv):
             self._episode = None
             raise
         self.np_random = saved.generator
-        self._note(saved.episode, last)
+        self._record(saved.episode, last)
         return last.observation, last.info
 
     def fork(self) -> Self:
@@ -199,42 +215,45 @@ class RemoteEnv(TextEnv):
         connection = self._connection.clone()
         twin = self.adopt(connection, connection.moved(lease), self._arguments, shared=False)
         twin.spec, twin._tasks = self.spec, self._tasks
-        twin.np_random = randomness.copied(self.np_random)
+        twin.np_random = generators.copied(self.np_random)
         if self._episode is not None:
             episode = self._episode
             copied = snapshots.Episode(episode.seed, dict(episode.options), list(episode.actions))
-            twin._note(copied, episode.last)
+            twin.record(copied, episode.last)
         return twin
 
     # --- the session ---------------------------------------------------------------------------
 
     def render(self) -> str | Image | None:
-        """Return what the server's environment renders."""
+        """Return the result of `render` of the server's environment."""
         if self.render_mode is None or self._episode is None:
             return None
         return self._with_lease(Lease.render, self._episode)
 
     def num_places(self) -> int:
-        """Return how many sessions the servers hold together, others' included; 0 if unknown."""
+        """Return how many sessions, of all clients, the servers can hold; 0 if unknown."""
         return self._connection.num_places()
 
     def close(self) -> None:
-        """Close the session. An object that is forgotten does so too; a lost one expires."""
+        """Close the session.
+
+        Garbage collection of this object closes it too; one on a lost server expires there.
+        """
         self._release()
 
     def forget(self) -> None:
-        """Take the session for lost; the next call opens another one."""
+        """Treat the session as lost; the next call opens another one."""
         self._held.clear()
 
-    def _give_up(self) -> None:
-        """Forget the session, but let its server know: it may be there all the same."""
+    def _drop_session(self) -> None:
+        """Forget the session and close it on its server, where it may still be open."""
         for lease in self._held:
             lease.dismiss()
         self.forget()
 
     def _with_lease(self, call: Callable[[Lease], T], episode: snapshots.Episode | None) -> T:
         """Return `call(session)`; a lost session is rebuilt, with `episode` played in it."""
-        grace = Grace(self._connection.patience)
+        grace: Grace | None = None
         while True:
             try:
                 return call(self._lease_at(episode))
@@ -243,13 +262,14 @@ class RemoteEnv(TextEnv):
             except LOST as e:
                 if not can_go_on(e):
                     raise
-                self._give_up()
-                if grace.over():
-                    raise grace.told(e) from e
+                self._drop_session()
+                grace = grace or Grace(self._connection.patience)
+                if grace.is_over():
+                    raise grace.explain(e) from e
             except Exception:
                 raise
-            except BaseException:  # interrupted: the server may have acted, or do so yet
-                self._give_up()
+            except BaseException:  # interrupted: the server may have acted, or may act later
+                self._drop_session()
                 raise
 
     @property
@@ -267,7 +287,7 @@ class RemoteEnv(TextEnv):
         return lease
 
     def hold(self, lease: Lease) -> None:
-        """Go on in another session, in place of a lost one.
+        """Use another session in place of a lost one.
 
         Raises:
             CannotRebuild: The environment in it is another one.

@@ -1,4 +1,4 @@
-"""Connections of `http.client`, made quick for requests and replies as small as those of a step."""
+"""Connections of `http.client` that are fast for small requests and replies, as those of a step."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TARGET: Final = re.compile("[!-~]+")
 
 
 class Response(http.client.HTTPResponse):
-    """A reply whose head is read line by line.
+    """A reply whose headers are read line by line.
 
-    The standard library reads it with its parser for e-mails, which takes longer than all the rest
-    of a request.
+    The standard library reads them with its parser for e-mails, which takes longer than all the
+    rest of a request.
     """
 
     def __init__(self, sock: socket.socket, *, method: str | None = None) -> None:
@@ -26,18 +26,18 @@ class Response(http.client.HTTPResponse):
         self._bodyless = method == "HEAD"
 
     def begin(self) -> None:
-        """Read the head: status, headers, and how the body's end will be known."""
+        """Read status and headers, and find out how the end of the body is marked."""
         self.status = 100
         while 100 <= self.status < 200:
             protocol, self.status, self.reason = _status(self._line())
             self.headers = self.msg = self._read_headers()
         self.code, self.version = self.status, 10 if protocol == "HTTP/1.0" else 11
-        told = {name.lower(): value for name, value in [*self.headers.raw_items()][::-1]}
-        tokens = told.get("connection", "").lower()
+        headers = {name.lower(): value for name, value in [*self.headers.raw_items()][::-1]}
+        tokens = headers.get("connection", "").lower()
         self.will_close = "keep-alive" not in tokens if self.version == 10 else "close" in tokens
-        self.chunked = told.get("transfer-encoding", "").lower() == "chunked"
+        self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         self.chunk_left = None
-        self.length = None if self.chunked else self._body_length(told.get("content-length"))
+        self.length = None if self.chunked else self._body_length(headers.get("content-length"))
         self.will_close |= self.length is None and not self.chunked
 
     def _read_headers(self) -> http.client.HTTPMessage:
@@ -76,8 +76,8 @@ def _status(line: str) -> tuple[str, int, str]:
     return protocol, int(status), reason
 
 
-class _Writer(http.client.HTTPConnection):
-    """A connection to nowhere, for the text of a request."""
+class _RequestWriter(http.client.HTTPConnection):
+    """A connection that sends nothing and keeps the text of a request in `written`."""
 
     written = b""
 
@@ -86,7 +86,7 @@ class _Writer(http.client.HTTPConnection):
 
 
 class Connection(http.client.HTTPConnection):
-    """A connection that sends a request's head and body at once, in one packet if they fit."""
+    """A connection that sends headers and body of a request together, in one packet if they fit."""
 
     response_class = Response
     sock: socket.socket | None
@@ -105,7 +105,7 @@ class Connection(http.client.HTTPConnection):
         Raises:
             ValueError: The target or a header has characters that it may not have.
             OSError: The connection has ended.
-            HTTPException: What came is no reply.
+            HTTPException: The reply is not HTTP.
         """
         if not _TARGET.fullmatch(target):
             raise ValueError(f"a request cannot ask for {target!r:.80}")
@@ -123,21 +123,21 @@ class Connection(http.client.HTTPConnection):
         return response
 
     def _lines_of(self, headers: Mapping[str, str]) -> bytes:
-        """Return headers as the standard library writes them, with those it adds."""
-        writer = _Writer(self.host, self.port)
+        """Return headers as the standard library writes them, including those that it adds."""
+        writer = _RequestWriter(self.host, self.port)
         writer.default_port = self.default_port
         writer.request("GET", "/", headers=dict(headers))
         return writer.written.partition(b"\r\n")[2].removesuffix(b"\r\n")
 
     def wait_at_most(self, seconds: float) -> None:
-        """Set the longest time until something comes."""
+        """Set the longest time to wait for data, in seconds."""
         if self._limit_s != seconds and self.sock is not None:
             self.sock.settimeout(seconds)
             self._limit_s = seconds
 
     @property
     def dropped(self) -> bool:
-        """Whether the other side has closed the connection, or says something unasked."""
+        """Whether the server has closed the connection, or has sent data without a request."""
         if self.sock is None:
             return True
         poll = select.poll()

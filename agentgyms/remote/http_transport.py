@@ -1,7 +1,7 @@
-"""`HttpTransport`: requests over sockets that stay open, for as little time as Python needs.
+"""`HttpTransport`: HTTP requests over connections that stay open, with little CPU time.
 
-`http.client` it is, not `requests`: that takes three times the CPU time for a request, more than
-the server for its reply.
+It uses `http.client`: `requests` takes three times the CPU time for a request, more than the server
+for its reply.
 """
 
 from __future__ import annotations
@@ -9,32 +9,31 @@ from __future__ import annotations
 import base64
 import http.client
 import os
-import ssl
 import weakref
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
 from typing import Final, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from agentgyms.errors import ServerUnavailable
+from agentgyms.core.certificates import authorities
+from agentgyms.core.errors import ServerUnavailable
 from agentgyms.remote.http_connection import Connection, SecureConnection
 from agentgyms.remote.transport import Reply
 
 _FAILURES: Final = (OSError, ValueError, OverflowError, MemoryError, http.client.HTTPException)
-"""What a socket, a name and a reply can cause; one that says it is endless has no memory."""
+"""Errors of sockets, host names and replies; a reply of absurd length raises MemoryError."""
 
 
 class HttpTransport:
     """HTTP with connections that stay open; several threads may use it.
 
     Settings of the shell (proxies, .netrc) are ignored: a server of environments is reached
-    directly. A server's certificate must come from an authority that the system knows, or certifi.
+    directly. A server's certificate must be of an authority that the system or certifi knows.
     """
 
     def __init__(self) -> None:
-        # By process, too: two that are forked must not write to one connection. Appending to a list
-        # and taking from it need no lock.
+        # Each process has its own: a forked one must not write to its parent's connections.
+        # Appending to a list and taking from it need no lock.
         self._idle: _Idle = defaultdict(list)
         weakref.finalize(self, _close_all, self._idle)
 
@@ -47,7 +46,7 @@ class HttpTransport:
         body: bytes | None,
         timeout_s: tuple[float, float],
     ) -> Reply:
-        """Return the reply; see `Transport`. A redirection is a reply like any other."""
+        """Return the reply; see `Transport`. Redirections are not followed."""
         try:
             address = urlsplit(url)
             idle = self._idle[os.getpid(), address.scheme, address.netloc]
@@ -56,8 +55,8 @@ class HttpTransport:
             raise ServerUnavailable(_reason(e, "connection", timeout_s[0])) from e
         try:
             connection.wait_at_most(timeout_s[1])
-            asked = {**_account(address), **headers}
-            response = connection.exchange(method, _target(address), body, asked)
+            all_headers = {**_account(address), **headers}
+            response = connection.exchange(method, _target(address), body, all_headers)
             content = response.read()
         except _FAILURES as e:
             connection.close()
@@ -82,7 +81,7 @@ _Idle = defaultdict[tuple[int, str, str], list[Connection]]
 
 
 def _usable(idle: list[Connection]) -> Connection | None:
-    """Return a connection that is open and nobody uses; None if there is none."""
+    """Return an open connection that is not in use; None if there is none."""
     while idle:
         try:
             connection = idle.pop()
@@ -98,24 +97,12 @@ def _opened(address: SplitResult, timeout_s: float) -> Connection:
     if not address.hostname:
         raise ValueError("the address names no host")
     connection = (
-        SecureConnection(address.hostname, address.port, timeout=timeout_s, context=_authorities())
+        SecureConnection(address.hostname, address.port, timeout=timeout_s, context=authorities())
         if address.scheme == "https"
         else Connection(address.hostname, address.port, timeout=timeout_s)
     )
     connection.connect()
     return connection
-
-
-@cache
-def _authorities() -> ssl.SSLContext:
-    """Return whom to believe, read once: the files are long."""
-    from requests.utils import (
-        DEFAULT_CA_BUNDLE_PATH,
-    )  # takes longer to import than all of this package's clients
-
-    context = ssl.create_default_context()
-    context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
-    return context
 
 
 def _target(address: SplitResult) -> str:
@@ -124,7 +111,7 @@ def _target(address: SplitResult) -> str:
 
 
 def _account(address: SplitResult) -> dict[str, str]:
-    """Return the header for a name and password in the address, which a proxy there may ask for."""
+    """Return the header for a name and password in the address; a proxy may need it."""
     if address.username is None:
         return {}
     account = f"{unquote(address.username)}:{unquote(address.password or '')}"
@@ -138,8 +125,8 @@ def _close_all(idle: _Idle) -> None:
 
 
 def _reason(error: Exception, awaited: str, timeout_s: float) -> str:
-    """Return why there was no reply, in words."""
+    """Return the reason why there was no reply."""
     if isinstance(error, TimeoutError):
         return f"no {awaited} within {timeout_s:g} s"
-    told = error.strerror if isinstance(error, OSError) else None
-    return told or str(error) or type(error).__name__
+    text = error.strerror if isinstance(error, OSError) else None
+    return text or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""A session on a server, as its client sees it."""
+"""A session on a server, seen from its client."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from agentgyms import messages, protocol, snapshots, wire
-from agentgyms.errors import SessionLost
-from agentgyms.images import Image
+from agentgyms.core import serialization, snapshots
+from agentgyms.core.errors import SessionLost
+from agentgyms.core.images import Image
+from agentgyms.core.tasks import Task
+from agentgyms.protocol import framing, messages
 from agentgyms.remote.endpoint import Endpoint, UnreadableReply
-from agentgyms.tasks import Task
 
 
 class Step(NamedTuple):
@@ -25,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Tasks of a split, which has `total` of them."""
+    """Some tasks of a split; the split has `total` tasks."""
 
     split: str
     tasks: list[Task]
@@ -36,14 +37,14 @@ class Listed(NamedTuple):
 class Lease:
     """One session.
 
-    `reset_fields`, `step_fields` and their `take_...` are the two halves of a call, so that calls
-    of many sessions can travel in one batch.
+    A call has two halves: `reset_fields` and `step_fields` return the fields of a request,
+    `take_state` and `take_step` read the reply. So calls of many sessions can be sent in one batch.
 
     Attributes:
-        endpoint: Where the session is.
-        session_id: Its name there.
-        episode: The number that the server gave to the running episode.
-        description: The environment behind it.
+        endpoint: The server of the session.
+        session_id: The id of the session on the server.
+        episode: The server's number of the running episode.
+        description: The description of the session's environment.
     """
 
     endpoint: Endpoint
@@ -58,7 +59,7 @@ class Lease:
 
     @staticmethod
     def create_fields(kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return a request for a new session; sent twice, it opens one."""
+        """Return a request for a new session; sent twice, it opens one session only."""
         return {"kwargs": kwargs, "request_id": secrets.token_hex(16)}
 
     @classmethod
@@ -66,14 +67,14 @@ class Lease:
         """Return the session that a server has opened.
 
         Raises:
-            UnreadableReply: The reply cannot be read; a session that it names is closed.
+            UnreadableReply: The reply cannot be read. A session that it names is closed.
         """
         try:
             opened = endpoint.read(messages.Opened, value)
             description = endpoint.read(messages.Description, opened.environment)
             with endpoint.reading():
-                protocol.read_space(description.observation_space)
-                protocol.read_space(description.action_space)
+                framing.read_space(description.observation_space)
+                framing.read_space(description.action_space)
         except UnreadableReply:
             named = value.get("session_id") if isinstance(value, dict) else None
             if isinstance(named, str):
@@ -82,11 +83,11 @@ class Lease:
         return cls(endpoint, opened.session_id, opened.episode, description)
 
     def reset(self, episode: snapshots.Episode) -> snapshots.Last:
-        """Begin `episode` anew and return its first state."""
+        """Start `episode` from its seed and return its first state."""
         return self.take_state(self._post("reset", self.reset_fields(episode)))
 
     def reset_fields(self, episode: snapshots.Episode) -> dict[str, Any]:
-        """Return the request that begins `episode`."""
+        """Return the fields of the request that starts `episode`."""
         return {"seed": episode.seed, "options": episode.options, "episode": self.episode}
 
     def step(self, action: str, turn: int) -> Step:
@@ -94,7 +95,7 @@ class Lease:
         return self.take_step(self._post("step", self.step_fields(action, turn)), turn)
 
     def step_fields(self, action: str, turn: int) -> dict[str, Any]:
-        """Return the request that takes a turn."""
+        """Return the fields of the request that takes a turn."""
         return {"action": action, "turn": turn, "episode": self.episode}
 
     def take_state(self, value: Any) -> snapshots.Last:
@@ -105,22 +106,25 @@ class Lease:
         """
         state = self.endpoint.read(messages.State, value)
         with self.endpoint.reading():
-            observation = wire.decode_observation(state.observation)
-            info = wire.decode_info(state.info)
+            observation = serialization.decode_observation(state.observation)
+            info = serialization.decode_info(state.info)
         self._expect("episode", self.episode + 1, state.episode)
         self.episode = state.episode
         return snapshots.Last(observation, info, state.terminated, state.truncated)
 
     def take_step(self, value: Any, turn: int) -> Step:
-        """Return what the reply to the step of a turn holds.
+        """Return the content of the reply to the step of a turn.
 
         Raises:
             SessionLost: It is the reply to another request.
         """
         with self.endpoint.reading():
-            taken = protocol.read_reply(messages.Turn, value, "reply")
-            observation = wire.decode_observation(taken.observation)
-            reward, info = wire.decode_number(taken.reward), wire.decode_info(taken.info)
+            taken = framing.read_reply(messages.Turn, value, "reply")
+            observation = serialization.decode_observation(taken.observation)
+            reward, info = (
+                serialization.decode_number(taken.reward),
+                serialization.decode_info(taken.info),
+            )
         self._expect("turn", turn, taken.turn)
         return Step(observation, reward, taken.terminated, taken.truncated, info)
 
@@ -147,18 +151,18 @@ class Lease:
         if rendered is None:
             return None
         with self.endpoint.reading():
-            return wire.decode_part(rendered, "render")
+            return serialization.decode_part(rendered, "render")
 
     def tasks(self, offset: int = 0, limit: int | None = None) -> Listed:
-        """Return tasks of the environment's split: at most `limit`, or as many as a reply has."""
+        """Return tasks of the split from `offset` on: at most `limit`, or all in one reply."""
         query = f"?offset={offset}" + ("" if limit is None else f"&limit={limit}")
         reply = self.endpoint.call("GET", f"{self._path}/tasks{query}")
         message = self.endpoint.read(messages.Tasks, reply)
         with self.endpoint.reading():
-            return Listed(message.split, protocol.read_tasks(message), message.total)
+            return Listed(message.split, framing.read_tasks(message), message.total)
 
     def dismiss(self) -> None:
-        """Close the session; a server that does not answer lets it expire."""
+        """Close the session; if the server does not reply, the session expires there."""
         self.endpoint.dismiss(self._path)
 
     def _expect(self, what: str, expected: int, given: int) -> None:
@@ -177,7 +181,7 @@ class Lease:
 
 
 def dismiss_all(leases: Sequence[Lease]) -> None:
-    """Close sessions, one call per server; a server that does not answer lets them expire."""
+    """Close sessions, one call per server; if it does not reply, they expire there."""
     groups: dict[Endpoint, list[str]] = {}
     for lease in leases:
         groups.setdefault(lease.endpoint, []).append(lease.session_id)

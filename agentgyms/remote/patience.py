@@ -1,4 +1,4 @@
-"""How long a client waits for a server."""
+"""`Patience`: how long a client waits for a server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Patience:
     """How long a client waits; times in seconds.
 
     Attributes:
-        connect_s: For a connection.
-        read_s: For the reply to one request, and for more of a reply that has begun.
-        attempts: How often a request without a reply is sent; every request may be sent again.
-        pause_s: Before the second attempt; it doubles, with jitter.
-        full_s: For a place on a full server.
-        lost_s: For a server to come back, or another one to take over, in an episode.
+        connect_s: Time for a connection.
+        read_s: Time for the reply to one request, and for each further part of a reply.
+        attempts: How often a request is sent if no reply comes; it is safe to repeat each request.
+        pause_s: Pause before the second attempt; it doubles for each further one, with jitter.
+        full_s: Time for a place on full servers.
+        lost_s: Time for a server to come back or to be replaced during an episode.
     """
 
     connect_s: float = 5.0
@@ -30,6 +30,6 @@ class Patience:
     lost_s: float = 30.0
 
     def pause(self, attempt: int) -> float:
-        """Return how long to wait after failed attempt number `attempt`, from 0."""
+        """Return the pause after failed attempt number `attempt`, in seconds; the first is 0."""
         longest = min(self.pause_s * 2.0**attempt, 2.0)
         return longest * _JITTER.uniform(0.5, 1.0)

@@ -1,4 +1,4 @@
-"""What happens to an episode whose session is lost: it is played again in another one."""
+"""Recovery of an episode whose session is lost: it is played again in another session."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from agentgyms.errors import CallerError
-from agentgyms.remote.batches import Ask, in_batches
+from agentgyms.core.errors import CallerError
+from agentgyms.core.snapshots import Episode, Last
+from agentgyms.remote.batches import BatchItem, call_in_batches
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
 from agentgyms.remote.endpoint import UnreadableReply
 from agentgyms.remote.lease import Lease, Step, dismiss_all
 from agentgyms.remote.patience import Patience
-from agentgyms.snapshots import Episode, Last
 
 
 class Grace:
-    """The time that patience leaves, from the first loss on, for a session to be rebuilt."""
+    """The time, from the first loss on, in which a session must be recovered."""
 
     def __init__(self, patience: Patience) -> None:
-        """Begin to count when `over` is asked first."""
+        """Start the time at the first call of `is_over`."""
         self._patience, self._since, self._attempt = patience, 0.0, 0
 
-    def over(self) -> bool:
-        """Return whether patience has ended; if not, pause before the next attempt."""
+    def is_over(self) -> bool:
+        """Return whether the time is over; if not, wait before the next attempt."""
         now = time.monotonic()
         if not self._attempt:
             self._since = now
@@ -36,8 +36,8 @@ class Grace:
         self._attempt += 1
         return self._patience.lost_s <= 0
 
-    def told(self, error: Exception) -> Exception:
-        """Return an error of the same kind that says what was tried, and what to do."""
+    def explain(self, error: Exception) -> Exception:
+        """Return an error of the same class that says what was tried, and what to do."""
         seconds = time.monotonic() - self._since
         kind = next(kind for kind in LOST if isinstance(error, kind))
         return kind(
@@ -54,10 +54,10 @@ def can_go_on(error: object) -> bool:
 
 
 def rebuild(connection: Connection, kwargs: dict[str, Any], episode: Episode | None) -> Lease:
-    """Open a session and bring it to where `episode` stands.
+    """Open a session and play `episode` in it, to the turn that it has reached.
 
     Raises:
-        CannotRebuild: Playing the episode again led elsewhere.
+        CannotRebuild: Playing the episode again led to another state.
     """
     lease = connection.open(kwargs)
     if episode is not None:
@@ -70,7 +70,7 @@ def rebuild(connection: Connection, kwargs: dict[str, Any], episode: Episode | N
 
 
 def _replay(lease: Lease, episode: Episode) -> None:
-    """Play an episode in a new session, all turns in one batch, and compare the end."""
+    """Play an episode in a new session, all turns in one batch, and compare the last state."""
     try:
         last = lease.reset(episode)
         turns = [
@@ -82,7 +82,7 @@ def _replay(lease: Lease, episode: Episode) -> None:
                 raise result
             last = _state_after(lease.take_step(result, turn))
     except CallerError as e:
-        raise _not_begun_again(lease, e) from e
+        raise _not_repeatable(lease, e) from e
     _compare(lease, episode, last)
 
 
@@ -92,10 +92,10 @@ def rebuild_all(
     kwargs: dict[str, Any],
     episodes: Mapping[int, Episode | None],
 ) -> dict[int, Lease | Exception]:
-    """Open sessions and bring each to where its episode stands: one call per server and turn.
+    """Open sessions and play an episode in each, with one call per server and turn.
 
     Returns:
-        For each key of `episodes` its session, or why there is none.
+        For each key of `episodes` its session, or the error because of which there is none.
     """
     try:
         opened = connection.open_many(kwargs, len(episodes))
@@ -111,34 +111,34 @@ def rebuild_all(
 def _replay_all(
     pool: Executor, leases: Mapping[int, Lease], episodes: Mapping[int, Episode]
 ) -> dict[int, Exception]:
-    """Play episodes in new sessions, turn by turn and all at once; return those that fail."""
+    """Play episodes in new sessions, all together turn by turn; return the errors."""
     failures: dict[int, Exception] = {}
     last: dict[int, Last] = {}
 
-    def note(results: Mapping[int, Any]) -> None:
+    def keep(results: Mapping[int, Any]) -> None:
         for i, result in results.items():
             if isinstance(result, CallerError):
-                failures[i] = _not_begun_again(leases[i], result)
+                failures[i] = _not_repeatable(leases[i], result)
             elif isinstance(result, Exception):
                 failures[i] = result
             else:
                 last[i] = result
 
     resets = {
-        i: Ask(partial(Lease.reset_fields, episode=episode), Lease.take_state)
+        i: BatchItem(partial(Lease.reset_fields, episode=episode), Lease.take_state)
         for i, episode in episodes.items()
     }
-    note(in_batches(pool, "reset", leases, resets))
+    keep(call_in_batches(pool, "reset", leases, resets))
     for turn in range(1, 1 + max((len(e.actions) for e in episodes.values()), default=0)):
         steps = {
-            i: Ask(
+            i: BatchItem(
                 partial(Lease.step_fields, action=episode.actions[turn - 1], turn=turn),
                 partial(_read_state, turn=turn),
             )
             for i, episode in episodes.items()
             if i not in failures and turn <= len(episode.actions)
         }
-        note(in_batches(pool, "step", leases, steps))
+        keep(call_in_batches(pool, "step", leases, steps))
     for i, episode in episodes.items():
         if i not in failures:
             try:
@@ -156,7 +156,7 @@ def _state_after(step: Step) -> Last:
     return Last(step.observation, step.info, step.terminated, step.truncated)
 
 
-def _not_begun_again(lease: Lease, error: CallerError) -> CannotRebuild:
+def _not_repeatable(lease: Lease, error: CallerError) -> CannotRebuild:
     return CannotRebuild(f"the episode cannot be begun again at {lease.endpoint.url}: {error}")
 
 

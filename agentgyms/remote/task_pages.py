@@ -8,37 +8,47 @@ import weakref
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, Protocol, overload
 
 from gymnasium.error import ClosedEnvironmentError
 
-from agentgyms.errors import UnknownTask
+from agentgyms.core.errors import UnknownTask
+from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
 from agentgyms.remote.lease import Lease, Listed
-from agentgyms.tasks import Task, TaskSet
-
-if TYPE_CHECKING:
-    from agentgyms.remote.env import RemoteEnv
 
 _PAGE: Final = 1_000
 _KEPT: Final = 64
 
 
-class PagedTasks(TaskSet):
-    """The tasks of a split that has more of them than one reply holds: fetched when asked for.
+class LeaseHolder(Protocol):
+    """An environment that has a session on a server."""
 
-    Ids are found by bisection. May be used by several threads, and after its environment is closed:
-    a session is opened for each page then.
+    @property
+    def lease(self) -> Lease | None:
+        """The session; None while it is lost.
+
+        Raises:
+            ClosedEnvironmentError: The environment was closed.
+        """
+
+
+class PagedTasks(TaskSet):
+    """The tasks of a split with more tasks than one reply holds; pages are fetched when needed.
+
+    Ids are found by bisection. Several threads may use it, and it may be used after its environment
+    is closed: then a session is opened for each page.
 
     Args:
-        first: The reply that did not hold them all.
-        env: Whose tasks they are.
-        connection: To the environment's servers, for nobody else; closed with this object.
-        kwargs: What the environment was made with.
+        first: The reply that did not hold all tasks.
+        env: The environment of the tasks.
+        connection: A connection to the environment's servers for this object alone, which closes
+            it.
+        kwargs: The arguments that the environment was made with.
     """
 
     def __init__(
-        self, first: Listed, env: RemoteEnv, connection: Connection, kwargs: dict[str, Any]
+        self, first: Listed, env: LeaseHolder, connection: Connection, kwargs: dict[str, Any]
     ) -> None:
         self.split, self._total = first.split, first.total
         self._env, self._connection, self._kwargs = weakref.ref(env), connection, kwargs

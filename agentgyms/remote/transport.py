@@ -1,7 +1,7 @@
-"""Carries one request to a server and its reply back: over HTTP, or to an application in process.
+"""Transports send one request to a server and return its reply, over HTTP or in this process.
 
-Nothing here knows the protocol. A transport raises `ServerUnavailable` with the reason alone if
-there was no reply; whether to try again is decided in `agentgyms.remote.endpoint`.
+They do not know the protocol. A transport raises `ServerUnavailable` with the reason alone if
+there was no reply; `agentgyms.remote.endpoint` decides whether to try again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from agentgyms.errors import ServerUnavailable
+from agentgyms.core.errors import ServerUnavailable
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """The reply to a request."""
 
     status: int
     headers: Mapping[str, str]
@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 
 
 class Transport(Protocol):
-    """What `RemoteEnv` sends its requests with."""
+    """The way in which `RemoteEnv` sends its requests."""
 
     def send(
         self,
@@ -57,8 +57,8 @@ class InProcessTransport:
     """Calls applications in this process, without a socket: for tests, your own among them.
 
     Args:
-        apps: Flask applications by their made-up address, such as `{"http://one": app}`. At an
-            address without an application nobody listens.
+        apps: Flask applications by an address of your choice, such as `{"http://one": app}`.
+            Requests to all other addresses are refused.
     """
 
     def __init__(self, apps: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ class InProcessTransport:
             response = client.open(f"/{path}", method=method, headers=dict(headers), data=body)
             replies.append(Reply(response.status_code, response.headers, response.get_data()))
 
-        # In a thread of its own, as behind a socket: a client that is garbage-collected while the
+        # The application runs in its own thread: a client that is garbage-collected while the
         # application holds a lock must not wait for that lock in the same thread.
         thread = threading.Thread(target=answer, name="in-process server", daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""`RemoteVectorEnv`: many environments on servers, stepped together in one call per server."""
+"""`RemoteVectorEnv`: many environments on servers, stepped together with one call per server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from agentgyms.errors import BadOption
-from agentgyms.outcome import cut_action
-from agentgyms.remote.batches import Ask, in_batches, take_all
+from agentgyms.core.errors import BadOption
+from agentgyms.core.outcome import cut_action
+from agentgyms.core.snapshots import Episode, Last
+from agentgyms.remote.batches import BatchItem, call_in_batches, take_all
 from agentgyms.remote.connection import Connection
 from agentgyms.remote.env import RemoteEnv
 from agentgyms.remote.lease import Lease, Step, dismiss_all
@@ -22,7 +23,6 @@ from agentgyms.remote.patience import Patience
 from agentgyms.remote.recovery import Grace, can_go_on, rebuild_all
 from agentgyms.remote.transport import Transport
 from agentgyms.remote.vector_infos import batched_infos
-from agentgyms.snapshots import Episode, Last
 
 Bools = NDArray[np.bool_]
 
@@ -35,13 +35,13 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     (mode NEXT_STEP) the resets are one call more. Sessions are spread over the servers.
 
     Args:
-        env_id: What the servers serve.
+        env_id: The id of the environment on the servers.
         num_envs: How many environments.
         url: Address of a server, or several of replicas.
         token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
         autoreset_mode: When a finished environment is reset; with DISABLED, never: call
             `reset(options={"reset_mask": ...})`.
-        transport: Carries the requests; None uses HTTP.
+        transport: Sends the requests; None uses HTTP.
         patience: How long to wait for a server.
         **kwargs: Arguments of every environment.
 
@@ -83,7 +83,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         self._observations: list[Any] = [None] * num_envs
         self._over: Bools = np.zeros(num_envs, dtype=np.bool_)
 
-    @property  # type: ignore[misc]  # as in SyncVectorEnv: one for each, so there is nothing to set
+    @property  # type: ignore[misc]  # as in SyncVectorEnv: one for each environment, without a setter
     def np_random(self) -> Any:
         """The generators of the environments."""
         return self.get_attr("np_random")
@@ -172,69 +172,69 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         self, chosen: Iterable[int], seeds: Sequence[int | None], options: dict[str, Any] | None
     ) -> dict[int, dict[str, Any]]:
         """Reset the chosen environments and return their infos."""
-        plans = {i: self.envs[i]._plan(seeds[i], options) for i in chosen}
-        asks = {
-            i: Ask(partial(Lease.reset_fields, episode=plan), Lease.take_state)
+        plans = {i: self.envs[i].prepare_reset(seeds[i], options) for i in chosen}
+        items = {
+            i: BatchItem(partial(Lease.reset_fields, episode=plan), Lease.take_state)
             for i, plan in plans.items()
         }
         infos = {}
 
         def take(i: int, last: Last) -> None:
-            self.envs[i]._note(plans[i], last)
+            self.envs[i].record(plans[i], last)
             self._observations[i], infos[i] = last.observation, last.info
 
         held = {i: self.envs[i].lease for i in plans}
-        results = self._ask("reset", asks, dict.fromkeys(plans))
+        results = self._call("reset", items, dict.fromkeys(plans))
         failed = [i for i, result in results.items() if isinstance(result, Exception)]
-        # Their running episodes go on, but not in new sessions.
+        # Their running episodes go on, but they are not in sessions opened meanwhile.
         self._lose(i for i in failed if self.envs[i].lease is not held[i])
         take_all(results, take)
         return infos
 
     def _step(self, chosen: Iterable[int], actions: Sequence[Any]) -> dict[int, Step]:
         """Step the chosen environments."""
-        running = {i: self.envs[i]._running(actions[i]) for i in chosen}
-        asks = {}
+        running = {i: self.envs[i].prepare_step(actions[i]) for i in chosen}
+        items = {}
         for i, episode in running.items():
             turn = len(episode.actions) + 1
             fields = partial(Lease.step_fields, action=cut_action(actions[i]), turn=turn)
-            asks[i] = Ask(fields, partial(Lease.take_step, turn=turn))
+            items[i] = BatchItem(fields, partial(Lease.take_step, turn=turn))
         steps = {}
 
         def take(i: int, step: Step) -> None:
             episode = running[i]
             episode.actions.append(cut_action(actions[i]))
             last = Last(step.observation, step.info, step.terminated, step.truncated)
-            self.envs[i]._note(episode, last)
+            self.envs[i].record(episode, last)
             self._observations[i], steps[i] = step.observation, step
 
-        take_all(self._ask("step", asks, running), take)
+        take_all(self._call("step", items, running), take)
         return steps
 
-    def _ask(
-        self, operation: str, asks: Mapping[int, Ask], episodes: Mapping[int, Episode | None]
+    def _call(
+        self, operation: str, items: Mapping[int, BatchItem], episodes: Mapping[int, Episode | None]
     ) -> dict[int, Any]:
-        """Ask members; those whose sessions are lost ask again in others, with their episodes."""
+        """Call the members' sessions; a lost one is replaced by a new one, with its episode."""
         results: dict[int, Any] = {}
-        left, grace = list(asks), Grace(self._connection.patience)
+        left, grace = list(items), Grace(self._connection.patience)
         try:
             while left:
                 missing = [i for i in left if self.envs[i].lease is None]
                 results |= self._rebuild({i: episodes[i] for i in missing})
-                leases = {i: self.envs[i].lease for i in left}
-                there = {i: lease for i, lease in leases.items() if lease is not None}
-                results |= in_batches(self._pool, operation, there, {i: asks[i] for i in there})
+                leases = {i: lease for i in left if (lease := self.envs[i].lease) is not None}
+                called = {i: items[i] for i in leases}
+                results |= call_in_batches(self._pool, operation, leases, called)
                 left = [i for i in left if can_go_on(results[i])]
                 self._lose(left)
-                if left and grace.over():
+                if left and grace.is_over():
                     break
-        except BaseException:  # interrupted: the servers may have acted, or do so yet
-            self._lose(asks)
+        except BaseException:  # interrupted: the servers may have acted, or may act later
+            self._lose(items)
             raise
-        return {i: grace.told(results[i]) if i in left else results[i] for i in asks}
+        return {i: grace.explain(results[i]) if i in left else results[i] for i in items}
 
     def _rebuild(self, episodes: Mapping[int, Episode | None]) -> dict[int, Exception]:
-        """Give members without a session another one; return the reasons of those that got none."""
+        """Open sessions for members without one; return the errors of those that got none."""
         if not episodes:
             return {}
         failures: dict[int, Exception] = {}
@@ -249,7 +249,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         return failures
 
     def _lose(self, members: Iterable[int]) -> None:
-        """Take the sessions of members for lost, but let their servers know."""
+        """Treat the sessions of members as lost, and close them on their servers."""
         envs = [self.envs[i] for i in members]
         dismiss_all([env.lease for env in envs if env.lease is not None])
         for env in envs:
@@ -258,7 +258,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     # --- the members -----------------------------------------------------------------------------
 
     def render(self) -> tuple[Any, ...]:
-        """Return what each environment renders."""
+        """Return the result of `render` of each environment."""
         return tuple(env.render() for env in self.envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -279,7 +279,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             env.set_wrapper_attr(name, value)
 
     def close_extras(self, **_: Any) -> None:
-        """Close the sessions, in one call per server; those of a dead server expire."""
+        """Close the sessions, with one call per server; those on a lost server expire there."""
         self._lose(range(self.num_envs))
         for env in self.envs:
             env.close()

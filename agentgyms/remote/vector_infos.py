@@ -1,4 +1,4 @@
-"""The infos of many environments as one, column by column."""
+"""The infos of many environments as one info of arrays."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def batched_infos(
     num_envs: int,
     add_info: Callable[[dict[str, Any], dict[str, Any], int], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return what Gymnasium's `VectorEnv._add_info` makes of infos, added one after the other.
+    """Return what Gymnasium's `VectorEnv._add_info` makes of infos that are added in order.
 
-    Those of one environment are alike: they have the same keys, each with values of one type. They
-    take a tenth of the time here; others are left to `add_info`.
+    Usually all infos have the same keys, and each key has values of one type. Such infos take a
+    tenth of the time here; all others are given to `add_info`.
 
     Args:
         infos: The infos by index of their environment.
         num_envs: Length of the arrays.
-        add_info: The method.
+        add_info: Gymnasium's method.
     """
     columns = _columns(infos, num_envs)
     if columns is not None:

@@ -1,4 +1,4 @@
-"""How the contract tests play: seeded random episodes, junk included, and their comparison."""
+"""Plays seeded random episodes, junk actions included, and compares them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from agentgyms.observations import shown
+from agentgyms.core.outcome import shown
 
 Make = Callable[[], Any]
-"""Makes a fresh environment."""
+"""Makes a new environment."""
 
 JUNK_ACTIONS: Final = (
     "",
@@ -23,11 +23,13 @@ JUNK_ACTIONS: Final = (
     "\x00\ud800",
     "a" * 9000,
     "'\"<b>{}%s",
+    "print(f\"{'\xa0'}\")",
+    "x = 0x" + "f" * 4000,
 )
-"""Actions no environment may choke on."""
+"""Malformed actions that every environment must handle."""
 
 EPISODES: Final = 3
-"""How many seeds each test plays."""
+"""Number of seeds in each test."""
 
 _MAX_TURNS: Final = 60
 
@@ -37,7 +39,7 @@ def play(
 ) -> Iterator[tuple[Any, tuple[float, bool, bool], dict[str, Any]]]:
     """Play one episode with seeded random actions, yielding (observation, (reward, ends), info).
 
-    Actions are drawn from the admissible ones, where they are listed, and from junk.
+    Actions are sampled from the admissible ones, if listed, and from junk.
     """
     rng = random.Random(seed)
     observation, info = env.reset(seed=seed)
@@ -52,7 +54,7 @@ def play(
 
 
 def assert_equal_episodes(first: Any, second: Any, seed: int) -> None:
-    """Raise `AssertionError` unless two environments give one episode, and one unseeded next."""
+    """Raise `AssertionError` unless both play equal episodes, and equal unseeded ones after it."""
     for turn, (one, two) in enumerate(zip(play(first, seed), play(second, seed), strict=True)):
         if plain(one) != plain(two):
             raise AssertionError(
@@ -76,7 +78,7 @@ def assert_raises(expected: type[Exception], call: Callable[[], Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in a form in which nan equals nan and arrays compare."""
+    """Return `value` in a comparable form: nan equals nan, and arrays compare by content."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

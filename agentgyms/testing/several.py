@@ -1,4 +1,4 @@
-"""Contract tests that compare environments: remote with local, a group's members, vectors."""
+"""Contract tests that compare environments: remote and local, members of a group, vectors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgyms.core import TextEnv
-from agentgyms.errors import BadOption, UnknownTask
+from agentgyms.core.env import TextEnv
+from agentgyms.core.errors import BadOption, UnknownTask
+from agentgyms.core.outcome import shown
 from agentgyms.group import GroupEnv
-from agentgyms.observations import shown
 from agentgyms.testing.playing import (
     EPISODES,
     JUNK_ACTIONS,
@@ -23,7 +23,7 @@ from agentgyms.testing.playing import (
 
 
 def check_remote_parity(make_local: Make, make_remote: Make) -> None:
-    """Check that a remote environment and a local one give equal episodes, tasks and errors.
+    """Check that a remote and a local environment have equal episodes, tasks and errors.
 
     Raises:
         AssertionError: They differ.
@@ -47,7 +47,7 @@ def check_remote_parity(make_local: Make, make_remote: Make) -> None:
 
 
 def check_group(make_group: Callable[[], GroupEnv]) -> None:
-    """Check that all members of a group start equal, seeded and unseeded, and play independently.
+    """Check that members of a group start in equal states, seeded or not, and are independent.
 
     Raises:
         AssertionError: They do not.
@@ -62,7 +62,7 @@ def check_group(make_group: Callable[[], GroupEnv]) -> None:
                 "members start with different observations"
             )
     actions: list[str | None] = [None] * len(group)
-    actions[0] = _harmless(group.envs[0], infos[0]["admissible_actions"])
+    actions[0] = _non_final_action(group.envs[0], infos[0]["admissible_actions"])
     before = [env.snapshot() for env in group.envs]
     group.step(actions)
     for env, snapshot in list(zip(group.envs, before, strict=True))[1:]:
@@ -70,7 +70,7 @@ def check_group(make_group: Callable[[], GroupEnv]) -> None:
     group.close()
 
 
-def _harmless(env: TextEnv, listed: list[str]) -> str:
+def _non_final_action(env: TextEnv, listed: list[str]) -> str:
     """Return the first listed action that does not end the episode, the first one if all do."""
     for action in listed:
         branch = env.fork()
@@ -82,7 +82,7 @@ def _harmless(env: TextEnv, listed: list[str]) -> str:
 
 
 def check_vector(env_id: str, *, num_envs: int = 4, **kwargs: Any) -> None:
-    """Check the default `AsyncVectorEnv`: right at every step, equal to single environments.
+    """Check that the default `AsyncVectorEnv` equals single environments at every step.
 
     Raises:
         AssertionError: An observation or a state differs.

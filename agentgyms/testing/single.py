@@ -1,4 +1,4 @@
-"""Contract tests of one environment by itself."""
+"""Contract tests of a single environment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import env_checker
 
-from agentgyms import keys
-from agentgyms.core import Feedback, TextEnv
-from agentgyms.errors import BadOption, BadSnapshot, Mismatch, UnknownTask
-from agentgyms.observations import shown
-from agentgyms.outcome import INFO_TYPES
+from agentgyms.core import keys
+from agentgyms.core.env import Feedback, TextEnv
+from agentgyms.core.errors import BadOption, BadSnapshot, Mismatch, UnknownTask
+from agentgyms.core.outcome import INFO_TYPES, shown
 from agentgyms.testing.playing import (
     EPISODES,
     JUNK_ACTIONS,
@@ -54,7 +53,7 @@ def check_env(make: Make) -> None:
 
 
 class _Comparable(gym.Env[Any, str]):
-    """An environment whose infos say -1 for nan, which Gymnasium's checker takes for different."""
+    """A wrapper with -1 for nan in infos, since Gymnasium's checker treats nan as unequal."""
 
     def __init__(self, world: Any) -> None:
         self._world = world
@@ -80,10 +79,10 @@ class _Comparable(gym.Env[Any, str]):
 
 
 def check_info(info: dict[str, Any], turn: int) -> None:
-    """Check one `info`: its keys, their types, that it is JSON-plain, and its turn.
+    """Check one `info`: keys, types, JSON-plain values and turn.
 
     Raises:
-        AssertionError: It does not hold what `agentgyms.core.TurnInfo` says.
+        AssertionError: It does not match `agentgyms.core.env.TurnInfo`.
     """
     difference = (set(info) - {"oracle"}) ^ set(INFO_TYPES)
     assert not difference, f"info keys missing or unknown: {sorted(difference)}"
@@ -169,7 +168,7 @@ def _check_errors(env: Any, make: Make) -> None:
 
 
 def check_determinism(make: Make) -> None:
-    """Check that equal seeds and actions give equal episodes, the next unseeded one included.
+    """Check that equal seeds and actions give equal episodes, and equal unseeded ones after it.
 
     Raises:
         AssertionError: Two runs differ.
@@ -182,10 +181,10 @@ def check_determinism(make: Make) -> None:
 
 
 def check_snapshot(make: Make) -> None:
-    """Check `snapshot`, `restore` and `fork`: the state returns, and so does its future.
+    """Check that `snapshot`, `restore` and `fork` reproduce a state and what follows it.
 
     Raises:
-        AssertionError: It is not.
+        AssertionError: They do not.
     """
     env = make()
     world = env.unwrapped
@@ -225,7 +224,7 @@ def _check_one_snapshot(world: TextEnv, make: Make, info: dict[str, Any]) -> Non
 
 
 def _future(env: TextEnv) -> list[Any]:
-    """Return what the next few turns and the next unseeded reset give."""
+    """Return the results of a few turns and an unseeded reset."""
     rng = random.Random(0)
     seen: list[Any] = []
     try:

@@ -1,4 +1,4 @@
-"""The routes of the page, and the token for people: typed once, kept as a cookie."""
+"""The routes of the page. A person types the token once; a cookie keeps the proof of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from flask import Blueprint, Request, Response, request
 
-from agentgyms import protocol
-from env_servers.errors import Refusal
-from env_servers.service import service
+from agentgyms.protocol import framing
+from env_servers.sessions.errors import Refusal
+from env_servers.sessions.service import service
 
 play = Blueprint("play", __name__)
 
@@ -23,9 +23,9 @@ _TYPES: Final = {
 _OPEN: Final = ("access.css", "icon.svg")  # the form for the token is made of them
 _MOST_DIGITS: Final = 5
 _ENTERED: Final = "entered"
-_TOLD: Final = "<!-- told -->"
+_NOTICE: Final = "<!-- told -->"
 _WRONG: Final = "This is not the token of this server."
-_FORGOTTEN: Final = (
+_NO_COOKIE: Final = (
     "That was the token, but your browser kept no cookie: allow cookies for this address."
 )
 _HEADERS: Final = {
@@ -52,16 +52,16 @@ class PageFile(NamedTuple):
 
 @play.get("/")
 def start() -> Response:
-    """Lead people to the page."""
+    """Redirect to the page."""
     return _to_page(302)
 
 
 @play.get("/play")
 def page() -> Response:
-    """Return the page, or ask for the token."""
+    """Return the page, or the form for the token."""
     if _admits(request):
         return _file("page.html")
-    return _ask(_FORGOTTEN if _ENTERED in request.args else "")
+    return _token_form(_NO_COOKIE if _ENTERED in request.args else "")
 
 
 @play.post("/play")
@@ -69,7 +69,7 @@ def enter() -> Response:
     """Take the token that somebody typed."""
     access = service().access
     if not _admits(request) and not access.knows(request.form.get("token", "")):
-        return _ask(_WRONG)
+        return _token_form(_WRONG)
     entered = _to_page(303, f"?{_ENTERED}")
     return access.admit(entered, cookie_name(request), secure=request.is_secure)
 
@@ -90,31 +90,31 @@ def _after(response: Response) -> Response:
     return response
 
 
-def cookie_name(asked: Request) -> str:
+def cookie_name(http_request: Request) -> str:
     """Return the cookie's name, with the port in it: browsers send a cookie to every port."""
-    _, _, port = asked.host.rpartition(":")
-    told = port.isascii() and port.isdecimal() and len(port) <= _MOST_DIGITS
-    return f"agentgyms_play_{port if told else asked.scheme}"
+    _, _, port = http_request.host.rpartition(":")
+    has_port = port.isascii() and port.isdecimal() and len(port) <= _MOST_DIGITS
+    return f"agentgyms_play_{port if has_port else http_request.scheme}"
 
 
-def admits_page(asked: Request) -> bool:
-    """Return whether a request comes from the page, opened by somebody who knew the token.
+def admits_page(http_request: Request) -> bool:
+    """Return whether a request comes from the page, and the person there knows the token.
 
     The cookie alone is not enough: the header with the protocol's version is one that no other
     site can make a browser send.
     """
-    if protocol.PROTOCOL_HEADER not in asked.headers:
+    if framing.PROTOCOL_HEADER not in http_request.headers:
         return False
-    return service().access.holds(asked, cookie_name(asked))
+    return service().access.holds(http_request, cookie_name(http_request))
 
 
-def _admits(asked: Request) -> bool:
-    return service().access.admits(asked, cookie_name(asked))
+def _admits(http_request: Request) -> bool:
+    return service().access.admits(http_request, cookie_name(http_request))
 
 
-def _ask(why: str) -> Response:
+def _token_form(why: str) -> Response:
     form = _files()["access.html"].content.decode("utf-8")
-    text = form.replace(_TOLD, f'<p class="wrong" role="alert">{why}</p>' if why else "")
+    text = form.replace(_NOTICE, f'<p class="wrong" role="alert">{why}</p>' if why else "")
     response = Response(text, status=401, mimetype="text/html")
     response.headers["WWW-Authenticate"] = "Bearer"
     return response

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentgyms import extras, protocol
-from agentgyms.errors import CallerError, DataError, EnvUnavailable
-from agentgyms.webshop.env import CUTS, WebShopEnv
-from agentgyms.webshop.goal_table import KINDS
-from agentgyms.webshop.goals import DEFAULT_SEED
-from agentgyms.webshop.sources import SOURCES, open_shop
+from agentgyms.core import extras
+from agentgyms.core.errors import CallerError, DataError, EnvUnavailable
+from agentgyms.envs.webshop.env import CUTS, WebShopEnv
+from agentgyms.envs.webshop.goals.goal_arrays import KINDS
+from agentgyms.envs.webshop.goals.goal_list import DEFAULT_SEED
+from agentgyms.envs.webshop.sources import SOURCES, open_shop
+from agentgyms.protocol import framing
 
 with extras.needed("server"):
-    from env_servers import logs
-    from env_servers.programs import begin, serve
-    from env_servers.service import EXTENSION
-    from env_servers.serving import Server
+    from env_servers.observability import logs
+    from env_servers.serving.command_lines import allow_host, begin, serve
+    from env_servers.serving.server import Server
+    from env_servers.sessions.service import EXTENSION
     from env_servers.webshop_site.app import Offer, create_site
-    from env_servers.webshop_site.control import obey
+    from env_servers.webshop_site.browser_control import answer_requests
     from env_servers.webshop_site.visits import MAX_VISITS, TTL_S
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ _THREADS = 16
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
 @click.option(
     "--token",
-    envvar=protocol.TOKEN_VARIABLE,
+    envvar=framing.TOKEN_VARIABLE,
     default="",
     show_default=False,
     show_envvar=True,
     help="Token that the site asks for; other users see the command line, so prefer the variable.",
 )
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
+@allow_host
 @click.option("--split", type=click.Choice(WebShopEnv.splits), default="train")
 @click.option("--source", type=click.Choice(SOURCES), default="generated")
 @click.option(
@@ -69,6 +71,7 @@ def main(
     port: int,
     token: str,
     insecure: bool,
+    hosts: tuple[str, ...],
     split: str,
     source: str,
     data_path: str | None,
@@ -85,11 +88,11 @@ def main(
     if control:
         _serve_environments(create_site(None, max_visits=_MOST_CONTROLLED, ttl_s=ttl))
         return
-    begin(host, token, insecure=insecure, variable=protocol.TOKEN_VARIABLE)
+    begin(host, token, insecure=insecure, variable=framing.TOKEN_VARIABLE)
     try:
         shop = open_shop(source, data_path, goals, goal_seed, nouns).load()
         offer = Offer(shop, shop.goals.tasks(split, cut), show_attributes=show_attributes)
-        app = create_site(offer, token=token, max_visits=max_visits, ttl_s=ttl)
+        app = create_site(offer, token=token, max_visits=max_visits, ttl_s=ttl, hosts=hosts)
     except (CallerError, DataError, EnvUnavailable) as e:
         raise click.UsageError(str(e)) from None
     serve(
@@ -103,11 +106,11 @@ def main(
 
 
 def _serve_environments(app: Flask) -> None:
-    """Serve the visits that come through stdin, and end with it."""
+    """Serve the visits that stdin requests, until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
     with Server(app, threads=_THREADS) as server:
         print(json.dumps({"url": server.url}), flush=True)
-        obey(sys.stdin, sys.stdout, app.extensions[EXTENSION].visits)
+        answer_requests(sys.stdin, sys.stdout, app.extensions[EXTENSION].visits)
 
 
 if __name__ == "__main__":

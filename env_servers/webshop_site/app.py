@@ -1,4 +1,4 @@
-"""`create_site`: the shop as a web site, which is used without scripts and without cookies."""
+"""`create_site`: the shop as a web site without scripts and cookies."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from flask import Flask, Response, current_app, redirect, request, send_from_directory, url_for
 from werkzeug.exceptions import HTTPException
 
-from agentgyms import protocol
-from agentgyms.errors import UnknownTask
-from agentgyms.tasks import TaskSet
-from agentgyms.webshop.session import Shop, ShopSession
-from env_servers.access import Access
-from env_servers.app import counted
-from env_servers.service import EXTENSION
+from agentgyms.core.errors import UnknownTask
+from agentgyms.core.tasks import TaskSet
+from agentgyms.envs.webshop.rules.session import Shop, ShopSession
+from agentgyms.protocol import framing
+from env_servers.http.app import counted
+from env_servers.http.cross_site import OwnNames
+from env_servers.sessions.service import EXTENSION
+from env_servers.sessions.token_access import Access
 from env_servers.webshop_site import rendering
 from env_servers.webshop_site.layout import anchor, key_at
 from env_servers.webshop_site.visits import (
@@ -34,7 +36,7 @@ from env_servers.webshop_site.visits import (
 log = logging.getLogger(__name__)
 
 MAX_QUERY: Final = 8192
-"""Longest query that is searched for, in characters."""
+"""Maximum length of a query, in characters."""
 
 _COOKIE: Final = "webshop_access"
 _PURPOSE: Final = "agentgyms webshop access"
@@ -47,18 +49,18 @@ _HEADERS: Final = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _OPEN: Final = ("/healthz", "/access", "/robots.txt", "/favicon.ico", "/static/")
 
 
 class Offer(NamedTuple):
-    """What the site's start page offers.
+    """The offer of the site's start page.
 
     Attributes:
         shop: The shop.
-        tasks: What people are asked to buy; each visit gets one at random.
+        tasks: What people are to buy; each visit gets one at random.
         compat: The rules are the original's, flaws included.
         show_attributes: Product pages lead to a page of the product's attributes.
     """
@@ -83,7 +85,7 @@ class Offer(NamedTuple):
 
 
 class Site:
-    """What one application holds; `env_servers.serving.Server` asks for some of it.
+    """What one application holds; `env_servers.serving.server.Server` reads some of it.
 
     Attributes:
         offer: What the start page offers; None if visits begin in another way.
@@ -104,7 +106,7 @@ class Site:
 
     @property
     def sessions(self) -> Visits:
-        """The visits, as a server calls them."""
+        """The visits, under the name that a server uses."""
         return self.visits
 
     def count(self, change: int) -> None:
@@ -119,19 +121,21 @@ def create_site(
     token: str = "",
     max_visits: int = MAX_VISITS,
     ttl_s: float = TTL_S,
+    hosts: Iterable[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Flask:
     """Return the application.
 
     `/` begins a visit with a random task, `/?task_id=...` with that one. A visit's pages are
     `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops what came
-    after it before, and leads to the next page. `/healthz` says that the site answers.
+    after it before, and leads to the next page. `/healthz` answers as long as the site does.
 
     Args:
         offer: What visits can be begun for at `/`; None lets none begin there.
         token: Asked for before anything is shown, "" for none.
         max_visits: Most visits at a time; more are answered with 429.
         ttl_s: A visit that is not used for as long expires.
+        hosts: More names at which it answers without a token; see `create_app`.
         clock: Seconds that never go back; tests pass their own.
 
     Raises:
@@ -142,11 +146,11 @@ def create_site(
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
     app.url_map.merge_slashes = False
     visits = Visits(max_sessions=max_visits, ttl_s=ttl_s, clock=clock)
-    site = Site(offer, visits, Access(protocol.check_token(token), _PURPOSE))
+    site = Site(offer, visits, Access(framing.check_token(token), _PURPOSE))
     app.extensions[EXTENSION] = site
     app.wsgi_app = counted(app.wsgi_app, site.count)  # type: ignore[assignment]
     rendering.set_up(app)
-    app.before_request(_before)
+    app.before_request(partial(_before, OwnNames(hosts)))
     app.after_request(_after)
     app.register_error_handler(Exception, _error)
     app.add_url_rule("/", "start", start)
@@ -160,7 +164,7 @@ def create_site(
 
 
 def start() -> Response:
-    """Begin a visit and lead to its first page."""
+    """Begin a visit and redirect to its first page."""
     if request.method == "HEAD":  # which is to change nothing
         return Response()
     offer = _site().offer
@@ -180,7 +184,7 @@ def show(visit_id: str, turn: str) -> Response:
 
 
 def act(visit_id: str, turn: str) -> Response:
-    """Search, or click something on a page of a visit, and lead to the next page."""
+    """Search or click on a page of a visit, and redirect to the next page."""
     query, place = request.form.get("query"), request.form.get("at", "")
     with _site().visits.use(visit_id) as visit:
         number = _number(turn)
@@ -208,17 +212,17 @@ def act(visit_id: str, turn: str) -> Response:
 
 
 def access() -> Response:
-    """Take the token, or ask for it."""
-    held = _site().access
-    if request.method != "POST" or not held.knows(request.form.get("token", "")):
+    """Check the token, or show the form for it."""
+    access = _site().access
+    if request.method != "POST" or not access.knows(request.form.get("token", "")):
         response = rendering.html("access.html", wrong=request.method == "POST")
         response.status_code = 401
         return response
-    return held.admit(_to("start"), _COOKIE, secure=request.is_secure)
+    return access.admit(_to("start"), _COOKIE, secure=request.is_secure)
 
 
 def robots() -> Response:
-    """Ask crawlers to stay away: every visit is somebody's own."""
+    """Return `robots.txt`, which excludes crawlers."""
     return Response("User-agent: *\nDisallow: /\n", mimetype="text/plain")
 
 
@@ -227,10 +231,13 @@ def favicon() -> Response:
     return send_from_directory(cast("str", current_app.static_folder), "icon.svg")
 
 
-def _before() -> Response | None:
+def _before(names: OwnNames) -> Response | None:
     site = _site()
     if request.path.startswith(_OPEN):
         return None
+    mistake = names.mistake(request) if site.access.is_open else ""
+    if mistake:
+        return rendering.message("Not at this address", f"{mistake[0].upper()}{mistake[1:]}.", 401)
     if not site.access.admits(request, _COOKIE):
         response = rendering.html("access.html", wrong=False)
         response.status_code = 401

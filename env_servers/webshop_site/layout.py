@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from agentgyms.webshop.product import Product
-from agentgyms.webshop.session import PageState
-from agentgyms.webshop.view import Button, Card, Element, OptionGroup, Text, View
+from agentgyms.envs.webshop.product import Product
+from agentgyms.envs.webshop.rules.session import PageState
+from agentgyms.envs.webshop.rules.view import Button, Card, Element, OptionGroup, Text, View
 
 CATEGORIES: Final = ("beauty", "electronics", "fashion", "garden", "grocery")
 TINTS: Final = 6
@@ -23,7 +23,7 @@ _RECEIPT: Final = ("heading", "field", "value")
 
 
 def arrange(view: View, state: PageState) -> dict[str, Any]:
-    """Return what the template of the view's page is filled with."""
+    """Return the variables of the template of a view's page."""
     pairs = [(_part(at, element), element) for at, element in enumerate(view.elements)]
     roles: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for part, element in pairs:
@@ -57,7 +57,7 @@ def arrange(view: View, state: PageState) -> dict[str, Any]:
 
 
 def key_at(view: View, place: str) -> str | None:
-    """Return what `click[...]` names the element at a place by; None if nothing is there."""
+    """Return the `click[...]` name of the element at a place; None without an element."""
     number, _, choice = place.partition(".")
     try:
         element = view.elements[_index(number)]

@@ -1,4 +1,4 @@
-"""HTML of the site's pages, made from views by the templates; all that is shown is escaped."""
+"""Renders the site's pages as HTML from views and templates; all text is escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from flask import Flask, Response, render_template, url_for
 from markupsafe import Markup, escape
 
-from agentgyms.webshop.reward import Purchase
+from agentgyms.envs.webshop.goals.reward import Purchase
 from env_servers.webshop_site.layout import arrange
 from env_servers.webshop_site.visits import Visit
 
@@ -15,18 +15,18 @@ _CARRIAGE_RETURN: Final = Markup("&#13;")
 
 
 def set_up(app: Flask) -> None:
-    """Give the application's templates their filters."""
+    """Add the filters of the templates."""
     app.jinja_env.filters["exact"] = exact
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
 
 
 def exact(text: str) -> Markup:
-    """Return text as HTML that browsers read back as it is, carriage returns included."""
+    """Return text as HTML that browsers submit unchanged, carriage returns included."""
     return Markup(str(escape(text)).replace("\r", _CARRIAGE_RETURN))  # noqa: S704 (escaped above)
 
 
 def page(visit: Visit, turn: int) -> Response:
-    """Return a page of a visit; its session stands there."""
+    """Return the page of a visit; its session is at this page."""
     session = visit.session
     purchase = session.purchase() if visit.person and session.done else None
     return html(
@@ -43,7 +43,7 @@ def page(visit: Visit, turn: int) -> Response:
 
 
 def message(heading: str, words: str, status: int, *links: tuple[str, str]) -> Response:
-    """Return a page that says something, with links to go on."""
+    """Return a page with a message, and links to go on."""
     shown = (*links, ("Start with a task", url_for("start")))
     response = html("message.html", heading=heading, words=words, links=shown)
     response.status_code = status
@@ -51,7 +51,7 @@ def message(heading: str, words: str, status: int, *links: tuple[str, str]) -> R
 
 
 def html(template: str, **values: Any) -> Response:
-    """Return a template filled in; what UTF-8 cannot say is replaced."""
+    """Return a template filled in; characters that UTF-8 cannot encode are replaced."""
     text = render_template(template, **values)
     return Response(text.encode("utf-8", "replace"), content_type="text/html; charset=utf-8")
 

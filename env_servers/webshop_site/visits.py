@@ -1,4 +1,4 @@
-"""Visits to the shop: opened, found, expired; every page of a visit can be gone back to."""
+"""Visits to the shop: opens, finds and expires them; a visit keeps its earlier pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from agentgyms.webshop.session import Result, ShopSession
+from agentgyms.envs.webshop.rules.session import Result, ShopSession
 
 MAX_VISITS: Final = 1000
 TTL_S: Final = 3600.0
@@ -18,14 +18,14 @@ _ID_BYTES: Final = 16
 _TURNS_KEPT: Final = 200
 _REMEMBERED_AT_LEAST: Final = 4096
 _LONGEST_RETRY_AFTER_S: Final = 60
-_READING_S: Final = 300.0  # the first page may be read for as long
+_READING_S: Final = 300.0  # a visit on its first page is kept for as long
 
 
 class NoVisit(Exception):
-    """There is no such visit, or not this page of it.
+    """The visit, or this page of it, does not exist.
 
     Attributes:
-        status: 404 if there never was, 410 if it is gone.
+        status: 404 if it never existed, 410 if it has ended.
         reason: Why, in one sentence.
     """
 
@@ -35,10 +35,10 @@ class NoVisit(Exception):
 
 
 class Full(Exception):
-    """As many visits are open as may be.
+    """The maximum number of visits is open.
 
     Attributes:
-        retry_after_s: When to ask again, in seconds.
+        retry_after_s: Seconds until the next attempt.
     """
 
     def __init__(self, retry_after_s: int) -> None:
@@ -47,15 +47,15 @@ class Full(Exception):
 
 
 class PurchaseMade(Exception):
-    """The visit is over, so that nothing can be done any more."""
+    """Something was bought, so the visit takes no more actions."""
 
 
 class Turn(NamedTuple):
     """A page of a visit.
 
     Attributes:
-        saved: The session there, as `ShopSession.save` has it.
-        result: What became of the action that led there; None for the first page.
+        saved: The session at this page, as `ShopSession.save` returns it.
+        result: Of the action before this page; None for the first page.
     """
 
     saved: dict[str, Any]
@@ -63,18 +63,18 @@ class Turn(NamedTuple):
 
 
 class Visit:
-    """One person's or one environment's shopping.
+    """The visit of one person or one environment.
 
     Attributes:
-        visit_id: Its name in addresses, which nobody can guess.
-        session: The shop's state machine; it stands at the page that was asked for last.
+        visit_id: Random id in addresses.
+        session: The shop session, at the page that was requested last.
         person: A person may see how the purchase scored; an agent may not.
         touched: When it was last used, in seconds.
     """
 
     def __init__(self, visit_id: str, session: ShopSession, person: bool, now: float) -> None:
         self.visit_id, self.session, self.person, self.touched = visit_id, session, person, now
-        self.gone = False
+        self.is_closed = False
         self.lock = threading.Lock()
         self._turns: dict[int, Turn] = {0: Turn(session.save(), None)}
         self._over = session.done
@@ -86,12 +86,12 @@ class Visit:
 
     @property
     def begun(self) -> bool:
-        """Something was done in it, or it is an environment's."""
+        """Whether it has an action, or belongs to an environment."""
         return not self.person or self.latest > 0
 
     @property
     def over(self) -> bool:
-        """Something was bought, so that nothing can be done any more."""
+        """Whether something was bought."""
         return self._over
 
     def open(self, turn: int) -> Turn:
@@ -102,16 +102,16 @@ class Visit:
         """
         found = self._turns.get(turn)
         if found is None:
-            gone = 0 <= turn < self.latest
-            reason = "The page is too long ago." if gone else "The visit has no such page."
-            raise NoVisit(410 if gone else 404, reason)
+            dropped = 0 <= turn < self.latest
+            reason = "The page is too long ago." if dropped else "The visit has no such page."
+            raise NoVisit(410 if dropped else 404, reason)
         self.session.load(found.saved)
         return found
 
     def act(self, turn: int, action: str) -> int:
-        """Do something on a page and return the number of the page that it leads to.
+        """Take an action on a page and return the number of the next page.
 
-        Pages that came after that page before are dropped.
+        Pages after the given page are dropped.
 
         Raises:
             NoVisit: The visit has no such page.
@@ -130,12 +130,12 @@ class Visit:
         return turn + 1
 
     def put(self, saved: Any) -> int:
-        """Go on from a saved session, on a page of its own, and return its number.
+        """Load a saved session as a new page and return the number of the page.
 
         Raises:
-            TypeError: It is damaged.
-            ValueError: It is damaged.
-            LookupError: It is damaged, or of another shop.
+            TypeError: The session is damaged.
+            ValueError: The session is damaged.
+            LookupError: The session is damaged, or of another shop.
         """
         self.session.load(saved)
         turn = self.latest + 1
@@ -148,17 +148,19 @@ class Visits:
     """The visits of one site.
 
     Args:
-        max_sessions: Most visits at a time; one that is over gives way to a new one, and so does
-            one that its person left at the first page.
-        ttl_s: A visit that is not used for as long expires.
-        clock: Seconds that never go back.
+        max_sessions: Maximum number of visits; a new one replaces one that is over, or an unused
+            one on its first page.
+        ttl_s: A visit expires after this many seconds without a request.
+        clock: A monotonic clock, in seconds.
     """
+
+    files_each = 0
 
     def __init__(self, *, max_sessions: int, ttl_s: float, clock: Callable[[], float]) -> None:
         self.max_sessions, self.ttl_s, self._clock = max_sessions, ttl_s, clock
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, Visit] = OrderedDict()  # the one unused for longest first
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._open: OrderedDict[str, Visit] = OrderedDict()  # least recently used first
+        self._ended: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         """Return the number of visits."""
@@ -168,7 +170,7 @@ class Visits:
         """Return a new visit.
 
         Raises:
-            Full: There are as many as there may be, and none is over.
+            Full: The maximum number is open, and none can be replaced.
         """
         with self._lock:
             now = self._clock()
@@ -183,22 +185,22 @@ class Visits:
 
     @contextmanager
     def use(self, visit_id: str) -> Iterator[Visit]:
-        """Give exclusive use of a visit.
+        """Yield a visit under its lock.
 
         Raises:
-            NoVisit: There is none of this id.
+            NoVisit: No visit has this id.
         """
         with self._lock:
             now = self._clock()
             self._expire(now)
             visit = self._open.get(visit_id)
             if visit is None:
-                raise self._why_gone(visit_id)
+                raise self._unknown(visit_id)
             visit.touched = now
             self._open.move_to_end(visit_id)
         with visit.lock:
-            if visit.gone:
-                raise self._why_gone(visit_id)
+            if visit.is_closed:
+                raise self._unknown(visit_id)
             yield visit
 
     def end(self, visit_id: str) -> None:
@@ -214,8 +216,8 @@ class Visits:
             for visit in list(self._open.values()):
                 self._drop(visit)
 
-    def _why_gone(self, visit_id: str) -> NoVisit:
-        if visit_id in self._gone:
+    def _unknown(self, visit_id: str) -> NoVisit:
+        if visit_id in self._ended:
             return NoVisit(410, "The visit is over: it was not used for a long time, or was ended.")
         return NoVisit(404, "There is no such visit. Check the address, or start with a task.")
 
@@ -227,17 +229,17 @@ class Visits:
             self._drop(oldest)
 
     def _evict(self, now: float) -> bool:
-        """Drop a visit that is over, else one that nothing was done in; false if there is none."""
+        """Drop a visit that is over, else one without an action; return whether there was one."""
         visits = self._open.values()
         unused = (v for v in visits if not v.begun and now - v.touched > _READING_S)
-        given = next((v for v in visits if v.over), None) or next(unused, None)
-        if given is not None:
-            self._drop(given)
-        return given is not None
+        candidate = next((v for v in visits if v.over), None) or next(unused, None)
+        if candidate is not None:
+            self._drop(candidate)
+        return candidate is not None
 
     def _drop(self, visit: Visit) -> None:
-        visit.gone = True
+        visit.is_closed = True
         del self._open[visit.visit_id]
-        self._gone[visit.visit_id] = None
-        while len(self._gone) > max(_REMEMBERED_AT_LEAST, 4 * self.max_sessions):
-            self._gone.popitem(last=False)
+        self._ended[visit.visit_id] = None
+        while len(self._ended) > max(_REMEMBERED_AT_LEAST, 4 * self.max_sessions):
+            self._ended.popitem(last=False)

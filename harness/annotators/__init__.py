@@ -1,6 +1,7 @@
-"""Annotators: each fills columns of the turn table that some estimator reads.
+"""Annotators: each fills columns of the turn table for estimators.
 
-Some only measure (entropy), some hold a model that learns with the policy (critic, reward model).
+Takes a step's rollouts and turn table; returns columns. Some only measure (entropy), some have a
+model that learns with the policy (critic, reward model).
 """
 
 from __future__ import annotations
@@ -8,27 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from harness.annotators.registry import columns, complete, make, names, needs_reference
-from harness.annotators.surroundings import Surroundings
+from harness.annotators.registry import (
+    columns,
+    complete,
+    make,
+    names,
+    needs_reference,
+    register,
+)
+from harness.annotators.surroundings import AnnotatorContext
 from harness.credit import TurnTable
-from harness.rollout import Rollout
+from harness.types.rollout import Rollout
 
 __all__ = [
     "Annotator",
-    "Surroundings",
+    "AnnotatorContext",
     "columns",
     "complete",
     "make",
     "names",
     "needs_reference",
+    "register",
 ]
 
 
 class Annotator(Protocol):
-    """Fills columns, and may learn from the rollouts it filled them for.
+    """Fills columns of a turn table, and may learn from its rollouts.
 
     Attributes:
-        columns: Those it fills.
+        columns: The columns that it fills.
     """
 
     columns: tuple[str, ...]
@@ -44,9 +53,9 @@ class Annotator(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that changes in training, tensors and plain values, for a checkpoint."""
+        """Return the state that training changes, for a checkpoint."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Load the result of `state_dict`."""
         ...

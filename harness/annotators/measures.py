@@ -1,4 +1,4 @@
-"""Annotators that only measure: entropy, divergence from the reference policy, hindsight."""
+"""Annotators without a model of their own: entropy, KL to the reference policy, hindsight."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.annotators.surroundings import Surroundings, lengths_of
+from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
-from harness.credit.arguments import number
-from harness.errors import ConfigError
-from harness.packing import Sample
-from harness.policy import Policy
-from harness.rollout import Rollout, Turn
-from harness.scoring import score
+from harness.model.logprobs import score_tokens
+from harness.model.packing import Sample
+from harness.model.policy import Policy
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import number
+from harness.types.rollout import Rollout, Turn
 
 
 class Measure:
@@ -28,72 +28,72 @@ class Measure:
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing: nothing changes."""
+        """Return {}: there is no state."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take nothing."""
+        """Do nothing: there is no state."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntropySettings:
-    """The entropy has nothing to set."""
+    """Settings of `Entropy`: none."""
 
     needs_reference: ClassVar[bool] = False
 
 
 class Entropy(Measure):
-    """Fills `entropy`: that of the policy's distribution, in nats, mean over a turn's tokens."""
+    """Fills `entropy`: the policy's entropy in nats, averaged over a turn's tokens."""
 
     columns: ClassVar[tuple[str, ...]] = ("entropy",)
 
-    def __init__(self, settings: EntropySettings, around: Surroundings) -> None:
-        """Compute nothing yet."""
-        self._around = around
+    def __init__(self, settings: EntropySettings, context: AnnotatorContext) -> None:
+        """Store the context."""
+        self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its entropies."""
-        _, entropy = self._around.scores(self._around.policy, rollouts)
+        _, entropy = self._context.scores(self._context.policy, rollouts)
         return replace(
-            turns, entropy=self._around.as_rows(entropy, lengths_of(rollouts), mean=True)
+            turns, entropy=self._context.as_rows(entropy, lengths_of(rollouts), mean=True)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceKLSettings:
-    """The divergence has nothing to set."""
+    """Settings of `ReferenceKL`: none."""
 
     needs_reference: ClassVar[bool] = True
 
 
 class ReferenceKL(Measure):
-    """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1), pi_ref as training began.
+    """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1).
 
-    pi is scored afresh, not taken as recorded, so that it is 0 to the last bit where both policies
-    are equal, however generation rounds.
+    pi_ref is the policy before training. Log-probabilities of pi are recomputed, not taken from the
+    generator, so that `kl` is exactly 0 if both policies are equal.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("kl",)
 
-    def __init__(self, settings: ReferenceKLSettings, around: Surroundings) -> None:
-        """Take note of both policies."""
-        assert around.reference is not None
-        self._around, self._reference = around, around.reference
+    def __init__(self, settings: ReferenceKLSettings, context: AnnotatorContext) -> None:
+        """Store the context and the reference policy."""
+        assert context.reference is not None
+        self._context, self._reference = context, context.reference
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its divergences."""
-        own, _ = self._around.scores(self._around.policy, rollouts)
-        before, _ = self._around.scores(self._reference, rollouts)
-        return replace(turns, kl=self._around.as_rows(own - before, lengths_of(rollouts)))
+        own, _ = self._context.scores(self._context.policy, rollouts)
+        before, _ = self._context.scores(self._reference, rollouts)
+        return replace(turns, kl=self._context.as_rows(own - before, lengths_of(rollouts)))
 
 
 @dataclass(frozen=True, slots=True)
 class HindsightSettings:
-    """How the outcome is told.
+    """Settings of `Hindsight`.
 
     Attributes:
         temperature: Divides the mean log-probability; more than 0.
-        hint: Ends the prompt; `{observation}` stands for what was observed last.
+        hint: Text at the end of the prompt; `{observation}` is replaced by the last observation.
     """
 
     temperature: float = 5.0
@@ -101,14 +101,14 @@ class HindsightSettings:
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if the temperature is out of range or the hint tells nothing."""
+        """Raise `ConfigError` if the temperature is out of range or the hint lacks its field."""
         number("hindsight.temperature", self.temperature, 1e-6)
         if not isinstance(self.hint, str) or self.hint.count("{observation}") != 1:
             raise ConfigError(f"hindsight.hint must say {{observation}} once, got {self.hint!r}")
 
 
 class Hindsight(Measure):
-    """Fills `hindsight`: how likely the response is to whoever knows how the episode ended.
+    """Fills `hindsight`: the probability of the response given how the episode ended.
 
     pi_h = exp(mean log p(tokens | prompt, last observation of the rollout) / temperature), in
     (0, 1]. The hint is put at the end of the prompt's last message; an observation that does not
@@ -119,29 +119,31 @@ class Hindsight(Measure):
 
     columns: ClassVar[tuple[str, ...]] = ("hindsight",)
 
-    def __init__(self, settings: HindsightSettings, around: Surroundings) -> None:
-        """Learn how the chat template ends a prompt."""
-        self._settings, self._around = settings, around
-        self._ending = _ending(around.policy)
+    def __init__(self, settings: HindsightSettings, context: AnnotatorContext) -> None:
+        """Find the tokens with which the chat template ends a prompt."""
+        self._settings, self._context = settings, context
+        self._ending = _ending(context.policy)
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its hindsight probabilities."""
         rows = [row for rollout in rollouts for row in self._rows(rollout)]
-        around = self._around
-        told = score(around.policy, rows, around.temperature, around.max_tokens)
-        logprob = np.concatenate([np.zeros(0), *(t.logprob for t in told)])
-        means = around.as_rows(logprob, lengths_of(rollouts), mean=True)
+        context = self._context
+        scored = score_tokens(context.policy, rows, context.temperature, context.max_tokens)
+        logprob = np.concatenate([np.zeros(0), *(s.logprob for s in scored)])
+        means = context.as_rows(logprob, lengths_of(rollouts), mean=True)
         return replace(turns, hindsight=np.exp(means / self._settings.temperature))
 
     def _rows(self, rollout: Rollout) -> Iterator[Sample]:
-        policy = self._around.policy
-        seen = policy.chats.harmless(rollout.turns[-1].next_observation)
-        told = policy.encode(self._settings.hint.replace("{observation}", seen))
+        policy = self._context.policy
+        outcome = policy.chat_encoder.escape_special_tokens(rollout.turns[-1].next_observation)
+        hint = policy.encode(self._settings.hint.replace("{observation}", outcome))
         for turn in rollout.turns:
-            said = turn.completion
-            room = policy.max_length - len(said.prompt_ids) - len(said.response_ids)
-            prompt = self._with_hint(turn, told[: max(0, room)])
-            yield Sample(prompt, said.response_ids, said.logprobs, 0.0, said.images)
+            completion = turn.completion
+            used = len(completion.prompt_ids) + len(completion.response_ids)
+            prompt = self._with_hint(turn, hint[: max(0, policy.max_length - used)])
+            yield Sample(
+                prompt, completion.response_ids, completion.logprobs, 0.0, completion.images
+            )
 
     def _with_hint(self, turn: Turn, hint: tuple[int, ...]) -> tuple[int, ...]:
         prompt, size = turn.completion.prompt_ids, len(self._ending)
@@ -154,15 +156,14 @@ class Hindsight(Measure):
 
 
 def _ending(policy: Policy) -> tuple[int, ...]:
-    """Return the tokens between a user's last word and the answer.
+    """Return the tokens between the end of a user message and the answer.
 
     Raises:
         ConfigError: The template does not show the message as it is.
     """
     mark = "outcome"
     chat = [{"role": "user", "content": mark}]
-    text = policy.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    _, found, ending = str(text).rpartition(mark)
+    _, found, ending = policy.chat_encoder.render(chat).rpartition(mark)
     if not found:
         raise ConfigError("the chat template does not show a message's text as it is")
     return policy.encode(ending)

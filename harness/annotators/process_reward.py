@@ -1,4 +1,4 @@
-"""Implicit process reward models: language models whose log-ratios to another are rewards."""
+"""Implicit process reward models: a turn's reward is a log-ratio of two language models."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from harness import sharding
-from harness.annotators.surroundings import Surroundings, lengths_of, optimizer_step
+from harness.annotators.surroundings import AnnotatorContext, lengths_of, optimizer_step
 from harness.credit import TurnTable
-from harness.credit.arguments import number, one_of, whole
 from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
 from harness.credit.returns import episode_returns
-from harness.credit.table import Bools, Floats, Ints
-from harness.errors import TrainingError
-from harness.packing import Sample, merge
-from harness.rollout import Rollout
+from harness.distributed import fsdp
+from harness.model.packing import Sample, merge
+from harness.types.arrays import Bools, Floats, Ints
+from harness.types.errors import TrainingError
+from harness.types.hyperparameters import integer, number, one_of
+from harness.types.rollout import Rollout
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRewardSettings:
-    """What a process reward model is trained to, and how.
+    """Objective and optimizer of a process reward model.
 
     Attributes:
         objective: `"dpo"`: preferences between successes and failures of a group (OPRL); `"ce"`:
             cross-entropy of success (PRIME).
         beta: Scale of the reward, more than 0.
-        update: The model learns from a step's rollouts `"before"` or `"after"` it scores them.
+        update: Whether the model learns from a step's rollouts `"before"` or `"after"` scoring.
         threshold: A rollout is positive if its return is above it; None takes successes. In units
             of the return, the run's `method.reward_scale` included.
         learning_rate: Of AdamW; more than 0.
         weight_decay: Of AdamW; 0 or more.
         max_grad_norm: Longest gradient; more than 0.
-        mini_batches: Parts into which a step's groups are cut, one optimizer step each; 1 or more.
+        mini_batches: Optimizer steps, each with a part of the step's groups; 1 or more.
     """
 
     objective: Literal["dpo", "ce"] = "dpo"
@@ -54,32 +54,34 @@ class ProcessRewardSettings:
         one_of("process_reward.update", self.update, ("before", "after"))
         if self.threshold is not None:
             number("process_reward.threshold", self.threshold)
-        for name in ("beta", "learning_rate", "max_grad_norm"):
+        number("process_reward.learning_rate", self.learning_rate, 1e-12, 10.0)
+        for name in ("beta", "max_grad_norm"):
             number(f"process_reward.{name}", getattr(self, name), 1e-12)
         number("process_reward.weight_decay", self.weight_decay, 0.0)
-        whole("process_reward.mini_batches", self.mini_batches, 1)
+        integer("process_reward.mini_batches", self.mini_batches, 1)
 
     @property
     def needs_reference(self) -> bool:
-        """The denominator is the policy as training began, not the one that played."""
+        """Whether the denominator is the reference policy, not the policy of the rollouts."""
         return self.objective == "ce"
 
 
 class ProcessReward:
     """Fills `process_reward`: beta * (log pi_phi - log pi_den), summed over a turn's tokens.
 
-    pi_phi starts as a copy of the policy. With the objective "dpo" pi_den is the policy that played
-    the rollouts and the loss is the mean over all pairs of a success and a failure of one group of
-    -log sigmoid(R+ - R-); with "ce" pi_den is the policy as training began and the loss is the
+    pi_phi starts as a copy of the policy. With the objective "dpo" pi_den is the policy of the
+    rollouts and the loss is the mean over all pairs of a success and a failure of one group of
+    -log sigmoid(R+ - R-); with "ce" pi_den is the reference policy and the loss is the
     cross-entropy of sigmoid(R) and success. R is a rollout's summed reward.
-    Reference: OPRL, Eqs. 1 and 2. It has both orders: the overview, section 3.1, trains the model
-    before it scores; Algorithm 1 scores first, and so does section 3.1 further on, with the model
-    "from the previous training step". That is update "after"; no turn has a reward in the first
-    step then. PRIME, arXiv:2502.01456, whose algorithm scores first.
-    Departs from them: no mini-batch cuts a group, so every pair of it counts.
+    Reference: OPRL, Eqs. 1 and 2. The paper has both orders: the overview of section 3.1 trains the
+    model before scoring; Algorithm 1 and a later part of section 3.1 score first, with the model
+    "from the previous training step". This is update "after"; then all rewards of the first step
+    are 0. PRIME, arXiv:2502.01456, whose algorithm scores first.
+    Departs from them: a mini-batch has complete groups, so every pair counts.
 
-    Gradients take two passes: scores of all rollouts without a graph give the loss's slope in each
-    R; then each sequence alone, weighted by its rollout's slope. Memory does not grow with groups.
+    Gradients take two passes: scores of all rollouts, without a graph, give the derivative of the
+    loss in each R; then each sequence alone is weighted by its rollout's derivative. So memory does
+    not grow with the group size.
 
     Attributes:
         model: pi_phi.
@@ -87,11 +89,11 @@ class ProcessReward:
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
-    def __init__(self, settings: ProcessRewardSettings, around: Surroundings) -> None:
+    def __init__(self, settings: ProcessRewardSettings, context: AnnotatorContext) -> None:
         """Copy the policy."""
-        self._settings, self._around = settings, around
-        self.model = around.policy.trainable_copy()
-        self.model.shard(around.ranks)
+        self._settings, self._context = settings, context
+        self.model = context.policy.trainable_copy()
+        self.model.shard(context.processes)
         self._optimizer = torch.optim.AdamW(
             self.model.model.parameters(),
             lr=settings.learning_rate,
@@ -100,18 +102,18 @@ class ProcessReward:
         self._figures: dict[str, float] = {}
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with its rewards; the model learns before or after it gives them."""
-        around = self._around
-        denominator = around.reference if self._settings.objective == "ce" else around.policy
+        """Return the table with its rewards; the model learns before or after scoring."""
+        context = self._context
+        denominator = context.reference if self._settings.objective == "ce" else context.policy
         assert denominator is not None
-        old, _ = around.scores(denominator, rollouts)
+        old, _ = context.scores(denominator, rollouts)
         positive = self._positive(turns)
         if self._settings.update == "before":
             self._figures = self._learn(turns, rollouts, positive, old)
-        reward = self._settings.beta * (around.scores(self.model, rollouts)[0] - old)
+        reward = self._settings.beta * (context.scores(self.model, rollouts)[0] - old)
         if self._settings.update == "after":
             self._figures = self._learn(turns, rollouts, positive, old)
-        rows = around.as_rows(reward, lengths_of(rollouts))
+        rows = context.as_rows(reward, lengths_of(rollouts))
         return replace(turns, process_reward=rows)
 
     def learn(
@@ -123,17 +125,15 @@ class ProcessReward:
     def state_dict(self) -> dict[str, Any]:
         """Return weights and optimizer."""
         return {
-            "model": sharding.full_state(self.model.model),
-            "optimizer": sharding.optimizer_state(
-                self._optimizer, self.model.model.named_parameters()
-            ),
+            "model": fsdp.full_state(self.model.model),
+            "optimizer": fsdp.optimizer_state(self._optimizer, self.model.model.named_parameters()),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`."""
         own = self.model.model
-        sharding.load_full_state(own, state["model"])
-        sharding.load_optimizer_state(self._optimizer, own.named_parameters(), state["optimizer"])
+        fsdp.load_full_state(own, state["model"])
+        fsdp.load_optimizer_state(self._optimizer, own.named_parameters(), state["optimizer"])
 
     def _positive(self, turns: TurnTable) -> Bools:
         if self._settings.threshold is None:
@@ -170,7 +170,7 @@ class ProcessReward:
         self, rollouts: Sequence[Rollout], group: Ints, positive: Bools, old: Floats
     ) -> dict[str, float]:
         tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])
-        ratio = self._around.scores(self.model, rollouts)[0] - old
+        ratio = self._context.scores(self.model, rollouts)[0] - old
         score = self._settings.beta * np.add.reduceat(ratio, np.cumsum(tokens) - tokens)  # [R]
         if not np.isfinite(score).all():
             raise TrainingError("the reward model's scores are not finite: lower its learning_rate")
@@ -182,7 +182,7 @@ class ProcessReward:
         weight = np.repeat(
             self._settings.beta * slope, [len(rollout.turns) for rollout in rollouts]
         )
-        rows = merge(self._around.sequences(rollouts, weight))
+        rows = merge(self._context.sequences(rollouts, weight))
         return {
             "loss": loss,
             "pairs": len(pairs),
@@ -191,11 +191,11 @@ class ProcessReward:
         }
 
     def _descend(self, rows: Sequence[Sample]) -> float:
-        """Take an optimizer step down the weighted sum of log-probabilities."""
+        """Take an optimizer step that minimises the weighted sum of log-probabilities."""
         self.model.model.train()
         self._optimizer.zero_grad()
-        for batch in self.model.micro_batches(rows, self._around.max_tokens):
-            logprob, _ = self.model.logprobs(batch, self._around.temperature)
+        for batch in self.model.micro_batches(rows, self._context.max_tokens):
+            logprob, _ = self.model.logprobs(batch, self._context.temperature)
             (logprob * batch.advantage).sum().backward()  # type: ignore[no-untyped-call]
         norm = optimizer_step(self._optimizer, self._settings.max_grad_norm, "the reward model")
         self.model.model.eval()

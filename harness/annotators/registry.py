@@ -1,4 +1,4 @@
-"""Names of annotators, their settings, and how they are made."""
+"""The registry of annotators: their names and settings."""
 
 from __future__ import annotations
 
@@ -17,39 +17,64 @@ from harness.annotators.measures import (
     ReferenceKLSettings,
 )
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
-from harness.annotators.surroundings import Surroundings
-from harness.credit.registry import check_keywords
-from harness.errors import ConfigError
+from harness.annotators.surroundings import AnnotatorContext
+from harness.types.hyperparameters import Registry, field_defaults
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    settings: Callable[..., Any]
-    make: Callable[[Any, Surroundings], Any]
+    settings: type[Any]
+    make: Callable[[Any, AnnotatorContext], Any]
     columns: tuple[str, ...]
 
 
-_ANNOTATORS: Final = {
-    "critic": _Entry(CriticSettings, Critic, Critic.columns),
-    "process_reward": _Entry(ProcessRewardSettings, ProcessReward, ProcessReward.columns),
-    "entropy": _Entry(EntropySettings, Entropy, Entropy.columns),
-    "hindsight": _Entry(HindsightSettings, Hindsight, Hindsight.columns),
-    "reference_kl": _Entry(ReferenceKLSettings, ReferenceKL, ReferenceKL.columns),
-}
+_ANNOTATORS: Final = Registry(
+    "annotator",
+    lambda entry: field_defaults(entry.settings),
+    {
+        "critic": _Entry(CriticSettings, Critic, Critic.columns),
+        "process_reward": _Entry(ProcessRewardSettings, ProcessReward, ProcessReward.columns),
+        "entropy": _Entry(EntropySettings, Entropy, Entropy.columns),
+        "hindsight": _Entry(HindsightSettings, Hindsight, Hindsight.columns),
+        "reference_kl": _Entry(ReferenceKLSettings, ReferenceKL, ReferenceKL.columns),
+    },
+)
+
+
+def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]:
+    """Register the decorated class as annotator `name`.
+
+    Args:
+        name: In `method.annotators`.
+        settings: A dataclass, whose fields have defaults and whose values are checked when it is
+            made. `needs_reference`, if it has that, tells whether the run needs the reference
+            policy.
+
+    Returns:
+        A decorator for classes that are made of `(settings, context)`, follow
+        `harness.annotators.Annotator`, and name their `columns`: of the turn table, or new ones,
+        which are found in its `extra`.
+    """
+
+    def add(made: type[Any]) -> type[Any]:
+        _ANNOTATORS.add(name, _Entry(settings, made, tuple(made.columns)))
+        return made
+
+    return add
 
 
 def names() -> list[str]:
     """Return the names of all annotators."""
-    return sorted(_ANNOTATORS)
+    return _ANNOTATORS.names()
 
 
 def columns(name: str) -> tuple[str, ...]:
     """Return the columns that an annotator fills.
 
     Raises:
-        ConfigError: There is none of this name.
+        ConfigError: No annotator has this name.
     """
-    return _entry(name).columns
+    return _ANNOTATORS.get(name).columns
 
 
 def complete(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,31 +87,23 @@ def complete(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def needs_reference(name: str, given: Mapping[str, Any]) -> bool:
-    """Return whether an annotator compares with the policy as training began.
+    """Return whether an annotator needs the reference policy.
 
     Raises:
         ConfigError: As for `complete`.
     """
-    return bool(_settings(name, given).needs_reference)
+    return bool(getattr(_settings(name, given), "needs_reference", False))
 
 
-def make(name: str, given: Mapping[str, Any], around: Surroundings) -> Any:
+def make(name: str, given: Mapping[str, Any], context: AnnotatorContext) -> Any:
     """Return an annotator.
 
     Raises:
-        ConfigError: As for `complete`; or the policy's chat template does not do.
+        ConfigError: As for `complete`; or the policy's chat template cannot be used.
     """
-    return _entry(name).make(_settings(name, given), around)
-
-
-def _entry(name: str) -> _Entry:
-    if name not in _ANNOTATORS:
-        raise ConfigError(f"unknown annotator {name!r}: expected one of {', '.join(names())}")
-    return _ANNOTATORS[name]
+    return _ANNOTATORS.get(name).make(_settings(name, given), context)
 
 
 def _settings(name: str, given: Mapping[str, Any]) -> Any:
-    kind: Any = _entry(name).settings
-    known = [field.name for field in dataclasses.fields(kind)]
-    check_keywords(f"annotator {name!r}", known, given)
-    return kind(**given)
+    _ANNOTATORS.check(name, given)
+    return _ANNOTATORS.get(name).settings(**given)

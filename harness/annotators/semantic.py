@@ -1,9 +1,10 @@
-"""Semantic scorers: how alike two step texts are, judged by a frozen model."""
+"""Semantic scorers: similarity of two step texts by a frozen model."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pickle import UnpicklingError
 from typing import Any, Final
 
 import numpy as np
@@ -12,38 +13,38 @@ from safetensors import SafetensorError
 from tqdm import tqdm
 
 from harness.credit.similarity import SCORERS, Cached, Scorer
-from harness.credit.table import Floats
-from harness.errors import ConfigError
+from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
 
 DEFAULT_MODELS: Final = {
     "cross-encoder": "BAAI/bge-reranker-v2-m3",
     "embedding": "sentence-transformers/all-MiniLM-L6-v2",
 }
-"""SCPO's scorer (its Table 4), and the encoder of its appendix C.2: SALT names none."""
+"""SCPO's scorer (Table 4), and the encoder of its appendix C.2; SALT names no model."""
 
 BATCH: Final = 64
 MAX_LENGTH: Final = 512
 SHOWN_FROM: Final = 20
-"""Batches from which on a progress bar is worth its line."""
+"""Number of batches from which a progress bar is shown."""
 
 
 class CrossEncoder(Scorer):
-    """A frozen model that reads both texts at once and says how alike they are.
+    """A frozen cross-encoder: it reads both texts together and returns their similarity.
 
-    Any sequence classification model: one logit goes through the logistic function, of two the
-    second's probability counts. Half precision on a GPU, as in SCPO's Table 4.
+    Any sequence classification model: the sigmoid of a single logit, or the softmax probability of
+    the second of two. Half precision on a GPU, as in SCPO's Table 4.
     """
 
     def __init__(self, name: str, device: str | None = None, max_length: int = MAX_LENGTH) -> None:
         """Load the model.
 
         Args:
-            name: On the Hugging Face hub, or a folder.
-            device: Where it runs; None takes a GPU if there is one.
-            max_length: Tokens of both texts together, above which the longer one is cut.
+            name: A hub name or a folder.
+            device: Device of the model; None takes a GPU if there is one.
+            max_length: Most tokens of both texts together; the longer one is truncated.
 
         Raises:
-            ConfigError: The model cannot be loaded or judges no pairs.
+            ConfigError: The model cannot be loaded or does not score pairs.
         """
         import transformers
 
@@ -54,8 +55,8 @@ class CrossEncoder(Scorer):
         trained = any("SequenceClassification" in one for one in config.architectures or ())
         if not trained or outputs not in (1, 2):
             raise ConfigError(
-                f"{name} judges no pairs of texts: expected a sequence classification model with "
-                "one logit or two, such as a reranker"
+                f"{name} does not score pairs of texts: expected a sequence classification model "
+                "with one logit or two, such as a reranker"
             )
         loader = transformers.AutoModelForSequenceClassification
         self._model = _frozen(name, loader, self._device)
@@ -86,9 +87,9 @@ class CrossEncoder(Scorer):
 class Embedding(Scorer):
     """A frozen sentence encoder: cosine of the two texts' embeddings, 0 where it is negative.
 
-    Embeddings are the mean of the last layer over a text's tokens, of length 1. Negative cosines
-    become 0, rather than all be squeezed into [0, 1], so that thresholds on cosines keep their
-    meaning. The embeddings of the texts that were used last are remembered.
+    Embeddings are the mean of the last layer over a text's tokens, normalised. Negative cosines
+    become 0; other values are not rescaled, so that thresholds on cosines keep their meaning. The
+    embeddings of the last used texts are cached.
     """
 
     def __init__(
@@ -101,10 +102,10 @@ class Embedding(Scorer):
         """Load the model.
 
         Args:
-            name: On the Hugging Face hub, or a folder.
-            device: Where it runs; None takes a GPU if there is one.
-            max_length: Tokens above which a text is cut.
-            size: Texts whose embeddings are remembered.
+            name: A hub name or a folder.
+            device: Device of the model; None takes a GPU if there is one.
+            max_length: Most tokens of a text; longer ones are truncated.
+            size: Number of texts whose embeddings are cached.
 
         Raises:
             ConfigError: The model cannot be loaded.
@@ -189,14 +190,14 @@ def open_scorer(spec: str, device: str | None = None) -> Scorer:
 
 
 def resolve(settings: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
-    """Return an estimator's settings with scorers in the place of names that stand for models.
+    """Return an estimator's settings with the names of models replaced by scorers.
 
-    That is the case of `scorer` and `match`, also within a `base`. Names that need no model stay,
-    and so does everything else. Equal names become the same scorer.
+    It replaces `scorer` and `match`, also in a `base`. Names that need no model, and all other
+    settings, do not change. Equal names give the same scorer.
 
     Args:
-        settings: Hyperparameters, as a recipe gives them.
-        device: Where models run; None takes a GPU if there is one.
+        settings: Hyperparameters of a recipe.
+        device: Device of the models; None takes a GPU if there is one.
 
     Raises:
         ConfigError: There is no such scorer, or its model cannot be loaded.
@@ -224,10 +225,10 @@ def _device(device: str | None) -> str:
 
 
 def _opened(name: str, transformers: Any) -> tuple[Any, Any]:
-    """The tokenizer, which can pad, and the configuration of a model."""
+    """Return the tokenizer of a model, with a padding token, and its configuration."""
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        config = transformers.AutoConfig.from_pretrained(name)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as e:
         raise _unloadable(name, e) from e
     if tokenizer.pad_token is None:
@@ -236,7 +237,7 @@ def _opened(name: str, transformers: Any) -> tuple[Any, Any]:
 
 
 def _limit(max_length: int, tokenizer: Any, config: Any) -> int:
-    """Most tokens that the model takes: RoBERTa and its kind count positions from 2."""
+    """Return the most tokens that the model takes; RoBERTa's positions start at 2."""
     positions = getattr(config, "max_position_embeddings", None) or max_length + 2
     return int(min(max_length, tokenizer.model_max_length, positions - 2))
 
@@ -244,8 +245,8 @@ def _limit(max_length: int, tokenizer: Any, config: Any) -> int:
 def _frozen(name: str, loader: Any, device: str) -> Any:
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
-        model = loader.from_pretrained(name, dtype=dtype)
-    except (OSError, ValueError, SafetensorError) as e:
+        model = loader.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+    except (OSError, ValueError, SafetensorError, UnpicklingError) as e:
         raise _unloadable(name, e) from e
     return model.to(device).eval().requires_grad_(False)
 

@@ -1,6 +1,6 @@
-"""What an annotator works with, and the tokens of rollouts as it sees them.
+"""The context of annotators: policies, settings, and the rollouts as training sequences.
 
-Arrays over tokens hold the policy's own tokens of all turns, in the turns' order: shape [A].
+Arrays over tokens hold the response tokens of all turns, in the turns' order: shape [A].
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.credit.table import Floats, Ints
-from harness.errors import TrainingError
-from harness.packing import Sample, samples
-from harness.policy import Policy
-from harness.ranks import ALONE, Ranks
-from harness.rollout import Rollout
-from harness.scoring import score
-from harness.sharding import clip
+from harness.distributed.fsdp import clip_grad_norm
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.model.logprobs import score_tokens
+from harness.model.packing import Sample, samples
+from harness.model.policy import Policy
+from harness.types.arrays import Floats, Ints
+from harness.types.errors import TrainingError
+from harness.types.rollout import Rollout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
-    """The run that annotators are part of.
+class AnnotatorContext:
+    """What the annotators of a run work with.
 
     Attributes:
-        policy: The one that is trained; it played the rollouts that are annotated.
-        reference: The policy before training, or None if nobody needs it.
-        context: What a training sequence is: `"window"` or `"transcript"`.
+        policy: The policy in training; it generated the rollouts that are annotated.
+        reference: The policy before training, or None if no annotator needs it.
+        context: What a training sequence is: `"window"` (a turn) or `"transcript"` (a rollout).
         rows: What a row of the turn table is: `"turn"` or `"token"`.
-        temperature: The rollouts were sampled at.
-        max_tokens: Padded tokens of one forward pass.
-        estimator: Name of the method's.
-        credit: Its hyperparameters, those of its base included.
-        ranks: The processes that the models of annotators are dealt to, as the policy is.
+        temperature: Sampling temperature of the rollouts.
+        max_tokens: Largest number of tokens, padding included, of one forward pass.
+        estimator: Name of the method's estimator.
+        credit: The estimator's hyperparameters, those of its base included.
+        processes: The processes that share the annotators' models.
     """
 
     policy: Policy
@@ -47,7 +47,7 @@ class Surroundings:
     max_tokens: int = 8192
     estimator: str = "gae"
     credit: Mapping[str, Any] = field(default_factory=dict)
-    ranks: Ranks = ALONE
+    processes: ProcessGroup = SINGLE_PROCESS
 
     def sequences(
         self, rollouts: Sequence[Rollout], weight: Floats | Sequence[Floats] | None = None
@@ -56,7 +56,8 @@ class Surroundings:
 
         Args:
             rollouts: With N turns together.
-            weight: Taken as `advantage`: of each turn, or of each turn's tokens. 0 if None.
+            weight: The samples' `advantage`: one number for each turn, or an array of each turn's
+                tokens; None gives 0.
         """
         if weight is None:
             weight = np.zeros(sum(len(rollout.turns) for rollout in rollouts))
@@ -64,16 +65,16 @@ class Surroundings:
 
     def scores(self, policy: Policy, rollouts: Sequence[Rollout]) -> tuple[Floats, Floats]:
         """Return log-probability and entropy of every token under a policy. Shapes [A], [A]."""
-        told = score(policy, self.sequences(rollouts), self.temperature, self.max_tokens)
-        return _joined(t.logprob for t in told), _joined(t.entropy for t in told)
+        scored = score_tokens(policy, self.sequences(rollouts), self.temperature, self.max_tokens)
+        return _joined(s.logprob for s in scored), _joined(s.entropy for s in scored)
 
     def as_rows(self, x: Floats, lengths: Ints, *, mean: bool = False) -> Floats:
-        """Return numbers of tokens as numbers of the table's rows: themselves, or turns' sums.
+        """Return values of tokens as values of the table's rows: unchanged, or summed over turns.
 
         Args:
-            x: Of tokens. Shape [A].
-            lengths: Tokens of each turn. Shape [N].
-            mean: Means over a turn's tokens, not sums.
+            x: Values of tokens. Shape [A].
+            lengths: Number of response tokens of each turn. Shape [N].
+            mean: Take means over a turn's tokens instead of sums.
         """
         if self.rows == "token" or not len(lengths):
             return x
@@ -92,13 +93,13 @@ def _joined(parts: Iterable[Floats]) -> Floats:
 
 
 def optimizer_step(optimizer: torch.optim.Optimizer, max_norm: float, who: str) -> float:
-    """Take a step along gradients whose norm is cut to `max_norm`, and return the norm before.
+    """Clip the gradient norm to `max_norm`, take an optimizer step, return the norm before.
 
     Raises:
         TrainingError: The gradient is not finite.
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    norm = clip(parameters, max_norm)
+    norm = clip_grad_norm(parameters, max_norm)
     if not math.isfinite(norm):
         raise TrainingError(f"the gradient norm of {who} is {norm}: lower its learning_rate")
     optimizer.step()

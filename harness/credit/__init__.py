@@ -1,25 +1,11 @@
-"""Credit: recorded turns in, advantages out. Pure numpy; no model is needed to replay it."""
+"""Credit: advantages from recorded turns. Pure numpy, without a model.
 
-from harness.credit import (  # noqa: F401 (registers the estimators)
-    dmpo,
-    dr_grpo,
-    ecpo,
-    empg,
-    gae,
-    gigpo,
-    grpo,
-    gvpo,
-    hcapo,
-    hgpo,
-    imitation,
-    oprl,
-    prime,
-    reinforce,
-    reinforce_pp,
-    rloo,
-    salt,
-    scpo,
-)
+Takes a `TurnTable`; returns one advantage per row. `estimators` has one paper a file, `registry`
+their names, `returns`, `groups` and `similarity` what they share, `diagnostics` the figures about
+credit.
+"""
+
+from harness.credit import estimators  # noqa: F401 (registers the estimators)
 from harness.credit.registry import check, get, names
 from harness.credit.table import TurnTable
 

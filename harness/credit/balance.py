@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from harness.credit.arguments import whole
+from harness.types.hyperparameters import integer
 
 _Part = tuple[int, int, int, list[int]]
 """Total length, number of rows, first row, rows. No row is in two parts: the first three differ."""
@@ -18,7 +18,7 @@ def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
     """Return the rows of each part, ascending: equally many rows, nearly equal total lengths.
 
     The largest differencing method of Karmarkar and Karp (1982) on tuples of k rows. The rows are
-    sorted by length and taken k at a time; then the two tuples whose parts differ most are joined,
+    sorted by length and taken k at a time; then the two tuples whose parts differ most are merged,
     the greatest part of one with the smallest of the other, until one is left.
     Reference: how verl's `balance_batch` spreads sequences over k workers, ties included.
     Departs from it: it refuses a number of rows that k does not divide. Here rows of length 0 are
@@ -29,9 +29,9 @@ def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
         parts: k, at least 1.
 
     Raises:
-        ConfigError: `parts` is no whole number of at least 1.
+        ConfigError: `parts` is not an integer of at least 1.
     """
-    whole("parts", parts, 1)
+    integer("parts", parts, 1)
     count = len(lengths)
     if not count:
         return [[] for _ in range(parts)]
@@ -45,8 +45,8 @@ def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
     while len(splits) > 1:
         widest = heapq.heappop(splits)[-1]
         pairs = zip(widest, reversed(splits[0][-1]), strict=True)
-        joined = [(a[0] + b[0], a[1] + b[1], a[2], _both(a[3], b[3])) for a, b in pairs]
-        heapq.heapreplace(splits, _split(joined))
+        merged = [(a[0] + b[0], a[1] + b[1], a[2], _merge(a[3], b[3])) for a, b in pairs]
+        heapq.heapreplace(splits, _split(merged))
     return [sorted(row for row in part[3] if row < count) for part in splits[0][-1]]
 
 
@@ -56,8 +56,8 @@ def _split(parts: list[_Part]) -> _Split:
     return parts[-1][0] - total, -total, -num_rows, -first, parts
 
 
-def _both(rows: list[int], others: list[int]) -> list[int]:
-    """Rows of either list, in any order; the longer list grows, so that few rows are moved."""
+def _merge(rows: list[int], others: list[int]) -> list[int]:
+    """Return the rows of both lists, in any order; the longer list is extended in place."""
     longer, shorter = (rows, others) if len(rows) >= len(others) else (others, rows)
     longer += shorter
     return longer

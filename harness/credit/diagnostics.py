@@ -1,17 +1,180 @@
-"""Figures about credit, logged at every step: functions of a table and its advantages."""
+"""Figures about credit, logged at every step: of all methods, and of one estimator each.
+
+The latter are those in the plots or equations of the papers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
-from harness.credit.groups import encode, group_size
-from harness.credit.method_figures import of_layer
+from harness.credit import evidence
+from harness.credit.estimators import dmpo, hgpo, imitation, salt, scpo
+from harness.credit.estimators.gae import gae_returns
+from harness.credit.groups import encode, group_mean, group_size
 from harness.credit.registry import layers
-from harness.credit.returns import episode_returns, step_returns
-from harness.credit.table import Floats, Ints, TurnTable
+from harness.credit.returns import STEP_RETURNS, episode_returns, step_returns
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats, Ints
+from harness.types.hyperparameters import keyword_defaults
+
+Settings = Mapping[str, Any]
+Figures = dict[str, float]
+
+
+def of_layer(name: str, turns: TurnTable, settings: Settings) -> Figures:
+    """Return the figures of one estimator, without those of its base.
+
+    Args:
+        name: The estimator; one that has none of its own gives none.
+        turns: At least one turn, with the columns that the estimator needs.
+        settings: All its hyperparameters, without those of its base.
+    """
+    return FIGURES[name](turns, settings) if name in FIGURES else {}
+
+
+def of_ecpo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the mean rho of repeated states, and the share of them with rho 0.
+
+    ECPO's Figure 4(a) plots the mean (.538 and .720 at its two group sizes).
+    """
+    returns = step_returns(turns, *(settings[key] for key in STEP_RETURNS))
+    found = evidence.evidence(turns, returns, evidence.Calibration.of(settings))
+    rho = found.reliability[found.visits > 1]
+    if not len(rho):
+        return {"reliability": 0.0, "gated_anchors": 0.0}
+    return {"reliability": float(rho.mean()), "gated_anchors": float((rho == 0).mean())}
+
+
+def of_salt(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the share of turns whose edge is merged: SALT's Figure 6, read as over turns."""
+    chosen = {key: settings[key] for key in keyword_defaults(salt.edges)}
+    return {"merge_rate": float((group_size(salt.edges(turns, **chosen)) > 1).mean())}
+
+
+def of_scpo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return credited turns per failed rollout, and the mean credit of a turn times alpha.
+
+    SCPO's Figure 7: about 12 and .034 late in training. Failed rollouts of groups without success
+    count too, with nothing; the mean is over all turns of the table.
+    """
+    chosen = {key: settings[key] for key in keyword_defaults(scpo.plan) if key in settings}
+    aligned = scpo.plan(turns, **chosen, whole=False)
+    failed = (episode_returns(turns) <= settings["success_threshold"]).sum()
+    credit = scpo.credit(turns, aligned)
+    return {
+        "credited_turns": float((credit > 0).sum() / max(failed, 1)),
+        "auxiliary_reward": float(settings["alpha"] * credit.mean()),
+        "compared_rollouts": len(aligned) / len(turns.starts),
+    }
+
+
+def of_gvpo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return turns per rollout, and the share of turns whose advantage the four cases change."""
+    shaped = float(turns.failed.mean()) if settings["b"] > 0 else 0.0
+    return {"turns_per_rollout": len(turns) / len(turns.starts), "shaped_turns": shaped}
+
+
+def of_oprl(turns: TurnTable, _settings: Settings) -> Figures:
+    """Return mean and standard deviation of the step rewards, which OPRL's Figure 5 plots."""
+    return _moments("process_reward", turns.process_reward)
+
+
+def of_prime(turns: TurnTable, _settings: Settings) -> Figures:
+    """Return mean and standard deviation of the implicit process rewards."""
+    return _moments("process_reward", turns.process_reward)
+
+
+def of_hcapo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the mean hindsight probability, and the share of ratios that are clipped."""
+    assert turns.hindsight is not None
+    mean = group_mean(turns.hindsight, turns.rollout)
+    low, high = settings["clip_low"] * mean, settings["clip_high"] * mean
+    clipped = (turns.hindsight < low) | (turns.hindsight > high)
+    return {"hindsight": float(turns.hindsight.mean()), "hindsight_clipped": float(clipped.mean())}
+
+
+def of_empg(turns: TurnTable, _settings: Settings) -> Figures:
+    """Return mean and standard deviation of the turns' entropies, in nats."""
+    return _moments("entropy", turns.entropy)
+
+
+def of_gae(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the mean value, and the share of the returns' variance that the critic explains."""
+    assert turns.value is not None
+    own = {key: settings[key] for key in STEP_RETURNS}
+    target = gae_returns(turns, **own, lam=1.0)
+    spread = target.var()
+    explained = 1 - (target - turns.value).var() / spread if spread > 0 else 0.0
+    return {"value": float(turns.value.mean()), "explained_variance": float(explained)}
+
+
+def of_hgpo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the mean length of the longest common history, in states: 0 for a turn in no group."""
+    longest = np.zeros(len(turns))
+    for k, (rows, label) in enumerate(hgpo.histories(turns, settings["K"] + 1), start=1):
+        longest[rows[group_size(label) > 1]] = k
+    return {"common_history": float(longest.mean())}
+
+
+def of_reinforce_pp(turns: TurnTable, _settings: Settings) -> Figures:
+    """Return the mean divergence of a turn from the reference, in nats, where it is measured."""
+    return {"divergence": float(turns.kl.mean())} if turns.kl is not None else {}
+
+
+def of_imitation(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the share of turns that are imitated."""
+    return {"imitated_turns": float(imitation.imitation(turns, **settings).mean())}
+
+
+def of_dmpo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return the number of pairs, and the share that the scores put in the right order."""
+    pairs, score = dmpo.pairs_of(turns), dmpo.scores(turns, **settings)
+    accuracy = {"pair_accuracy": pairs.accuracy(score)} if len(pairs) else {}
+    return {"pairs": float(len(pairs)), **accuracy}
+
+
+FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
+    "dmpo": of_dmpo,
+    "ecpo": of_ecpo,
+    "empg": of_empg,
+    "gae": of_gae,
+    "gvpo": of_gvpo,
+    "hcapo": of_hcapo,
+    "hgpo": of_hgpo,
+    "imitation": of_imitation,
+    "oprl": of_oprl,
+    "prime": of_prime,
+    "reinforce_pp": of_reinforce_pp,
+    "salt": of_salt,
+    "scpo": of_scpo,
+}
+"""Estimators with figures of their own; the others' are those that every method logs."""
+
+
+def _moments(name: str, column: Floats | None) -> Figures:
+    assert column is not None
+    return {f"{name}_mean": float(column.mean()), f"{name}_std": float(column.std())}
+
+
+def documentation_calls(turns: TurnTable) -> Figures:
+    """Return the shares of turns that look up documentation; nothing where no action calls APIs.
+
+    GVPO's Figure 4 plots them for AppWorld, with the names that its `api_docs` had then:
+    `show_api_doc` is called `show_api_docs` there.
+    """
+    actions = [
+        f"{key}\n{text.partition(scpo.SEPARATOR)[0]}"
+        for key, text in zip(turns.action_key, turns.text, strict=True)
+    ]
+    if not any("apis." in action for action in actions):
+        return {}
+    return {
+        f"credit/{name}_calls": float(np.mean([name in action for action in actions]))
+        for name in ("show_api_doc", "show_api_descriptions")
+    }
 
 
 def silent_groups(turns: TurnTable) -> float:
@@ -27,7 +190,7 @@ def silent_groups(turns: TurnTable) -> float:
 
 
 def shared_states(turns: TurnTable) -> float:
-    """Return the share of turns taken in a state that several rollouts of the group were in."""
+    """Return the share of turns in a state that several rollouts of the group visited."""
     anchor = _anchors(turns)
     visits = encode(anchor, turns.rollout)
     first = np.unique(visits, return_index=True)[1]  # one row for each (state, rollout)
@@ -36,17 +199,17 @@ def shared_states(turns: TurnTable) -> float:
 
 
 def repeated_states(turns: TurnTable) -> float:
-    """Return the share of turns taken in a state that the group was in at least twice."""
+    """Return the share of turns in a state that the group visited at least twice."""
     return float((group_size(_anchors(turns)) > 1).mean()) if len(turns) else 0.0
 
 
 def divergent_anchors(
     turns: TurnTable, *, gamma: float = 0.95, invalid_penalty: float = 0.1
 ) -> float:
-    """Return the share of repeated states where luck looks better than evidence.
+    """Return the share of repeated states whose best action was taken only once.
 
-    That is where the mean step return of an action taken once there exceeds that of each action
-    taken more often, and there is one of either kind. Of the states a group was in at least twice.
+    A repeated state was visited at least twice by its group. It counts if it has actions taken once
+    and actions taken more often, and the highest mean step return is of one taken once.
     Reference: ECPO, Figure 1 and section 1, which draw and describe such an anchor and plot their
     share (9% to 28% in training) without a formula: this one is read off the example.
 
@@ -99,6 +262,7 @@ def summarise(
         "credit/divergent_anchors": divergent_anchors(turns),
         "credit/failed_turns": float(turns.failed.mean()),
         "credit/episode_return": float(returns.mean()),
+        **documentation_calls(turns),
         **own,
     }
 
@@ -106,7 +270,7 @@ def summarise(
 def of_method(
     estimator: str, turns: TurnTable, settings: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return what only some estimators have to show: this one's figures, and those of its base.
+    """Return the figures specific to an estimator and to its base.
 
     Args:
         estimator: Its name.

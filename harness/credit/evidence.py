@@ -1,4 +1,4 @@
-"""What the visits of a group to one state say about the actions taken there (ECPO)."""
+"""Statistics of the actions that a group took in each state (ECPO)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.credit.arguments import number, one_of, whole
 from harness.credit.groups import differs, encode
-from harness.credit.table import Bools, Floats, Ints, TurnTable
+from harness.credit.table import TurnTable
+from harness.types.arrays import Bools, Floats, Ints
+from harness.types.hyperparameters import integer, number, one_of
 
 Saturation = Literal["ratio", "exp", "none"]
 Sigma = Literal["unweighted", "weighted", "raw"]
@@ -49,7 +50,7 @@ class Calibration:
         one_of("sigma", self.sigma, ("unweighted", "weighted", "raw"))
         one_of("sigma_ddof", self.sigma_ddof, (0, 1))
         one_of("between", self.between, ("raw", "shrunk"))
-        whole("min_depth", self.min_depth, 0)
+        integer("min_depth", self.min_depth, 0)
         number("floor", self.floor, 0, 1)
         one_of("shrink", self.shrink, (True, False))
         one_of("gate", self.gate, (True, False))

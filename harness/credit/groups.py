@@ -6,19 +6,19 @@ from typing import Final, Literal
 
 import numpy as np
 
-from harness.credit.arguments import number, one_of
-from harness.credit.table import Bools, Floats, Ints, Keys
+from harness.types.arrays import Bools, Floats, Ints, Keys
+from harness.types.hyperparameters import number, one_of
 
 Norm = Literal["std", "mean"]
 
 _NOISE: Final = 1e-12
-"""What a value may differ from its group's mean by, relative to the mean or 1, and be equal."""
+"""Largest difference of a value from its group's mean that counts as 0, relative to mean or 1."""
 
 
 def encode(*columns: Ints | Keys) -> Ints:
-    """Label rows: two have equal labels exactly when all columns agree. Shapes [K] each -> [K].
+    """Return labels of rows, equal exactly when all columns agree. Shapes [K] each -> [K].
 
-    Labels are 0, 1... without gaps; their order means nothing.
+    Labels are 0, 1... without gaps, in any order.
     """
     label = _codes(columns[0])
     for column in columns[1:]:
@@ -40,25 +40,35 @@ def group_size(label: Ints) -> Ints:
     return np.bincount(label)[label].astype(np.int64)
 
 
-def group_mean(x: Floats, label: Ints) -> Floats:
-    """Mean of each row's group. Shapes [K], [K] -> [K]."""
-    return (np.bincount(label, weights=x) / np.maximum(np.bincount(label), 1))[label]
+def group_weight(weight: Floats, label: Ints) -> Floats:
+    """Sum of the weights of each row's group, a whole number. Shapes [K], [K] -> [K]."""
+    return np.rint(np.bincount(label, weights=weight))[label]
 
 
-def group_std(x: Floats, label: Ints, ddof: int) -> Floats:
+def group_mean(x: Floats, label: Ints, weight: Floats | None = None) -> Floats:
+    """Mean of each row's group, weighted if weights are given. Shapes [K] each -> [K]."""
+    if weight is None:
+        return (np.bincount(label, weights=x) / np.maximum(np.bincount(label), 1))[label]
+    return np.bincount(label, weights=x * weight)[label] / group_weight(weight, label)
+
+
+def group_std(x: Floats, label: Ints, ddof: int, weight: Floats | None = None) -> Floats:
     """Standard deviation of each row's group, 0 where it has at most `ddof` rows. Shape [K]."""
-    deviation = x - group_mean(x, label)
-    total = np.bincount(label, weights=deviation**2)[label].astype(np.float64)
-    degrees = group_size(label) - ddof
+    weight = np.ones(len(x)) if weight is None else weight
+    deviation = x - group_mean(x, label, weight)
+    total = np.bincount(label, weights=weight * deviation**2)[label].astype(np.float64)
+    degrees = group_weight(weight, label) - ddof
     return np.sqrt(np.divide(total, degrees, out=np.zeros_like(total), where=degrees > 0))
 
 
-def standardise(x: Floats, label: Ints, *, norm: Norm, ddof: int, eps: float) -> Floats:
+def standardise(
+    x: Floats, label: Ints, *, norm: Norm, ddof: int, eps: float, weight: Floats | None = None
+) -> Floats:
     """Distance of each row from its group's mean; 0 in a group of one. Shape [K].
 
     (x - mean) / (std + eps) with `norm="std"`, x - mean with `norm="mean"`. A group whose values
     are equal up to rounding gets exact zeros: dividing rounding errors by eps would make signals of
-    them.
+    them. With weights, whose sum in a group is a whole number, that is the group's size.
 
     Raises:
         ConfigError: `norm` is neither, `ddof` is not 0 or 1, or `eps` is negative.
@@ -68,16 +78,18 @@ def standardise(x: Floats, label: Ints, *, norm: Norm, ddof: int, eps: float) ->
     number("eps", eps, 0)
     if not len(x):
         return np.zeros(0)
-    mean = group_mean(x, label)
-    centred = np.where((group_size(label) > 1) & differs(x, mean), x - mean, 0.0)
+    weight = np.ones(len(x)) if weight is None else weight
+    mean = group_mean(x, label, weight)
+    compared = (group_weight(weight, label) > 1) & differs(x, mean)
+    centred = np.where(compared, x - mean, 0.0)
     if norm == "mean":
         return centred
-    scale = group_std(centred, label, ddof) + eps
+    scale = group_std(centred, label, ddof, weight) + eps
     return np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 0)
 
 
 def differs(x: Floats, mean: Floats) -> Bools:
-    """Tell which values are away from their mean by more than rounding errors. Shapes [K] each."""
+    """Return which values differ from their mean by more than rounding errors. Shapes [K] each."""
     return np.abs(x - mean) > _NOISE * np.maximum(np.abs(mean), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""SCPO's monotonic matcher: which step of a failure reaches which position of a success."""
+"""SCPO's monotonic matcher: matches steps of a failed rollout to positions of a success."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from harness.credit.arguments import number, one_of
 from harness.credit.similarity import checked, matrix
-from harness.credit.table import Floats, Ints
-from harness.errors import ConfigError
+from harness.types.arrays import Floats, Ints
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import number, one_of
 
 Result = TypeVar("Result")
 
 Walk = Generator[tuple[int, int], float, Result]
-"""Asks for similarities, (reference position, step), one after the other, and returns a result."""
+"""Yields index pairs (reference position, step), receives similarities, and returns a result."""
 
 Credited = list[tuple[int, int, float]]
-"""(reference position, step, similarity) of the matches that count, in the order they were made."""
+"""(reference position, step, similarity) of each credited match, in the order of matching."""
 
 
 def next_table(self_similarity: Floats, theta: float = 0.6) -> Ints:
-    """Return where matching goes on when the position after j does not match. Shape [m].
+    """Return the position to continue from if the position after j does not match. Shape [m].
 
     It is built as the prefix function of Knuth, Morris and Pratt, with `similarity >= theta` for
     equality. Where that is an equivalence, next(j) is the longest k < j such that positions 0..k
@@ -36,12 +36,12 @@ def next_table(self_similarity: Floats, theta: float = 0.6) -> Ints:
         theta: Least similarity of a match, in [0, 1].
 
     Raises:
-        ConfigError: The similarities are no square matrix in [0, 1], or theta is out of range.
+        ConfigError: The similarities are not a square matrix in [0, 1], or theta is out of range.
     """
     number("theta", theta, 0, 1)
     own = matrix(self_similarity)
     walk = table_walk(len(own), theta)
-    table = played(walk, checked(own, (len(own), len(own))))
+    table = run_walk(walk, checked(own, (len(own), len(own))))
     return np.asarray(table, dtype=np.int64)
 
 
@@ -53,13 +53,13 @@ def matches(
     lam: float = 0.4,
     monotone: bool = True,
 ) -> list[tuple[int, int]]:
-    """Return the credited pairs (reference position, step), in the order they were made.
+    """Return the credited pairs (reference position, step), in the order of matching.
 
-    Arguments as those of `match`. A pair whose similarity is below `lam` is among them: it takes
-    its position without earning anything.
+    The arguments are those of `match`. Pairs with a similarity below `lam` are included: they take
+    their position with credit 0.
     """
     check_levels(theta, lam)
-    found = _found(similarity, self_similarity, order, theta, monotone)
+    found = _credited_matches(similarity, self_similarity, order, theta, monotone)
     return [(position, step) for position, step, _ in found]
 
 
@@ -73,16 +73,16 @@ def match(
 ) -> Floats:
     """Return the credit of each step of a failed rollout, in [0, 1]. Shape [l].
 
-    r_v = max(0, M_jv - lambda) / (1 - lambda) for a step v that takes the match to a reference
-    position j beyond all that were credited before, 0 for the others.
+    r_v = max(0, M_jv - lambda) / (1 - lambda) for a step v that matches a reference position j
+    after all positions credited before, 0 for other steps.
     Reference: SCPO, section 3.3 and Algorithm 2.
 
     Args:
         similarity: M, of reference positions and failed steps. Shape [m, l].
         self_similarity: M*, of reference positions with each other. Shape [m, m].
-        order: Steps in the order they are looked at: each of 0..l-1 once. Shape [l].
+        order: Order in which steps are matched: each of 0..l-1 once. Shape [l].
         theta: Least similarity of a match, in [0, 1].
-        lam: Soft base lambda, in [0, 1): a similarity up to it earns nothing.
+        lam: Soft base lambda, in [0, 1): a similarity up to it gives credit 0.
         monotone: False credits every match, also at positions credited before: the paper's ablation
             without monotonicity.
 
@@ -90,7 +90,7 @@ def match(
         ConfigError: A shape, a similarity, the order or a number does not fit.
     """
     check_levels(theta, lam)
-    found = _found(similarity, self_similarity, order, theta, monotone)
+    found = _credited_matches(similarity, self_similarity, order, theta, monotone)
     return credit_of(found, len(order), lam)
 
 
@@ -115,7 +115,7 @@ def check_levels(theta: float, lam: float) -> None:
 
 
 def table_walk(size: int, theta: float) -> Walk[list[int]]:
-    """Return the table `next` of `size` positions, asking for the similarities it takes."""
+    """Return the table `next` of `size` positions; a walk that yields the pairs it needs."""
     table = [-1] * size
     k = -1
     for position in range(1, size):
@@ -132,7 +132,7 @@ def table_walk(size: int, theta: float) -> Walk[list[int]]:
 def match_walk(
     size: int, order: Sequence[int], table: Sequence[int], theta: float, monotone: bool
 ) -> Walk[Credited]:
-    """Return what is credited along a reference of `size` positions, asking as it goes."""
+    """Return the credited matches with a reference of `size` positions; yields pairs it needs."""
     found: Credited = []
     j = frontier = -1
     if not size:
@@ -152,38 +152,38 @@ def match_walk(
     return found
 
 
-def played(walk: Walk[Result], similarity: Floats) -> Result:
-    """Return a walk's result, with its questions answered from a matrix."""
-    return lockstep([walk], lambda asked: [float(similarity[place]) for _, place in asked])[0]
+def run_walk(walk: Walk[Result], similarity: Floats) -> Result:
+    """Return the result of a walk, with similarities from a matrix."""
+    return lockstep([walk], lambda pairs: [float(similarity[pair]) for _, pair in pairs])[0]
 
 
 def lockstep(
     walks: Sequence[Walk[Result]],
     answer: Callable[[list[tuple[int, tuple[int, int]]]], Sequence[float]],
 ) -> list[Result]:
-    """Return the results of several walks, answering one question of each at a time, together.
+    """Return the results of several walks, with one batch of similarities for each of their steps.
 
     Args:
-        walks: Not started.
-        answer: Of questions (index of the walk, what it asked for), the similarities.
+        walks: Walks that have not started.
+        answer: Returns the similarities of pairs (index of the walk, the pair that it yielded).
     """
     results: list[Any] = [None] * len(walks)
-    asked: list[tuple[int, tuple[int, int]]] = []
-    told: list[tuple[int, float | None]] = [(index, None) for index in range(len(walks))]
-    while told:
-        asked.clear()
-        for index, score in told:
+    requests: list[tuple[int, tuple[int, int]]] = []
+    answers: list[tuple[int, float | None]] = [(index, None) for index in range(len(walks))]
+    while answers:
+        requests.clear()
+        for index, score in answers:
             try:
                 walk = walks[index]
-                asked.append((index, next(walk) if score is None else walk.send(score)))
+                requests.append((index, next(walk) if score is None else walk.send(score)))
             except StopIteration as end:
                 results[index] = end.value
-        scores = answer(asked) if asked else []
-        told = [(index, score) for (index, _), score in zip(asked, scores, strict=True)]
+        scores = answer(requests) if requests else []
+        answers = [(index, score) for (index, _), score in zip(requests, scores, strict=True)]
     return results
 
 
-def _found(
+def _credited_matches(
     similarity: Floats,
     self_similarity: Floats,
     order: Sequence[int] | Ints,
@@ -200,4 +200,4 @@ def _found(
     walk = match_walk(
         size, [int(v) for v in steps], next_table(own, theta).tolist(), theta, monotone
     )
-    return played(walk, checked(scores, (size, length)))
+    return run_walk(walk, checked(scores, (size, length)))

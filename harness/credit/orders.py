@@ -1,4 +1,4 @@
-"""Orders in which SCPO's matcher looks at the steps of a failed rollout."""
+"""Orders in which SCPO's matcher processes the steps of a failed rollout."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Final
 import numpy as np
 
 from harness.credit.balance import partitions
-from harness.credit.table import Ints, TurnTable
-from harness.errors import ConfigError
+from harness.credit.table import TurnTable
+from harness.types.arrays import Ints
+from harness.types.errors import ConfigError
 
 FORMS: Final = "'temporal', 'length', 'balanced(PARTS)' with PARTS >= 1, 'random(SEED)'"
 _CALL: Final = re.compile(r"(balanced|random)\((\d+)\)")
 
 
-def ranks(turns: TurnTable, order: str) -> Ints:
-    """Return when each turn's time comes among the turns of its rollout: least first. Shape [N].
+def turn_order(turns: TurnTable, order: str) -> Ints:
+    """Return the sort key of each turn within its rollout, lowest first. Shape [N].
 
     - `temporal`: as they were played.
     - `length`: longest text first, equally long ones as they were played.
@@ -29,7 +30,7 @@ def ranks(turns: TurnTable, order: str) -> Ints:
     - `random(SEED)`: shuffled by a generator of the seed and the rollout's texts.
 
     None depends on the order of the rollouts in the table: for the balanced order they are taken
-    sorted by their texts, and rollouts with equal texts have equal ranks.
+    sorted by their texts, and rollouts with equal texts have equal keys.
     Reference: SCPO, section 3.4 and appendix B.2. Its default ("reordered") is what verl's
     `balance_batch` left behind on four GPUs, hence `balanced(4)`.
     Departs from it: lengths are those of the turns' texts in characters, which a table has, not of
@@ -42,7 +43,7 @@ def ranks(turns: TurnTable, order: str) -> Ints:
         return turns.turn
     lengths = np.array([len(text) for text in turns.text], dtype=np.int64)
     if order == "length":
-        return _places(np.lexsort((turns.turn, -lengths)))
+        return _positions(np.lexsort((turns.turn, -lengths)))
     form = _CALL.fullmatch(order) if isinstance(order, str) else None
     if form is None or (form[1] == "balanced" and int(form[2]) < 1):
         raise ConfigError(f"order must be one of {FORMS}, got {order!r}")
@@ -57,7 +58,7 @@ def _balanced(turns: TurnTable, lengths: Ints, parts: int) -> Ints:
     by_text = sorted(range(len(spans)), key=texts.__getitem__)
     rows = [row for rollout in by_text for row in range(*spans[rollout])]
     split = partitions(lengths[rows].tolist(), parts)
-    place = _places(np.array([row for part in split for row in part], dtype=np.int64))
+    place = _positions(np.array([row for part in split for row in part], dtype=np.int64))
     result = np.empty(len(turns), dtype=np.int64)
     result[rows] = place
     first_of: dict[tuple[str, ...], int] = {}
@@ -79,13 +80,13 @@ def _shuffled(turns: TurnTable, seed: int) -> Ints:
 
 
 def _spans(turns: TurnTable) -> Sequence[tuple[int, int]]:
-    """First row of each rollout, and the one after its last."""
+    """Return the first row of each rollout, and the row after its last."""
     bounds = [*turns.starts.tolist(), len(turns)]
     return list(itertools.pairwise(bounds))
 
 
-def _places(sorted_rows: Ints) -> Ints:
-    """Where each row is in `sorted_rows`."""
+def _positions(sorted_rows: Ints) -> Ints:
+    """Return the position of each row in `sorted_rows`."""
     place = np.empty(len(sorted_rows), dtype=np.int64)
     place[sorted_rows] = np.arange(len(sorted_rows))
     return place

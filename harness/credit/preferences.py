@@ -1,8 +1,8 @@
-"""Preferences between rollouts of a group: their losses, and the slopes of these in the scores.
+"""Preferences between rollouts of a group: losses, and their derivatives in the scores.
 
-A score of a rollout is a log-ratio of two policies' probabilities, however weighted. Losses here
-are functions of the scores alone, so that whoever trains on them needs no graph over a whole group:
-scores first, then gradients of log-probabilities, each rollout's times its slope.
+The score of a rollout is a weighted log-ratio of two policies' probabilities. Losses depend only on
+scores, so training needs no graph over a complete group: compute the scores, then the gradient of
+each rollout's log-probabilities times its derivative.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from harness.credit.groups import encode, members
-from harness.credit.table import Bools, Floats, Ints
+from harness.types.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

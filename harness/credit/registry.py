@@ -1,15 +1,16 @@
-"""Names of estimators, what they build on, and the check of their hyperparameters."""
+"""The registry of estimators: their names, bases, presets and hyperparameters."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from harness.credit.table import Floats, TurnTable
-from harness.errors import ConfigError
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import Registry, keyword_defaults
 
 Estimator = Callable[..., Floats]
 """`(TurnTable, *, hyperparameters) -> advantage [N]`, without side effects."""
@@ -18,7 +19,7 @@ Base = str | Mapping[str, Any]
 """An estimator that another one builds on: its name, or `{name = ..., hyperparameter = ...}`."""
 
 StepReturns = Literal["", "reads", "changes"]
-"""What an estimator does with the returns of single turns (`returns.step_returns`)."""
+"""Whether an estimator reads or changes the returns of single turns (`returns.step_returns`)."""
 
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "paper": {
@@ -28,6 +29,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "gamma": 0.95,
         "step_weight": 1.0,
         "invalid_penalty": 0.1,
+        "penalty_on": "row",
     },
     "verl_agent": {
         "statistics": "turn",
@@ -36,6 +38,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "gamma": 0.95,
         "step_weight": 1.0,
         "invalid_penalty": 0.1,
+        "penalty_on": "row",
         "drop_zero": True,
     },
 }
@@ -46,6 +49,9 @@ defect. An estimator registered with `preset=` keeps its own where they are othe
 """
 
 
+_PRESETS: Final = Registry("preset", entries=PRESETS)
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     function: Estimator
@@ -54,7 +60,19 @@ class _Entry:
     step_returns: StepReturns
 
 
-_ESTIMATORS: dict[str, _Entry] = {}
+def _of_object(name: str, found: Any) -> _Entry | None:
+    """Return the entry of a plug-in's function, registered or not."""
+    for entry in _ESTIMATORS.entries().values():
+        if entry.function is found:
+            return entry
+    if not callable(found) or isinstance(found, type):
+        return None
+    return _entry(name, found, (), {}, "")
+
+
+_ESTIMATORS: Registry[_Entry] = Registry(
+    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_of_object
+)
 
 
 def estimator(
@@ -72,52 +90,54 @@ def estimator(
     Args:
         name: In `harness.credit.get`.
         needs: Optional columns of the table that it reads.
-        preset: What its paper or its code sets differently from the presets.
+        preset: Settings of its paper or code that differ from the presets.
         step_returns: It `reads` the returns of single turns, or `changes` them for its base, which
             then must read them: otherwise the change would have no effect.
     """
 
     def add(function: Estimator) -> Estimator:
-        if name in _ESTIMATORS:
-            raise ConfigError(f"estimator {name!r} is registered already")
-
-        @functools.wraps(function)
-        def checked(turns: TurnTable, **hyperparameters: Any) -> Floats:
-            check(name, hyperparameters)
-            turns.require(needs, f"estimator {name!r}")
-            return function(turns, **hyperparameters)
-
-        _ESTIMATORS[name] = _Entry(checked, tuple(needs), preset or {}, step_returns)
-        return checked
+        entry = _entry(name, function, tuple(needs), preset or {}, step_returns)
+        _ESTIMATORS.add(name, entry)
+        return entry.function
 
     return add
 
 
+def _entry(
+    name: str,
+    function: Estimator,
+    needs: tuple[str, ...],
+    own: Mapping[str, Any],
+    step_returns: StepReturns,
+) -> _Entry:
+    @functools.wraps(function)
+    def checked(turns: TurnTable, **hyperparameters: Any) -> Floats:
+        check(name, hyperparameters)
+        turns.require(needs, f"estimator {name!r}")
+        return function(turns, **hyperparameters)
+
+    return _Entry(checked, needs, own, step_returns)
+
+
 def names() -> list[str]:
     """Return the names of all estimators."""
-    return sorted(_ESTIMATORS)
+    return _ESTIMATORS.names()
 
 
 def get(name: str) -> Estimator:
     """Return an estimator.
 
     Raises:
-        ConfigError: There is none of this name.
+        ConfigError: No estimator has this name.
     """
-    return _entry(name).function
-
-
-def _entry(name: str) -> _Entry:
-    if name not in _ESTIMATORS:
-        raise ConfigError(f"unknown estimator {name!r}: expected one of {', '.join(names())}")
-    return _ESTIMATORS[name]
+    return _ESTIMATORS.get(name).function
 
 
 def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the optional columns an estimator reads, those of its base included."""
     base = _base_of(name, hyperparameters or {})
     below = needs(*_split(base)) if base is not None else ()
-    return tuple(dict.fromkeys((*_entry(name).needs, *below)))
+    return tuple(dict.fromkeys((*_ESTIMATORS.get(name).needs, *below)))
 
 
 def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTable], Floats]:
@@ -141,14 +161,15 @@ def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
         ConfigError: The estimator, its base or a hyperparameter is unknown, or it changes step
             returns that its base does not read.
     """
-    known = hyperparameters_of(name, hyperparameters)
-    check_keywords(f"estimator {name!r}", list(known), hyperparameters)
+    _ESTIMATORS.check(name, hyperparameters, hyperparameters_of(name, hyperparameters))
     base = _base_of(name, hyperparameters)
     if base is None:
         return
     check(*_split(base))
-    if _entry(name).step_returns == "changes" and not reads_step_returns(*_split(base)):
-        readers = ", ".join(other for other in names() if _entry(other).step_returns == "reads")
+    if _ESTIMATORS.get(name).step_returns == "changes" and not reads_step_returns(*_split(base)):
+        readers = ", ".join(
+            other for other in names() if _ESTIMATORS.get(other).step_returns == "reads"
+        )
         raise ConfigError(
             f"estimator {name!r} changes the returns of single turns, which its base "
             f"{_split(base)[0]!r} does not read: expected one of {readers}"
@@ -159,7 +180,7 @@ def reads_step_returns(name: str, hyperparameters: Mapping[str, Any] | None = No
     """Return whether the returns of single turns matter to an estimator or to its base."""
     base = _base_of(name, hyperparameters or {})
     below = base is not None and reads_step_returns(*_split(base))
-    return _entry(name).step_returns == "reads" or below
+    return _ESTIMATORS.get(name).step_returns == "reads" or below
 
 
 def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -171,7 +192,7 @@ def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dic
         name: The estimator.
         given: May hold another `base` than the default one.
     """
-    own = keywords(get(name))
+    own = _ESTIMATORS.hyperparameters(name)
     base = _base_of(name, given or {})
     below = hyperparameters_of(*_split(base)) if base is not None else {}
     below.pop("base", None)
@@ -179,13 +200,13 @@ def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dic
 
 
 def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return an estimator and what it builds on, outermost first, each with its hyperparameters.
+    """Return an estimator and its bases, outermost first, each with its hyperparameters.
 
     Raises:
         ConfigError: A name or a hyperparameter is unknown.
     """
     check(name, hyperparameters)
-    own = keywords(get(name))
+    own = _ESTIMATORS.hyperparameters(name)
     first = (name, {key: hyperparameters.get(key, default) for key, default in own.items()})
     base = _base_of(name, hyperparameters)
     if base is None:
@@ -196,8 +217,8 @@ def layers(name: str, hyperparameters: Mapping[str, Any]) -> list[tuple[str, dic
 
 
 def _base_of(name: str, hyperparameters: Mapping[str, Any]) -> Base | None:
-    """Return what an estimator builds on, None if it stands alone."""
-    own = keywords(get(name))
+    """Return the base of an estimator, None if it has none."""
+    own = _ESTIMATORS.hyperparameters(name)
     if "base" not in own:
         return None
     base: Base = hyperparameters.get("base", own["base"])
@@ -214,24 +235,6 @@ def _split(base: Base) -> tuple[str, dict[str, Any]]:
     return base["name"], {key: value for key, value in base.items() if key != "name"}
 
 
-def check_keywords(what: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Refuse keyword arguments that are not known.
-
-    Raises:
-        ConfigError: A keyword is unknown; `what` names the function in the message.
-    """
-    for key in given:
-        if key not in known:
-            expected = ", ".join(known) or "none"
-            raise ConfigError(f"{what} has no hyperparameter {key!r}: expected {expected}")
-
-
-def keywords(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return a function's keyword-only parameters and their defaults."""
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
 def preset(
     name: str, estimator_name: str, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
@@ -240,16 +243,15 @@ def preset(
     Raises:
         ConfigError: There is no such preset.
     """
-    if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}: expected one of {', '.join(PRESETS)}")
+    settings = _PRESETS.get(name)
     known = hyperparameters_of(estimator_name, given)
     own = _own_settings(estimator_name, given or {})
-    return {key: value for key, value in {**PRESETS[name], **own}.items() if key in known}
+    return {key: value for key, value in {**settings, **own}.items() if key in known}
 
 
 def _own_settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an estimator's paper, and its base's, set differently from the presets."""
+    """Return the settings of an estimator's and its base's paper that differ from the presets."""
     base = _base_of(name, given)
     below = _own_settings(*_split(base)) if base is not None else {}
-    taken = keywords(get(name))  # a name that both have means the outer one's
-    return {**{k: v for k, v in below.items() if k not in taken}, **_entry(name).own}
+    taken = _ESTIMATORS.hyperparameters(name)  # a name that both have means the outer one's
+    return {**{k: v for k, v in below.items() if k not in taken}, **_ESTIMATORS.get(name).own}

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from harness.credit.arguments import number, one_of
 from harness.credit.groups import encode
-from harness.credit.table import Bools, Floats, Ints, TurnTable
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats, Ints
+from harness.types.hyperparameters import number, one_of
+
+PenaltyOn = Literal["step", "row", "return"]
+"""What the penalty of an invalid action is subtracted from; see `outcomes` and `step_returns`."""
+
+STEP_RETURNS: Final = ("gamma", "invalid_penalty", "penalty_on")
+"""The hyperparameters of `step_returns`, in order."""
 
 
 def rewards_to_go(reward: Floats, rollout: Ints, gamma: float = 1.0) -> Floats:
@@ -33,59 +40,98 @@ def episode_returns(turns: TurnTable) -> Floats:
     return np.bincount(turns.rollout, weights=turns.reward).astype(np.float64)
 
 
-def step_returns(turns: TurnTable, gamma: float, invalid_penalty: float) -> Floats:
+def overlong_penalties(lengths: Ints, limit: int, share: float) -> Floats:
+    """Return what too long responses cost. Shape [N].
+
+    0 up to (1 - share) * limit tokens, from there rising in a line to 1 at the limit.
+    Reference: DAPO, arXiv:2503.14476, Eq. 13 (soft overlong punishment), there a negative reward;
+    limit 20,480 and share 0.2, the last 4,096 tokens.
+
+    Args:
+        lengths: Tokens of each turn's response. [N].
+        limit: Largest number of tokens of a response.
+        share: In (0, 1]; 0 for no penalties.
+    """
+    if not share:
+        return np.zeros(len(lengths))
+    return np.clip(1 - (limit - lengths) / (share * limit), 0.0, 1.0)
+
+
+def step_returns(
+    turns: TurnTable, gamma: float, invalid_penalty: float, penalty_on: PenaltyOn = "step"
+) -> Floats:
     """Discounted return of each turn, less the penalty where the turn's own action is invalid.
 
     R_t = r_t + gamma * R_{t+1}; then R_t -= c at invalid turns only: the penalty is local and never
-    discounted back to earlier turns. So is `turns.return_bonus`, which is added. Shape [N].
+    discounted back to earlier turns, unless it is on the `return`. So is `turns.return_bonus`,
+    which is added. Shape [N].
     Reference: GiGPO, arXiv:2505.10978, with the invalid-action penalty of its released code; the
     bonus is Eq. 4 of SCPO, which calls such terms local by GiGPO's convention (section 3.5).
     """
-    to_go = rewards_to_go(turns.reward, turns.rollout, gamma)
+    reward, local = penalised(turns, invalid_penalty, penalty_on)
     bonus = 0.0 if turns.return_bonus is None else turns.return_bonus
-    return to_go - penalties(turns.valid, invalid_penalty) + bonus
+    return rewards_to_go(reward, turns.rollout, gamma) - local + bonus
 
 
-def penalties(valid: Bools, invalid_penalty: float) -> Floats:
-    """The penalty at invalid turns, 0 elsewhere. Shape [N].
+def penalised(
+    turns: TurnTable, invalid_penalty: float, penalty_on: PenaltyOn
+) -> tuple[Floats, Floats]:
+    """Return the rewards less the penalties on the return, and the penalties that are local.
+
+    On a table of tokens the former are at the last tokens of the turns, the latter at all. Shapes
+    [N] each.
 
     Raises:
-        ConfigError: `invalid_penalty` is negative.
+        ConfigError: `invalid_penalty` is negative, or `penalty_on` is none of `PenaltyOn`.
     """
     number("invalid_penalty", invalid_penalty, 0)
-    return np.where(valid, 0.0, invalid_penalty)
+    one_of("penalty_on", penalty_on, get_args(PenaltyOn))
+    penalty = np.where(turns.valid, 0.0, invalid_penalty)  # [N]
+    if penalty_on != "return":
+        return turns.reward, penalty
+    return turns.reward - penalty * turns.ends_turn, np.zeros(len(turns))
 
 
 class Outcomes(NamedTuple):
-    """What rollouts are compared by: K scores, one of each rollout or one of each turn.
+    """The scores that are compared in a group: K scores, one for each rollout or each turn.
 
     Attributes:
         score: [K].
         group: Label of the score's group. [K].
         owner: The score of each turn. [N] into K.
+        weight: What the score counts in its group's statistics. [K].
     """
 
     score: Floats
     group: Ints
     owner: Ints
+    weight: Floats
 
 
-def outcomes(turns: TurnTable, statistics: str, invalid_penalty: float) -> Outcomes:
+def outcomes(
+    turns: TurnTable, statistics: str, invalid_penalty: float, penalty_on: PenaltyOn = "step"
+) -> Outcomes:
     """Return the scores that episode advantages are computed from.
 
     Args:
         turns: N turns of R rollouts.
-        statistics: `rollout` counts each rollout's return once. `turn` gives every row a score, its
+        statistics: `rollout` counts each rollout once. `turn` gives every row a score, its
             rollout's return less the penalty if the row is invalid: so long rollouts weigh more.
-        invalid_penalty: At least 0; only with `statistics="turn"`.
+        invalid_penalty: At least 0.
+        penalty_on: `return` takes it off the rollout's return. `row` takes it off the score of the
+            invalid row alone; with `statistics="rollout"` the rows of a rollout then share its
+            weight. `step` leaves the scores alone, but for those of `statistics="turn"`.
 
     Raises:
-        ConfigError: `statistics` is neither, or the penalty is negative.
+        ConfigError: `statistics` or `penalty_on` is unknown, or the penalty is negative.
     """
     one_of("statistics", statistics, ("rollout", "turn"))
-    returns = episode_returns(turns)  # [R]
-    penalty = penalties(turns.valid, invalid_penalty)  # [N]
-    if statistics == "rollout":
-        return Outcomes(returns, encode(turns.group[turns.starts]), turns.rollout)
+    reward, local = penalised(turns, invalid_penalty, penalty_on)  # [N] each
+    returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)  # [R]
+    if statistics == "rollout" and penalty_on != "row":
+        group = encode(turns.group[turns.starts])
+        return Outcomes(returns, group, turns.rollout, np.ones(len(returns)))
+    length = np.bincount(turns.rollout)[turns.rollout]
+    weight = 1.0 / length if statistics == "rollout" else np.ones(len(turns))
     rows = np.arange(len(turns), dtype=np.int64)
-    return Outcomes(returns[turns.rollout] - penalty, encode(turns.group), rows)
+    return Outcomes(returns[turns.rollout] - local, encode(turns.group), rows, weight)

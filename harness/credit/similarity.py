@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 from rapidfuzz.distance import Indel
 
-from harness.credit.arguments import whole
-from harness.credit.table import Floats
-from harness.errors import ConfigError
+from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import integer
 
 Matrix = Callable[[Sequence[str], Sequence[str]], Floats]
 """Any scorer: `(texts_a [m], texts_b [l]) -> similarity [m, l]`, each in [0, 1]."""
@@ -23,9 +23,9 @@ WORD: Final = re.compile(r"\w+")
 
 
 class Scorer(ABC):
-    """Scores single pairs of texts; called with two lists of texts, it scores all their pairs.
+    """Scores pairs of texts: given pairs with `pairs`, all pairs of two lists with a call.
 
-    Who needs few pairs of many texts asks for those alone, which is what SCPO's matcher does.
+    SCPO's matcher needs few pairs of many texts, so it uses `pairs`.
     """
 
     @abstractmethod
@@ -66,34 +66,32 @@ class Lexical(Scorer):
 
 
 class Cached(Scorer):
-    """Scores each distinct pair once and remembers the pairs that were used last.
+    """Caches the scores of the last used pairs.
 
     Attributes:
-        num_asked: Pairs it was asked for.
-        num_scored: Pairs it asked its scorer for.
+        num_scored: Number of pairs that the scorer has scored.
     """
 
     def __init__(self, scorer: Scorer, size: int = 200_000) -> None:
-        """Remember the last `size` pairs of `scorer`.
+        """Cache at most `size` pairs of `scorer`.
 
         Raises:
             ConfigError: `size` is less than 1.
         """
-        whole("size", size, 1)
+        integer("size", size, 1)
         self.scorer, self.size = scorer, size
-        self.num_asked = self.num_scored = 0
+        self.num_scored = 0
         self._known: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def pairs(self, texts_a: Sequence[str], texts_b: Sequence[str]) -> Floats:
         """Return the similarity of each pair. Shape [n]."""
-        asked = list(zip(texts_a, texts_b, strict=True))
-        self.num_asked += len(asked)
+        requested = list(zip(texts_a, texts_b, strict=True))
         found: dict[tuple[str, str], float] = {}
-        for pair in asked:
+        for pair in requested:
             if pair in self._known:
                 self._known.move_to_end(pair)
                 found[pair] = self._known[pair]
-        new = [pair for pair in dict.fromkeys(asked) if pair not in found]
+        new = [pair for pair in dict.fromkeys(requested) if pair not in found]
         if new:
             self.num_scored += len(new)
             scores = self.scorer.pairs([a for a, _ in new], [b for _, b in new])
@@ -102,11 +100,11 @@ class Cached(Scorer):
             self._known |= fresh
             while len(self._known) > self.size:
                 self._known.popitem(last=False)
-        return np.array([found[pair] for pair in asked], dtype=np.float64)
+        return np.array([found[pair] for pair in requested], dtype=np.float64)
 
 
 class ByRow(Scorer):
-    """A callable (texts, texts) -> matrix, asked for no more pairs than it is needed for."""
+    """Scores pairs with a callable (texts, texts) -> matrix, one row of texts at a time."""
 
     def __init__(self, matrix: Matrix) -> None:
         self._matrix = matrix
@@ -122,7 +120,7 @@ class ByRow(Scorer):
         return scores
 
     def __call__(self, texts_a: Sequence[str], texts_b: Sequence[str]) -> Floats:
-        """Return what the callable does. Shape [m, l]."""
+        """Return the callable's matrix, checked. Shape [m, l]."""
         return checked(self._matrix(texts_a, texts_b), (len(texts_a), len(texts_b)))
 
 
@@ -130,10 +128,10 @@ SCORERS: Final[dict[str, type[Scorer]]] = {"exact": Exact, "lexical": Lexical}
 
 
 def pure_scorer(scorer: str | Matrix) -> Matrix:
-    """Return a scorer by its name, or the one that was given.
+    """Return a scorer by its name, or the given scorer.
 
     Raises:
-        ConfigError: There is none of this name that needs no model.
+        ConfigError: No scorer without a model has this name.
     """
     if isinstance(scorer, str):
         if scorer not in SCORERS:
@@ -148,10 +146,10 @@ def pure_scorer(scorer: str | Matrix) -> Matrix:
 
 
 def pair_scorer(scorer: str | Matrix) -> Scorer:
-    """Return a scorer of pairs by its name, or what makes one of the callable that was given.
+    """Return a scorer of pairs by its name, or one that wraps the given callable.
 
     Raises:
-        ConfigError: There is none of this name that needs no model.
+        ConfigError: No scorer without a model has this name.
     """
     judge = pure_scorer(scorer)
     return judge if isinstance(judge, Scorer) else ByRow(judge)
@@ -161,7 +159,7 @@ def checked(scores: Any, shape: tuple[int, ...]) -> Floats:
     """Return similarities as float64.
 
     Raises:
-        ConfigError: They are no numbers, their shape is another one, or one is not in [0, 1].
+        ConfigError: They are not numbers, have another shape, or are not in [0, 1].
     """
     array = _numbers(scores)
     if array.shape != shape:
@@ -172,10 +170,10 @@ def checked(scores: Any, shape: tuple[int, ...]) -> Floats:
 
 
 def matrix(scores: Any) -> Floats:
-    """Return similarities as a matrix of float64, of whatever shape and range.
+    """Return similarities as a float64 matrix of any shape and range.
 
     Raises:
-        ConfigError: They are no numbers or no matrix.
+        ConfigError: They are not numbers or not a matrix.
     """
     array = _numbers(scores)
     if array.ndim != 2:
@@ -191,10 +189,10 @@ def _numbers(scores: Any) -> Floats:
 
 
 def _distinct(texts: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Return the distinct texts and where each text is among them."""
-    place: dict[str, int] = {}
-    where = [place.setdefault(text, len(place)) for text in texts]
-    return list(place), where
+    """Return the distinct texts and the index of each text among them."""
+    index: dict[str, int] = {}
+    where = [index.setdefault(text, len(index)) for text in texts]
+    return list(index), where
 
 
 @functools.lru_cache(maxsize=1 << 16)

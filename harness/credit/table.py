@@ -1,11 +1,11 @@
-"""The one table every credit estimator reads.
+"""The turn table, the input of all credit estimators.
 
 Dimensions: N turns in the batch, R rollouts, G groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Final
@@ -13,19 +13,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgyms.core import Feedback
-from harness.errors import TableError
-from harness.rollout import Rollout
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Keys = NDArray[np.object_]
+from agentgyms.core.env import Feedback
+from harness.credit import rewards
+from harness.types.arrays import Bools, Floats, Ints, Keys
+from harness.types.errors import TableError
+from harness.types.rollout import Rollout
 
 INVALID_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.INADMISSIBLE.value)
 FAILED_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.FAILED.value)
-REWARDS: Final = ("environment", "success", "score")
-"""What a table of rollouts can be trained on; see `TurnTable.from_rollouts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +31,22 @@ class TurnTable:
         rollout: Index of the rollout, 0..R-1.
         group: Index of the rollout's group.
         turn: Position in the rollout, from 0.
-        reward: What the turn is trained on: the environment's reward, or that of success or score.
+        reward: Training reward of the turn: the environment's, or that of success or score.
         success: The rollout succeeded; the same in all its rows.
         valid: Feedback was neither `malformed` nor `inadmissible`.
         failed: Feedback was `failed` or `malformed` (GVPO's failed steps).
-        state_key: State acted in.
-        next_state_key: State reached.
+        ends_turn: The row is a turn, or the last token of one.
+        state_key: State before the action.
+        next_state_key: State after the action.
         action_key: Canonical action.
         text: "action || observation", for semantic scorers.
-        value: Critic's value of the state acted in, or None.
+        value: Critic's value of the state before the action, or None.
         process_reward: A reward model's score, or None.
         entropy: Mean token entropy of the response in nats, or None.
         hindsight: Probability of a token of the action given the outcome (geometric mean), or None.
         kl: Divergence from the reference policy: k1 summed over the response's tokens, or None.
         return_bonus: Added to the turn's own step return, and to no other's (SCPO), or None.
+        extra: Columns of plug-ins by name, numbers of shape [N] each, or None.
     """
 
     rollout: Ints
@@ -59,6 +56,7 @@ class TurnTable:
     success: Bools
     valid: Bools
     failed: Bools
+    ends_turn: Bools
     state_key: Keys
     next_state_key: Keys
     action_key: Keys
@@ -69,6 +67,7 @@ class TurnTable:
     hindsight: Floats | None = None
     kl: Floats | None = None
     return_bonus: Floats | None = None
+    extra: Mapping[str, Floats] | None = None
 
     def __post_init__(self) -> None:
         """Check that the columns fit together.
@@ -78,7 +77,8 @@ class TurnTable:
                 groups, or a number is not finite.
         """
         n = len(self.rollout)
-        for name, column in vars(self).items():
+        own = {name: column for name, column in vars(self).items() if name != "extra"}
+        for name, column in (own | dict(self.extra or {})).items():
             if column is None:
                 continue
             if column.shape != (n,):
@@ -113,7 +113,7 @@ class TurnTable:
             TableError: A column is None; the message names it and `who` needs it.
         """
         for name in columns:
-            if getattr(self, name) is None:
+            if getattr(self, name, (self.extra or {}).get(name)) is None:
                 raise TableError(
                     f"{who} needs the column {name!r}, which this table lacks: give it to "
                     "TurnTable.from_columns, or train with a method whose annotator fills it"
@@ -140,7 +140,7 @@ class TurnTable:
 
         Args:
             **columns: Sequences of N. Keys and texts are strings, or whole numbers, which become
-                strings; flags are true or false, or 1 and 0.
+                strings; flags are true or false, or 1 and 0. `extra` is a mapping of sequences.
 
         Raises:
             TableError: A column is unknown, missing or does not fit.
@@ -152,8 +152,9 @@ class TurnTable:
         for name in ("rollout", "reward"):
             if name not in columns:
                 raise TableError(f"column {name!r} is missing")
+        extra = {k: _typed(k, v) for k, v in (columns.pop("extra", None) or {}).items()}
         given = {k: _typed(k, v) for k, v in columns.items() if v is not None}
-        return cls(**{**_defaults(given["rollout"], given["reward"]), **given})
+        return cls(**_defaults(given["rollout"], given["reward"]) | given, extra=extra or None)
 
     @classmethod
     def from_rollouts(
@@ -163,15 +164,15 @@ class TurnTable:
 
         Args:
             rollouts: Without infrastructure errors, each with at least one turn.
-            reward: `"environment"` takes its rewards. The others reward the last turn alone:
-                `"success"` with 1 if the episode is solved, `"score"` with the episode's score.
+            reward: Name of the reward; see `harness.credit.rewards`.
             reward_scale: Factor on the rewards; the papers train on 10.
 
         Raises:
-            TableError: A rollout has an error or no turns, or `reward` is unknown.
+            TableError: A rollout has an error or no turns, or the reward returns something else
+                than a number for each turn.
+            ConfigError: The reward is unknown.
         """
-        if reward not in REWARDS:
-            raise TableError(f"unknown reward {reward!r}: expected one of {', '.join(REWARDS)}")
+        rewards_of = rewards.get(reward)
         for rollout in rollouts:
             if rollout.error or not rollout.turns:
                 why = rollout.error or "it has no turns"
@@ -181,7 +182,7 @@ class TurnTable:
             rollout=[i for i, _, _ in rows],
             group=[rollout.group for _, rollout, _ in rows],
             turn=[t for rollout in rollouts for t in range(len(rollout.turns))],
-            reward=[reward_scale * value for r in rollouts for value in _rewards(r, reward)],
+            reward=[reward_scale * value for r in rollouts for value in rewards_of(r)],
             success=[rollout.success for _, rollout, _ in rows],
             valid=[turn.feedback not in INVALID_FEEDBACK for _, _, turn in rows],
             failed=[turn.feedback in FAILED_FEEDBACK for _, _, turn in rows],
@@ -192,15 +193,8 @@ class TurnTable:
         )
 
 
-def _rewards(rollout: Rollout, kind: str) -> list[float]:
-    if kind == "environment":
-        return [turn.reward for turn in rollout.turns]
-    end = rollout.score if kind == "score" else float(rollout.success)
-    return [0.0] * (len(rollout.turns) - 1) + [end]
-
-
 _WHOLE: Final = ("rollout", "group", "turn")
-_FLAGS: Final = ("success", "valid", "failed")
+_FLAGS: Final = ("success", "valid", "failed", "ends_turn")
 _KEYS: Final = ("state_key", "next_state_key", "action_key", "text")
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(_WHOLE, np.int64),
@@ -273,6 +267,7 @@ def _defaults(rollout: Ints, reward: Floats) -> dict[str, NDArray[Any]]:
         "success": returns[rollout] > 0,
         "valid": np.ones(n, np.bool_),
         "failed": np.zeros(n, np.bool_),
+        "ends_turn": np.ones(n, np.bool_),
         "state_key": np.asarray([f"row {i}" for i in range(n)], dtype=object),
         "next_state_key": np.asarray([f"row {i + 1}" for i in range(n)], dtype=object),
         "action_key": np.full(n, "", dtype=object),

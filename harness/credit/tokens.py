@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.credit.table import Floats, Ints, TurnTable
-from harness.errors import TableError
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats, Ints
+from harness.types.errors import TableError
 
 
 def token_table(turns: TurnTable, lengths: Ints, **columns: Any) -> TurnTable:
@@ -42,12 +43,14 @@ def token_table(turns: TurnTable, lengths: Ints, **columns: Any) -> TurnTable:
             *("state_key", "next_state_key", "action_key"),
         )
     }
-    taken = sorted({*repeated, "turn", "reward", "text"} & set(columns))
+    taken = sorted({*repeated, "turn", "reward", "ends_turn", "text"} & set(columns))
     if taken:
         raise TableError(f"column {taken[0]!r} follows from the turns, it cannot be given")
+    ends = np.cumsum(lengths) - 1
     reward = np.zeros(int(lengths.sum()))
-    reward[np.cumsum(lengths) - 1] = turns.reward
-    return TurnTable.from_columns(**repeated, reward=reward, **columns)
+    reward[ends] = turns.reward
+    ends_turn = np.isin(np.arange(len(reward)), ends)
+    return TurnTable.from_columns(**repeated, reward=reward, ends_turn=ends_turn, **columns)
 
 
 def by_turn(advantage: Floats, lengths: Ints) -> list[Floats]:

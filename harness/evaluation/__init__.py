@@ -5,9 +5,9 @@
 A folder holds one evaluation:
 
     config.json       the resolved configuration
-    started.json      the model, tasks, prompts and versions it began with; they may not change
+    started.json      the model, tasks, prompts and versions at the start; they may not change
     recordings.jsonl  every finished episode (`agentgyms replay` verifies them)
-    result.json       every figure, counted from the recordings, and all that repeats them
-    provenance.json   when and where, how long, what was retried: all that two equal runs differ in
-    table.md page.html
+    result.json       every figure, counted from the recordings, and all that is needed to repeat it
+    provenance.json   date, machine, duration, retries: what differs between two equal runs
+    table.md page.html   written by `harness.reporting`
 """

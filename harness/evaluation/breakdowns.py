@@ -1,7 +1,8 @@
-"""What each benchmark is broken down by besides families: question sets, boxes, dimensions.
+"""Breakdowns of a benchmark's results: by question set, number of boxes, difficulty, dimension.
 
 A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each mean is one of
-`harness.evaluation.units.mean_of`. Environments that are not named here have their families alone.
+`harness.evaluation.units.mean_of`. Environments that are not named here have no breakdown: their
+results are grouped by family only.
 """
 
 from __future__ import annotations
@@ -61,48 +62,48 @@ SCENARIO_TASKS: Final = 3
 
 
 def in_order(families: Iterable[str]) -> list[str]:
-    """Return families, those that the papers have first and in their order, the others by name."""
+    """Return families sorted: those of the papers first, in the papers' order, then by name."""
     known = [*ALFWORLD, *DATA_SETS]
     return sorted(families, key=lambda n: (known.index(n) if n in known else len(known), n))
 
 
-def name_of(env_id: str) -> str:
+def env_name(env_id: str) -> str:
     """Return an environment's name: its id without module, namespace and version."""
     return re.sub(r"^.*[/:]|-v\d+$", "", env_id)
 
 
-def of(env_id: str, units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
-    """Return the breakdowns of an environment, {} where it has none of its own.
+def of_environment(env_id: str, units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return the breakdowns of an environment; {} if it has none.
 
     Args:
         env_id: Such as `agentgyms/Sokoban-v0`.
-        units: All that was played.
-        seeds: The evaluation's.
+        units: All units that were played.
+        seeds: The evaluation's seeds.
     """
-    make = _BREAKDOWNS.get(name_of(env_id))
+    make = _BREAKDOWNS.get(env_name(env_id))
     return make(units, seeds) if make and units else {}
 
 
 def _sokoban(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
-    """Return success by number of boxes, {} where the tasks' ids do not tell it."""
+    """Return success by number of boxes, {} if a task's id does not contain it."""
     boxes = {unit.task_id: _boxes(unit) for unit in units}
     if None in boxes.values():
         return {}
     groups = grouped(units, lambda unit: str(boxes[unit.task_id]))
-    return {"Boxes": {name: success_and_score(of, seeds) for name, of in groups.items()}}
+    return {"Boxes": {name: success_and_score(group, seeds) for name, group in groups.items()}}
 
 
 def _boxes(unit: Unit) -> str | None:
     """Return the number of boxes: `train/6x6-2-2f19-00001` has 2, and so has family `2-boxes`."""
-    told = re.search(r"(?:^|/)\d+x\d+-(\d+)-[0-9a-f]+-\d+$", unit.task_id)
-    told = told or re.match(r"(\d+)-box(?:es)?$", unit.family)
-    return told[1] if told else None
+    found = re.search(r"(?:^|/)\d+x\d+-(\d+)-[0-9a-f]+-\d+$", unit.task_id)
+    found = found or re.match(r"(\d+)-box(?:es)?$", unit.family)
+    return found[1] if found else None
 
 
 def _searchqa(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
-    """Return exact match, which is success, and F1 by set of questions.
+    """Return exact match, which is success, and F1, by question set.
 
-    Generated sets are named by hops.
+    The names of generated question sets are their numbers of hops.
     """
 
     def measures(chosen: Sequence[Unit]) -> dict[str, Any]:
@@ -121,31 +122,31 @@ def _appworld(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
     """Return task and scenario goal completion, of all tasks and by difficulty."""
     groups = grouped(units, _difficulty)
     known = groups if "" not in groups else {}
-    told = {name: _completion(of, seeds) for name, of in known.items()}
-    return {"Difficulty": {**told, ALL: _completion(units, seeds)}}
+    by_level = {name: _completion(level_units, seeds) for name, level_units in known.items()}
+    return {"Difficulty": {**by_level, ALL: _completion(units, seeds)}}
 
 
 def _difficulty(unit: Unit) -> str:
-    """Return 1, 2 or 3: the metric of this name, else the number in the family's."""
-    told = unit.metric("difficulty")
-    if told is not None:
-        return f"{told:.0f}"
+    """Return 1, 2 or 3 from the metric `difficulty`, else from the digit in the family's name."""
+    level = unit.metric("difficulty")
+    if level is not None:
+        return f"{level:.0f}"
     found = re.search(r"\d", unit.family)
     return found[0] if found else ""
 
 
 def _completion(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return TGC, the share of tasks solved, and SGC, the share of scenarios solved whole.
+    """Return TGC, the share of solved tasks, and SGC, the share of scenarios with all tasks solved.
 
-    A scenario of which not all three tasks were finished counts in TGC alone.
+    A scenario counts in SGC only if all three of its tasks were finished.
     """
     scenarios: dict[tuple[str, int], list[Unit]] = {}
     for unit in units:
         scenarios.setdefault((unit.task_id.rpartition("_")[0], unit.seed), []).append(unit)
     whole = [
-        Value(float(all(unit.success for unit in of)), name, seed)
-        for (name, seed), of in scenarios.items()
-        if len(of) == SCENARIO_TASKS
+        Value(float(all(unit.success for unit in tasks)), name, seed)
+        for (name, seed), tasks in scenarios.items()
+        if len(tasks) == SCENARIO_TASKS
     ]
     return {
         "TGC": mean_over(units, seeds, lambda unit: unit.success),
@@ -156,15 +157,15 @@ def _completion(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
 
 
 def _sotopia(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
-    """Return the goal of hard tasks and of all, and the mean of every dimension.
+    """Return the goal score of the hard tasks and of all tasks, and the mean of every dimension.
 
-    Hard are tasks of the family of this name, or whose metric of this name is 1. Where all are,
-    there is nothing to tell of the whole benchmark.
+    A task is hard if its family is `hard` or its metric `hard` is 1. If all tasks are hard, only
+    the group of hard tasks is returned.
     """
 
     def mean(chosen: Sequence[Unit], name: str) -> dict[str, Any]:
-        told = mean_over(chosen, seeds, lambda unit: unit.metric(name), share=False)
-        return {"Mean": told, "count": len(chosen)}
+        rating = mean_over(chosen, seeds, lambda unit: unit.metric(name), share=False)
+        return {"Mean": rating, "count": len(chosen)}
 
     hard = [unit for unit in units if unit.family == "hard" or unit.metric("hard") == 1]
     sets = {"Hard": hard} if hard else {}

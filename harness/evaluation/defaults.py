@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import difflib
-import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import gymnasium as gym
 
-from agentgyms.arguments import OF_CONNECTIONS
+from agentgyms.core.arguments import OF_CONNECTIONS, private_names
+from agentgyms.core.outcome import shown
 from agentgyms.group import GroupEnv
-from agentgyms.registration import ENVIRONMENTS
-from harness.agent import CONTEXTS
-from harness.completers.opening import backend_of
-from harness.errors import ConfigError
-from harness.evaluation.config import (
-    AGENTS,
+from agentgyms.registration import ENVIRONMENTS, find_maker
+from harness.config import (
     EvalAgentConfig,
     EvalEnvConfig,
     EvaluationConfig,
     ModelConfig,
     SamplingConfig,
+    check_evaluation,
+    replace,
 )
+from harness.evaluation.open_model import backend_of
+from harness.types import plugins
+from harness.types.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +85,6 @@ where the row says so."""
 GENERAL: Final = Row(None, 0.0, 2, "window", "any other environment: the most likely answer")
 _REPORTED: Final = ("test", "valid_unseen", "valid_seen", "valid", "sample", "train")
 
-_BOUNDS: Final[dict[str, tuple[float, float]]] = {
-    "run.tasks": (1, math.inf),
-    "run.concurrency": (1, math.inf),
-    "env.max_turns": (1, math.inf),
-    "model.max_batch": (1, math.inf),
-    "agent.window": (0, math.inf),
-    "agent.max_prompt": (1, math.inf),
-    "agent.examples": (0, math.inf),
-    "agent.trials": (1, math.inf),
-    "agent.memory": (1, math.inf),
-    "sampling.temperature": (0, math.inf),
-    "sampling.max_tokens": (1, math.inf),
-    "service.retries": (0, math.inf),
-    "service.price_prompt": (0, math.inf),
-    "service.price_response": (0, math.inf),
-}
-_FREE: Final = ("env.kwargs", "model.engine", "model.extra")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_POSITIVE: Final = (
-    "sampling.top_p",
-    "service.timeout_s",
-    "service.requests_per_minute",
-    "service.tokens_per_minute",
-)
-
 
 def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) -> EvaluationConfig:
     """Return the configuration with everything written out that it leaves open.
@@ -140,7 +115,7 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
         agent=_agent(config.agent, row, trained),
         sampling=_sampling(config, row, trained),
     )
-    check(config)
+    check_evaluation(config)
     if config.env.split is None:
         config = replace(config, env=replace(config.env, split=_reported(config)))
     if not config.run.name:
@@ -160,6 +135,9 @@ def find(env_id: str) -> str:
     for known in ENVIRONMENTS:
         if short in (known.partition("/")[2].lower(), _name(known).lower()):
             return known
+    plugins.load_installed()
+    if env_id in gym.registry:
+        return env_id
     names = [_name(known) for known in ENVIRONMENTS]
     near = difflib.get_close_matches(env_id, names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
@@ -186,17 +164,39 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
     env, of_run = config.env, dict((trained or {}).get("env", {}))
     if not env.id and "id" not in of_run:
         raise ConfigError("env.id is missing: give an environment with --env, such as ALFWorld")
-    env = replace(env, id=find(env.id or of_run["id"]))
+    env = replace(env, id=find(env.id or _recorded_id(of_run["id"])))
     if config.agent.kind not in (None, "trained") or of_run.get("id") != env.id:
         return env
-    kwargs = {k: v for k, v in of_run.get("kwargs", {}).items() if k not in OF_CONNECTIONS}
     evaluated = (trained or {}).get("eval", {})
+    kwargs = {**of_run.get("kwargs", {}), **evaluated.get("kwargs", {})}
+    kwargs = {name: value for name, value in kwargs.items() if name not in OF_CONNECTIONS}
+    _check_untrusted(env.id, {k: v for k, v in kwargs.items() if k not in env.kwargs})
     limits = (env.max_turns, evaluated.get("max_turns"), of_run.get("max_turns"))
     return replace(
         env,
         max_turns=next((limit for limit in limits if limit is not None), None),
-        kwargs={**kwargs, **evaluated.get("kwargs", {}), **env.kwargs},
+        kwargs={**kwargs, **env.kwargs},
     )
+
+
+def _recorded_id(env_id: str) -> str:
+    if ":" in env_id:
+        raise ConfigError(
+            f"the model's run was trained on {env_id!r}, which would import a module: if you trust "
+            f"it, give the environment yourself, with --env {env_id}"
+        )
+    return env_id
+
+
+def _check_untrusted(env_id: str, of_run: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` if a run's folder gives arguments that only the user may give."""
+    if names := private_names(find_maker(env_id)[0], of_run):
+        given = ", ".join(f"{name}={shown(of_run[name])}" for name in names)
+        options = " ".join(f"--env-arg {name}=..." for name in names)
+        raise ConfigError(
+            f"the model's run was trained with {given}, which decides what is read or connected "
+            f"to, and which servers get your keys: give it yourself, with {options}"
+        )
 
 
 def _model(model: ModelConfig) -> ModelConfig:
@@ -207,7 +207,6 @@ def _model(model: ModelConfig) -> ModelConfig:
 
 def _agent(agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None) -> EvalAgentConfig:
     kind = agent.kind or ("trained" if trained else "react")
-    _one_of("agent.kind", kind, AGENTS)
     of_run: Mapping[str, Any] = {}
     if kind == "trained":
         if not trained:
@@ -227,9 +226,7 @@ def _agent(agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None) 
         agent,
         kind=kind,
         style=style,
-        context=_one_of(
-            "agent.context", agent.context or of_run.get("context") or row.context, CONTEXTS
-        ),
+        context=agent.context or of_run.get("context") or row.context,
         window=window,
         trials=agent.trials or (3 if kind == "reflexion" else 1),
     )
@@ -246,69 +243,6 @@ def _sampling(
         temperature=row.temperature if temperature is None else temperature,
         max_tokens=of_run.get("max_tokens", row.max_tokens) if max_tokens is None else max_tokens,
     )
-
-
-def check(config: EvaluationConfig) -> None:
-    """Raise `ConfigError` if a number is out of its range or settings contradict each other."""
-    for dotted, (low, high) in _BOUNDS.items():
-        value = _get(config, dotted)
-        if value is not None and not (low <= value <= high and math.isfinite(value)):
-            raise ConfigError(f"{dotted} must be a number of at least {low:g}, got {value}")
-    for dotted in _POSITIVE:
-        value = _get(config, dotted)
-        if value is not None and not (value > 0 and math.isfinite(value)):
-            raise ConfigError(f"{dotted} must be a number above 0, got {value}")
-    _check_run(config)
-    _check_names(config)
-    for dotted in _FREE:
-        _check_plain(dotted, _get(config, dotted))
-
-
-def _check_run(config: EvaluationConfig) -> None:
-    if config.sampling.top_p > 1:
-        raise ConfigError(f"sampling.top_p must be in (0, 1], got {config.sampling.top_p}")
-    seeds = config.run.seeds
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise ConfigError(f"run.seeds must be different numbers from 0 up, got {list(seeds)}")
-    if (config.service.price_prompt is None) != (config.service.price_response is None):
-        raise ConfigError("give both service.price_prompt and service.price_response, or neither")
-
-
-def _check_names(config: EvaluationConfig) -> None:
-    if not _VARIABLE.fullmatch(config.model.key_variable):
-        raise ConfigError(  # what is there may be the key itself: it is not repeated
-            "model.key_variable is no name of an environment variable: put the key into one, such "
-            "as OPENAI_API_KEY, and give its name here"
-        )
-    own = sorted({"split", "max_turns"} & config.env.kwargs.keys())
-    if own:
-        raise ConfigError(f"env.kwargs has {own[0]!r}: set env.{own[0]} instead")
-    if not re.fullmatch(r"[\w.+=@ -]{0,200}", config.run.name) or config.run.name in (".", ".."):
-        raise ConfigError(
-            f"run.name {config.run.name!r} is no plain name: use at most 200 letters, digits, "
-            "'.', '_' and '-', and run.output for the folder it is in"
-        )
-
-
-def _check_plain(key: str, values: dict[str, Any]) -> None:
-    try:
-        json.dumps(values, allow_nan=False)
-    except (TypeError, ValueError) as e:
-        raise ConfigError(f"{key} {values!r} cannot be written down as JSON: {e}") from None
-
-
-def _get(config: Any, dotted: str) -> Any:
-    for key in dotted.split("."):
-        config = getattr(config, key)
-    return config
-
-
-def _one_of(key: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        near = difflib.get_close_matches(value, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"{key} {value!r} is unknown: expected one of {', '.join(known)}{hint}")
-    return value
 
 
 def _slug(config: EvaluationConfig) -> str:

@@ -1,4 +1,4 @@
-"""One finished episode in numbers, read from its recording: what every figure is counted from."""
+"""Records of finished episodes, read from recordings. Every figure is counted from records."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms import transcript
-from agentgyms.errors import DataCorrupt, DataMissing
-from agentgyms.transcript import Recording
+from agentgyms.core.errors import DataCorrupt, DataMissing
+from agentgyms.recording import recording_format
+from agentgyms.recording.recording_format import Recording
 from harness.credit.table import INVALID_FEEDBACK
-from harness.rollout import StopReason, Usage
-from harness.seats import is_own
+from harness.rollouts.self_play import is_own
+from harness.types.rollout import StopReason, Usage
 
-ABOUT: Final = "evaluation"
-"""Key in a recording's provenance under which an evaluation describes the episode."""
+EPISODE_KEY: Final = "evaluation"
+"""Key in a recording's provenance; the value says which episode of the evaluation it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """What an episode came to.
+    """One finished episode in numbers.
 
     Attributes:
-        index: Of the task in the evaluation.
+        index: Position of the task in the evaluation.
         seed: One of the evaluation's seeds.
-        trial: From 1; more than 1 only where failed episodes are tried again.
-        invalid: Turns whose action was malformed or inadmissible.
-        failed: Turns whose action was executed and raised.
-        unfinished: Turns whose answer ran into the token limit.
-        cut: Turns whose prompt left something out.
-        usage: Of the episode, a reflection on it included. In self-chat that of both seats; all
-            else is counted from the learner's turns.
-        score: At the end, in [0, 1]; 0 where the agent's context ended before the benchmark had
-            given one.
-        metrics: The environment's own, after the last turn.
+        trial: Number of the attempt, from 1.
+        invalid: Number of turns whose action was malformed or inadmissible.
+        failed: Number of turns whose action was executed and raised an error.
+        unfinished: Number of turns whose answer reached the token limit.
+        cut: Number of turns whose prompt was shortened.
+        usage: Model calls and tokens, those of the reflection included. In self-chat those of both
+            seats; all other numbers count the learner's turns only.
+        score: Final score in [0, 1]; 0 if the model's context was full before the benchmark gave a
+            score.
+        metrics: The environment's metrics after the last turn.
     """
 
     task_id: str
@@ -55,12 +55,12 @@ class EpisodeRecord:
     metrics: Mapping[str, float]
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """Seed, task and trial: where the episode stands among all."""
+    def order(self) -> tuple[int, int, int]:
+        """Seed, task and trial: the episodes of an evaluation are sorted by these."""
         return self.seed, self.index, self.trial
 
 
-def about(
+def describe_episode(
     recording: Recording,
     *,
     index: int,
@@ -70,18 +70,18 @@ def about(
     reflection: Mapping[str, Any] | None = None,
     preamble: str = "",
 ) -> None:
-    """Write into a recording's provenance which episode of an evaluation it is.
+    """Write into a recording's provenance which episode of an evaluation it holds.
 
     Args:
         recording: Changed in place.
-        index: Of the task in the evaluation.
+        index: Position of the task in the evaluation.
         seed: One of the evaluation's seeds.
-        trial: From 1.
+        trial: Number of the attempt, from 1.
         stop_reason: Why the episode ended.
-        reflection: What the agent thought of it afterwards: `prompt`, `answer`, `tokens`.
-        preamble: What stood before the learner's prompts: worked examples, reflections.
+        reflection: The agent's reflection on the episode: `prompt`, `answer`, `tokens`.
+        preamble: Text before the learner's prompts: worked examples and reflections.
     """
-    recording.header["provenance"][ABOUT] = {
+    recording.header["provenance"][EPISODE_KEY] = {
         "index": index,
         "seed": seed,
         "trial": trial,
@@ -97,30 +97,34 @@ def read(path: str | Path) -> list[EpisodeRecord]:
 
     Raises:
         DataMissing: There is no such file.
-        DataCorrupt: It holds something else than episodes of an evaluation.
+        DataCorrupt: The file does not hold episodes of an evaluation.
     """
     try:
         with Path(path).open(encoding="utf-8") as lines:  # one episode in memory at a time
-            return [record_of(recording) for recording in transcript.parse(lines, str(path))]
+            return [
+                episode_record(recording) for recording in recording_format.parse(lines, str(path))
+            ]
     except FileNotFoundError:
         raise DataMissing(f"there are no recordings {path}") from None
+    except (KeyError, TypeError, AttributeError, IndexError) as e:
+        raise DataCorrupt(f"{path} holds episodes of no evaluation: {type(e).__name__}: {e}") from e
     except (UnicodeDecodeError, IsADirectoryError) as e:
         what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
         raise DataCorrupt(f"{path} is {what}: expected recordings, JSON lines") from None
 
 
-def record_of(recording: Recording) -> EpisodeRecord:
-    """Return one episode in numbers.
+def episode_record(recording: Recording) -> EpisodeRecord:
+    """Return the record of a recorded episode.
 
     Raises:
-        DataCorrupt: It is no episode of an evaluation, not whole, or unrated.
+        DataCorrupt: The recording is not of an evaluation, is incomplete, or has no score.
     """
-    told = recording.header.get("provenance", {}).get(ABOUT)
-    if not isinstance(told, dict) or told.get("turns") != len(recording.turns) - 1:
+    described = recording.header.get("provenance", {}).get(EPISODE_KEY)
+    if not isinstance(described, dict) or described.get("turns") != len(recording.turns) - 1:
         raise DataCorrupt("an episode is not whole, or of no evaluation: play it again")
     first, last, turns = recording.turns[0].info, recording.turns[-1].info, recording.turns[1:]
-    reflection, stop_reason = told["reflection"], StopReason(told["stop_reason"])
-    spent = [turn.agent["tokens"] for turn in turns] + (
+    reflection, stop_reason = described["reflection"], StopReason(described["stop_reason"])
+    tokens = [turn.agent["tokens"] for turn in turns] + (
         [reflection["tokens"]] if reflection else []
     )
     unrated = math.isnan(last["score"])
@@ -130,9 +134,9 @@ def record_of(recording: Recording) -> EpisodeRecord:
     invalid = [not t.agent["valid"] or t.info["feedback"] in INVALID_FEEDBACK for t in turns]
     return EpisodeRecord(
         task_id=first["task_id"],
-        index=told["index"],
-        seed=told["seed"],
-        trial=told["trial"],
+        index=described["index"],
+        seed=described["seed"],
+        trial=described["trial"],
         family=first["family"],
         success=last["success"],
         score=0.0 if unrated else last["score"],
@@ -142,6 +146,6 @@ def record_of(recording: Recording) -> EpisodeRecord:
         unfinished=sum(not turn.agent["finished"] for turn in turns),
         cut=sum(bool(turn.agent["left_out"]) for turn in turns),
         stop_reason=stop_reason,
-        usage=Usage(sum(s[0] for s in spent), sum(s[1] for s in spent), len(spent)),
+        usage=Usage(sum(t[0] for t in tokens), sum(t[1] for t in tokens), len(tokens)),
         metrics=last["metrics"],
     )

@@ -11,14 +11,14 @@ from harness.evaluation import breakdowns
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.statistics import mean_and_std
 from harness.evaluation.units import Unit, grouped, mean_over, success_and_score, units_of
-from harness.rollout import Usage
+from harness.types.rollout import Usage
 
 _SPENT: Final = {
     "prompt": "model_prompt_tokens",
     "response": "model_response_tokens",
     "calls": "model_calls",
 }
-"""What partners and judges took, and the metrics that tell it."""
+"""Token counts of partners and judges, and the metrics that hold them."""
 
 
 def summarise(
@@ -29,31 +29,31 @@ def summarise(
     trials: int,
     prices: tuple[float, float] | None,
 ) -> dict[str, Any]:
-    """Return the figures of an evaluation, JSON-plain; what cannot be told is None.
+    """Return the figures of an evaluation as plain JSON values; unknown ones are None.
 
-    A task played with one seed counts once, however many trials it took: solved if any trial solved
-    it, with the score of the last one. Turns, the shares of turns, stop reasons, tokens and cost
-    are those of all trials.
+    A task played with one seed counts once, whatever its number of trials: it is solved if any
+    trial solved it, and has the score of the last trial. Turns, shares of turns, stop reasons,
+    tokens and cost count all trials.
 
     Args:
-        episodes: Those that were finished, in any order.
-        env_id: Of the environment; it decides the breakdowns.
-        seeds: The evaluation's, each of which plays every task once.
-        trials: Most attempts at a task.
-        prices: Of a million prompt and a million response tokens.
+        episodes: The finished episodes, in any order.
+        env_id: The environment's id; it decides the breakdowns.
+        seeds: The evaluation's seeds; every task is played once per seed.
+        trials: Maximum number of trials per task.
+        prices: Price of a million prompt tokens and of a million response tokens.
 
     Returns:
         - `success`, `score`: see `harness.evaluation.units.mean_of`.
-        - `turns`: mean number per episode, each trial being one.
+        - `turns`: mean number of turns per episode; each trial is an episode.
         - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
         - `stop_reasons`: number of episodes by reason.
-        - `tokens`: `prompt`, `response` and `calls`, in total; `cost`: of these, by the prices.
-        - `parties`: `tokens` and `cost` of partner and judge, in total, as the environment tells
-          them; None where no model took part.
+        - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
+        - `parties`: total `tokens` and `cost` of partner and judge, from the environment's metrics;
+          None if no model took part.
         - `families`: `success`, `score` and `count` of each, in the papers' order.
         - `breakdowns`: tables of this environment; see `harness.evaluation.breakdowns`.
-        - `metrics`: mean of each of the environment's own figures, over the episodes where it is
-          known, whose number is in `metric_counts`.
+        - `metrics`: mean of each of the environment's metrics over the units that have it;
+          `metric_counts`: the number of these units.
         - `trials`: success within the first, the first two, ... trials.
     """
     units = units_of(episodes)
@@ -72,7 +72,7 @@ def summarise(
         "families": {
             n: success_and_score(families[n], seeds) for n in breakdowns.in_order(families)
         },
-        "breakdowns": breakdowns.of(env_id, units, seeds),
+        "breakdowns": breakdowns.of_environment(env_id, units, seeds),
         **_metrics(units),
         "trials": [
             {"trial": n, "success": _success_within(units, seeds, n)} for n in range(1, trials + 1)
@@ -85,14 +85,15 @@ def _cost(usage: Usage, price_prompt: float, price_response: float) -> float:
 
 
 def _parties(episodes: Sequence[EpisodeRecord]) -> dict[str, Any] | None:
-    """Return what partners and judges took; the cost is None where a price is not known."""
+    """Return tokens and cost of partners and judges; the cost is None if a price is unknown."""
     metrics = [episode.metrics for episode in episodes if episode.metrics.get("model_calls")]
     if not metrics:
         return None
     tokens = {
-        name: round(math.fsum(told[metric] for told in metrics)) for name, metric in _SPENT.items()
+        name: round(math.fsum(episode_metrics[metric] for episode_metrics in metrics))
+        for name, metric in _SPENT.items()
     }
-    cost = math.fsum(told["cost"] for told in metrics)
+    cost = math.fsum(episode_metrics["cost"] for episode_metrics in metrics)
     return {"tokens": tokens, "cost": None if math.isnan(cost) else cost}
 
 
@@ -113,8 +114,8 @@ def _turn_shares(episodes: Sequence[EpisodeRecord]) -> dict[str, float | None]:
 
 def _metrics(units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
     names = sorted({name for unit in units for name in unit.trials[-1].metrics})
-    told = {n: [v for unit in units if (v := unit.metric(n)) is not None] for n in names}
+    values_by_name = {n: [v for unit in units if (v := unit.metric(n)) is not None] for n in names}
     return {
-        "metrics": {name: mean_and_std(values)[0] for name, values in told.items()},
-        "metric_counts": {name: len(values) for name, values in told.items()},
+        "metrics": {name: mean_and_std(values)[0] for name, values in values_by_name.items()},
+        "metric_counts": {name: len(values) for name, values in values_by_name.items()},
     }

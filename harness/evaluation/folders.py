@@ -1,4 +1,4 @@
-"""The folder of an evaluation: what it begins with, and whether it may go on."""
+"""The folder of an evaluation: what it was started with, and whether it may be resumed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness import sections
-from harness.errors import ConfigError, ResultError
+from harness.config import EvaluationConfig, build
 from harness.evaluation import results
-from harness.evaluation.config import EvaluationConfig
-from harness.evaluation.results import Lost
-from harness.evaluation.store import PARTIAL, RECORDINGS, Place
-from harness.versions import versions
+from harness.evaluation.episode_store import RECORDINGS, UnitKey
+from harness.evaluation.results import LostUnit
+from harness.runs import fsync
+from harness.runs.folder_lock import LOCK
+from harness.runs.versions import versions
+from harness.types.errors import ConfigError, ResultError
 
 _log = logging.getLogger(__name__)
 
 _UNTOUCHED: Final = {results.CONFIG, results.STARTED, results.PROVENANCE, RECORDINGS}
-_TORN: Final = {f"{name}{PARTIAL}" for name in _UNTOUCHED}
+_TORN: Final = {f"{name}{fsync.PARTIAL}" for name in _UNTOUCHED}
+_SECTIONS: Final = ("run", "env", "model", "agent", "sampling", "service")
+_STARTED: Final = {
+    "config": dict,
+    "environment": dict,
+    "agent": dict,
+    "model": dict,
+    "versions": dict,
+    "seeds": list,
+    "tasks": list,
+}
 _SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
 
 
@@ -29,11 +40,15 @@ def read_config(folder: str | Path) -> EvaluationConfig:
     Raises:
         ResultError: The folder holds no evaluation, or a damaged one.
     """
-    values = results.read_json(Path(folder) / results.CONFIG)
+    file = Path(folder) / results.CONFIG
+    values = results.read_json(file)
+    lacking = [name for name in _SECTIONS if name not in values]
+    if lacking:
+        raise ResultError(f"{file} is damaged: it lacks {', '.join(lacking)}")
     try:
-        return sections.build(EvaluationConfig, values)
+        return build(EvaluationConfig, values)
     except ConfigError as e:
-        raise ResultError(f"{folder} holds no evaluation: {e}") from None
+        raise ResultError(f"{folder} holds no evaluation: {file}: {e}") from None
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> list[str]:
@@ -49,8 +64,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], where: str = 
 
 
 def check_unused(folder: Path) -> None:
-    """Raise `ConfigError` if a folder holds episodes, or something else than an evaluation."""
-    found = {path.name for path in folder.iterdir()} - _TORN
+    """Raise `ConfigError` if a folder holds episodes, or files that are not an evaluation's."""
+    found = {path.name for path in folder.iterdir()} - _TORN - {LOCK}
     remedy = f"delete {folder}, or choose another name with --name"
     if results.RESULT in found:
         raise ConfigError(f"{folder} holds an evaluation already: {remedy}")
@@ -64,50 +79,67 @@ def check_unused(folder: Path) -> None:
         raise ConfigError(f"{folder} holds something else than an evaluation: {remedy}")
 
 
-def begin(folder: Path, config: EvaluationConfig, begun: Mapping[str, Any]) -> None:
-    """Write down what an evaluation begins with."""
+def write_started(folder: Path, config: EvaluationConfig, started: Mapping[str, Any]) -> None:
+    """Write `started.json` and `config.json`."""
     (folder / RECORDINGS).unlink(missing_ok=True)
-    results.write_json(folder / results.STARTED, begun)
-    results.write_json(folder / results.CONFIG, results.written(config))
+    results.write_json(folder / results.STARTED, started)
+    results.write_json(folder / results.CONFIG, results.config_to_json(config))
 
 
-def lost_before(folder: Path) -> dict[Place, Lost]:
-    """Return what earlier sessions could not finish although they tried; see `results.write`."""
+def read_lost(folder: Path) -> dict[UnitKey, LostUnit]:
+    """Return the units that earlier sessions played and lost; see `results.write`."""
     if not (folder / results.RESULT).exists():
         return {}
-    told = results.read_json(folder / results.RESULT)
-    index = {task_id: number for number, (task_id, _) in enumerate(told["tasks"])}
-    return {
-        (one["seed"], index[one["task_id"]]): Lost(one["trial"], one["error"])
-        for one in told["missing"]
-        if one["error"] != results.NOT_PLAYED
-    }
+    result = results.read_json(folder / results.RESULT)
+    try:
+        index = {task_id: number for number, (task_id, _) in enumerate(result["tasks"])}
+        return {
+            (lost["seed"], index[lost["task_id"]]): LostUnit(lost["trial"], lost["error"])
+            for lost in result["missing"]
+            if lost["error"] != results.NOT_PLAYED
+        }
+    except (KeyError, TypeError, ValueError) as e:
+        raise ResultError(
+            f"{folder / results.RESULT} is damaged: {type(e).__name__}: {e}; delete it, and it is "
+            "counted again"
+        ) from None
 
 
-def note_versions(folder: Path, begun: dict[str, Any]) -> None:
-    """Write down that other versions than the first ones play a part from now on, if they do."""
+def add_versions(folder: Path, started: dict[str, Any]) -> None:
+    """Add this session's versions to `started.json` if no earlier session had them."""
     now = versions()
-    before = [begun["versions"], *begun.get("later_versions", [])]
+    before = [started["versions"], *started.get("later_versions", [])]
     if now in before:
         return
     changed = differences(before[-1], now)
     _log.warning("%s goes on with other versions: %s", folder, "; ".join(changed))
-    begun["later_versions"] = [*before[1:], now]
-    results.write_json(folder / results.STARTED, begun)
+    started["later_versions"] = [*before[1:], now]
+    results.write_json(folder / results.STARTED, started)
 
 
-def go_on(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an evaluation began with.
+def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `started.json` holds.
+
+    Args:
+        folder: The evaluation's folder.
+        now: What `started.json` would hold if the evaluation started now.
 
     Raises:
-        ConfigError: The model, the environment, its tasks or the prompts are others by now.
+        ConfigError: The model, the environment, its tasks or the prompts have changed.
+        ResultError: The file is damaged.
     """
-    begun: dict[str, Any] = results.read_json(folder / results.STARTED)
+    file = folder / results.STARTED
+    started: dict[str, Any] = results.read_json(file)
+    wrong = [name for name, kind in _STARTED.items() if not isinstance(started.get(name), kind)]
+    if wrong:
+        raise ResultError(
+            f"{file} is damaged: {wrong[0]} must be of type {_STARTED[wrong[0]].__name__}"
+        )
     now = json.loads(json.dumps(now))
-    changed = differences({k: begun.get(k) for k in _SAME}, {k: now[k] for k in _SAME})
+    changed = differences({k: started.get(k) for k in _SAME}, {k: now[k] for k in _SAME})
     if changed:
         raise ConfigError(
             f"{folder} cannot be resumed, it began with something else: {'; '.join(changed)}. "
             "Evaluate under another name"
         )
-    return begun
+    return started

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.errors import PairingError
 from harness.evaluation.statistics import mcnemar, mean_and_std, paired_bootstrap
+from harness.types.errors import PairingError
 
 _SAME: Final = {"id": "environments", "split": "splits", "data_version": "data versions"}
 _PARTIES: Final = {"partner": "partners", "judge": "judges"}
@@ -19,8 +19,8 @@ class Difference:
 
     Attributes:
         mean: In [-1, 1].
-        interval: 95 % paired bootstrap over tasks; None where all tasks differ equally, so that
-            it has no width.
+        interval: 95 % interval by paired bootstrap over tasks; None if the difference is the same
+            for all tasks, because the interval would have no width.
     """
 
     mean: float
@@ -32,7 +32,7 @@ class Changed:
     """A task and seed that one of two evaluations solved and the other did not.
 
     Attributes:
-        first: Whether it was the first.
+        first: Whether the first evaluation solved it.
     """
 
     task_id: str
@@ -45,18 +45,18 @@ class Pairing:
     """Two evaluations on the units, tasks with a seed, that both of them finished.
 
     Attributes:
-        units: How many both finished.
-        tasks: Of how many tasks these are.
+        units: Number of units that both finished.
+        tasks: Number of tasks in these units.
         only_first: Units that only the first finished; they count nowhere here.
         only_second: Units that only the second finished.
         wins: Units that only the first solved.
         losses: Units that only the second solved.
         both: Units that both solved.
-        neither: Units that none solved.
-        success: Difference of success.
-        score: Difference of the score.
-        p_value: Of the exact McNemar test, None where several seeds played a task: those units are
-            not independent.
+        neither: Units that neither solved.
+        success: Difference of the success rates.
+        score: Difference of the scores.
+        p_value: p-value of the exact McNemar test; None if a task was played with several seeds,
+            because those units are not independent.
         changed: The wins and losses, by seed and task.
     """
 
@@ -75,7 +75,7 @@ class Pairing:
 
     @property
     def ties(self) -> int:
-        """Units that came out alike."""
+        """Number of units with the same outcome in both evaluations."""
         return self.both + self.neither
 
 
@@ -85,12 +85,12 @@ def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
     A unit is solved if any of its trials solved it, and has the score of the last trial.
 
     Args:
-        first: Its `result.json`.
-        second: The other one's.
+        first: `result.json` of the first evaluation.
+        second: `result.json` of the second evaluation.
 
     Raises:
-        PairingError: They are of different environments, splits, data versions, partners or
-            judges, or have no task with the same seed in common.
+        PairingError: The environments, splits, data versions, partners or judges differ, or no task
+            was finished with the same seed by both.
     """
     _check(first, second)
     ours, theirs = _outcomes(first), _outcomes(second)
@@ -124,7 +124,7 @@ def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
 def _check(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
     for key, what in _SAME.items():
         a, b = first["environment"].get(key), second["environment"].get(key)
-        # Training runs do not tell the version of their data.
+        # Training runs do not record the version of their data.
         if a != b and not (key == "data_version" and None in (a, b)):
             raise PairingError(
                 f"evaluations of different {what} cannot be compared task by task: {a} and {b}"

@@ -1,32 +1,31 @@
-"""What an evaluation came to: `result.json`, counted from its recordings alone."""
+"""The result of an evaluation: `result.json`, counted from its recordings alone."""
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import json
 import platform
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.arguments import OF_CONNECTIONS
-from harness import sections
-from harness.errors import ResultError
-from harness.evaluation import episodes, figures
-from harness.evaluation.config import EvaluationConfig
-from harness.evaluation.store import RECORDINGS, Place, replacing
-from harness.versions import versions
+from agentgyms.core.arguments import OF_CONNECTIONS
+from harness.config import EvaluationConfig, digest_values, to_dict
+from harness.evaluation import episodes, recount
+from harness.evaluation.episode_store import RECORDINGS, UnitKey
+from harness.runs import fsync
+from harness.runs.versions import versions
+from harness.types.errors import ResultError
+from harness.types.json_files import read_object
 
 FORMAT: Final = "agentgyms-evaluation-1"
 CONFIG: Final = "config.json"
 STARTED: Final = "started.json"
 RESULT: Final = "result.json"
 NOT_PLAYED: Final = "not played"
-"""Error of what is missing because the evaluation stopped before."""
+"""Error of a unit that is missing because the evaluation stopped before it was played."""
 
 PROVENANCE: Final = "provenance.json"
 
@@ -46,19 +45,20 @@ _OF_SERVERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """An episode that could not be finished: the trial it was at, and why."""
+class LostUnit:
+    """A unit that could not be finished: the trial that failed, and its error."""
 
     trial: int
     error: str
 
 
-def fixed(config: EvaluationConfig) -> dict[str, Any]:
-    """Return what results depend on, JSON-plain: no addresses, no pace, no secrets.
+def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
+    """Return the settings that results depend on, as plain JSON values.
 
-    Two evaluations in which this is equal, their names aside, play the same episodes.
+    Addresses, rates and secrets are left out. Two evaluations with equal settings here, apart from
+    their names, play the same episodes.
     """
-    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+    values: dict[str, Any] = json.loads(json.dumps(to_dict(config)))
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
     values["service"] = {key: values["service"][key] for key in _SERVICE}
@@ -67,12 +67,12 @@ def fixed(config: EvaluationConfig) -> dict[str, Any]:
 
 
 def without_addresses(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an environment's arguments without what only says where it and its models are."""
+    """Return an environment's arguments without the addresses of it and of its models."""
     return {k: _without_address(v) for k, v in kwargs.items() if k not in OF_CONNECTIONS}
 
 
 def _without_address(value: Any) -> Any:
-    """Return an argument that is a model behind a server without where and how fast it answers."""
+    """Return an argument; a model behind a server loses its address, limits and retries."""
     if isinstance(value, str):
         return _ADDRESS.sub("", value)
     if isinstance(value, dict) and {"name", "url"} <= value.keys():
@@ -81,20 +81,20 @@ def _without_address(value: Any) -> Any:
 
 
 def digest(config: EvaluationConfig) -> str:
-    """Return what names a configuration: equal for evaluations that play the same episodes."""
-    values = fixed(config)
+    """Return a hash of a configuration, equal for evaluations that play the same episodes."""
+    values = reproducible_settings(config)
     del values["run"]["name"]
-    return sections.digest(values)
+    return digest_values(values)
 
 
-def written(config: EvaluationConfig) -> dict[str, Any]:
-    """Return a configuration as its file keeps it: all of it but the token of a server."""
-    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+def config_to_json(config: EvaluationConfig) -> dict[str, Any]:
+    """Return a configuration as `config.json` keeps it: all settings but a server's token."""
+    values: dict[str, Any] = json.loads(json.dumps(to_dict(config)))
     values["env"]["kwargs"].pop("token", None)
     return values
 
 
-def started(
+def started_json(
     config: EvaluationConfig,
     tasks: Mapping[str, str],
     environment: Mapping[str, Any],
@@ -102,17 +102,17 @@ def started(
     prompt_versions: Mapping[str, str],
     model: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what an evaluation begins with, and may not change until it ends.
+    """Return the content of `started.json`, which may not change until the evaluation ends.
 
     Args:
-        config: Resolved.
-        tasks: Those that are played, in order, with their families.
-        environment: Its `max_turns` and `data_version`.
-        parties: Who else has a part in its episodes: a partner, a judge.
+        config: The resolved configuration.
+        tasks: Families of the played tasks by task id, in order.
+        environment: The environment's `max_turns` and `data_version`.
+        parties: The episodes' other parties: a partner, a judge.
         prompt_versions: Hashes of the templates, by name.
-        model: Its identity.
+        model: The model's identity.
     """
-    plain = fixed(config)
+    plain = reproducible_settings(config)
     return {
         "format": FORMAT,
         "config": plain,
@@ -135,60 +135,55 @@ def started(
     }
 
 
-def write(folder: Path, begun: Mapping[str, Any], lost: Mapping[Place, Lost]) -> dict[str, Any]:
+def write(
+    folder: Path, started: Mapping[str, Any], lost: Mapping[UnitKey, LostUnit]
+) -> dict[str, Any]:
     """Write `result.json` from the recordings of a folder, and return it.
 
     Args:
-        folder: Whose recordings are in order.
-        begun: What `started` returned when the evaluation began.
-        lost: Why units are missing, by seed and index of the task; those that ended do not count.
+        folder: The evaluation's folder, with sorted recordings.
+        started: What `started_json` returned when the evaluation began.
+        lost: Why units are missing, by unit; entries of finished units are ignored.
     """
     recordings = folder / RECORDINGS
     found = episodes.read(recordings)
-    tasks, seeds = begun["tasks"], begun["seeds"]
+    tasks, seeds = started["tasks"], started["seeds"]
     ended = {(episode.seed, episode.index) for episode in found}
     planned = [(seed, index) for seed in seeds for index in range(len(tasks))]
-    missing = [place for place in planned if place not in ended]
-    service = begun["config"]["service"]
-    prices = service["price_prompt"], service["price_response"]
+    missing = [key for key in planned if key not in ended]
+    counted = recount.count(started, seeds, found)
     result = {
-        **{key: value for key, value in begun.items() if key != "tasks"},
+        **{key: value for key, value in started.items() if key != "tasks"},
         "episodes": {"planned": len(planned), "finished": len(ended), "missing": len(missing)},
-        "missing": [_missing(tasks[place[1]][0], place, lost.get(place)) for place in missing],
-        "figures": figures.summarise(
-            found,
-            env_id=begun["environment"]["id"],
-            seeds=seeds,
-            trials=begun["agent"]["trials"],
-            prices=None if None in prices else prices,
-        ),
-        "recordings": {"file": RECORDINGS, "sha256": _sha256(recordings)},
+        "missing": [_missing(tasks[key[1]][0], key, lost.get(key)) for key in missing],
+        "figures": counted["figures"],
+        "recordings": {"file": RECORDINGS, "sha256": recount.file_digest(recordings)},
         "tasks": tasks,
-        "outcomes": [[e.index, e.seed, e.trial, e.success, e.score, e.turns] for e in found],
+        "outcomes": counted["outcomes"],
     }
     write_json(folder / RESULT, result)
     return result
 
 
-def _missing(task_id: str, place: Place, lost: Lost | None) -> dict[str, Any]:
-    why = lost or Lost(1, NOT_PLAYED)
-    return {"task_id": task_id, "seed": place[0], "trial": why.trial, "error": why.error}
+def _missing(task_id: str, key: UnitKey, lost: LostUnit | None) -> dict[str, Any]:
+    why = lost or LostUnit(1, NOT_PLAYED)
+    return {"task_id": task_id, "seed": key[0], "trial": why.trial, "error": why.error}
 
 
-def note(
+def add_session(
     folder: Path, started_at: float, *, wall_s: float, finished: int, model: Mapping[str, Any]
 ) -> None:
     """Add a session to `provenance.json`: when and where it ran, and what was retried.
 
     Args:
-        folder: Of the evaluation.
-        started_at: When the session began, in seconds since 1970.
-        wall_s: How long it took, whatever was done to the clock meanwhile.
-        finished: Units that have ended, those of earlier sessions included.
-        model: What the model's treatment was like.
+        folder: The evaluation's folder.
+        started_at: Start of the session in seconds since 1970.
+        wall_s: Duration in seconds, by a monotonic clock.
+        finished: Number of finished units, those of earlier sessions included.
+        model: The model's report, such as its number of retries.
     """
     path = folder / PROVENANCE
-    before: Sequence[Any] = read_json(path)["sessions"] if path.exists() else ()
+    before = read_sessions(folder)
     session = {
         "started": _clock(started_at),
         "ended": _clock(time.time()),
@@ -201,6 +196,19 @@ def note(
     write_json(path, {"sessions": [*before, session]})
 
 
+def read_sessions(folder: Path) -> list[Any]:
+    """Return the earlier sessions of an evaluation.
+
+    Raises:
+        ResultError: `provenance.json` is damaged.
+    """
+    path = folder / PROVENANCE
+    sessions = read_json(path).get("sessions") if path.exists() else []
+    if not isinstance(sessions, list):
+        raise ResultError(f"{path} is damaged: sessions must be a list; delete the file")
+    return sessions
+
+
 def _clock(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
@@ -208,8 +216,7 @@ def _clock(seconds: float) -> str:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object in one step, with one line for each item of its lists."""
     fields = [f" {json.dumps(key)}: {_laid_out(inner)}" for key, inner in value.items()]
-    with replacing(path) as file:
-        file.write(("{\n" + ",\n".join(fields) + "\n}\n").encode())
+    fsync.write(path, "{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def _laid_out(value: Any) -> str:
@@ -219,20 +226,10 @@ def _laid_out(value: Any) -> str:
     return json.dumps(value, indent=1, allow_nan=False).replace("\n", "\n ")
 
 
-def read_json(path: Path) -> Any:
-    """Return the contents of a file of JSON.
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file.
 
     Raises:
-        ResultError: It is missing or damaged.
+        ResultError: The file is missing, cannot be read, or holds something else.
     """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise ResultError(f"{path} cannot be read: {e.strerror}; is this an evaluation?") from None
-    except ValueError as e:
-        raise ResultError(f"{path} is damaged: {e}") from None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return read_object(path, ResultError)

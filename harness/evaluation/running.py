@@ -1,9 +1,9 @@
-"""Runs evaluations: every task once per seed, many at once, what is finished safe at once.
+"""Runs evaluations: every task once per seed, many at once; a finished episode is saved at once.
 
-A unit is a task at a seed: one trial or, for agents that reflect, several. A unit that
-infrastructure spoils in any trial is missing as a whole, and `resume` plays it again. The seed of
-an episode depends on the evaluation's seed and on the task's place in its split alone, so all
-agents and models meet the same episodes; the seeds of decisions depend on the trial, too.
+A unit is a task with a seed: one trial or, for agents that reflect, several. If any trial ends by
+an infrastructure error, the whole unit is missing, and `resume` plays it again. An episode's seed
+depends only on the evaluation's seed and on the task's position in its split, so all agents and
+models play the same episodes. The seeds of decisions depend on the trial as well.
 """
 
 from __future__ import annotations
@@ -11,100 +11,116 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from tqdm import tqdm
 
-from agentgyms.errors import AgentGymsError
-from agentgyms.transcript import Recording
-from agentgyms.unfinished import held
-from harness import baselines, prompts
-from harness.baselines import Baseline, examples
-from harness.collect import EnvPool
-from harness.completers.opening import Model, open_model
-from harness.errors import ConfigError, EvaluationStopped, ResultError
+from agentgyms.core.errors import AgentGymsError
+from agentgyms.recording.recording_format import Recording
+from harness import prompts
+from harness.config import EvaluationConfig, check_evaluation
 from harness.evaluation import defaults, folders, results
-from harness.evaluation.config import EvaluationConfig
-from harness.evaluation.playing import Planned, described, open_pool, plan, play
-from harness.evaluation.results import Lost
-from harness.evaluation.store import Place, Store
-from harness.reporting import details, loading, page
+from harness.evaluation.baselines import Baseline, examples
+from harness.evaluation.episode_store import Store, UnitKey
+from harness.evaluation.open_model import Model, open_model
+from harness.evaluation.play_units import PlannedUnit, describe_pool, open_pool, plan, play
+from harness.evaluation.results import LostUnit
+from harness.rollouts.env_pool import EnvPool
+from harness.runs.folder_lock import FolderLock
+from harness.types.errors import ConfigError, EvaluationStopped, ResultError
 
 _log = logging.getLogger(__name__)
 
-TABLE: Final = "table.md"
-PAGE: Final = "page.html"
+WriteReport = Callable[[Path], None]
+"""Writes what people read about an evaluation into its folder, from its `result.json`."""
 
 LOST_IN_A_ROW: Final = 8
-"""So many units lost with none finished in between stop the evaluation: each of them was played
-twice, and every request of a played one sent `service.retries` times, so what answers them is gone
-and not only busy."""
+"""The evaluation stops after so many lost units with no finished one between them. Each of them was
+played twice and each of its requests was retried `service.retries` times, so the server is gone,
+not just busy."""
 
 
-def run(config: EvaluationConfig) -> Path:
+def run(config: EvaluationConfig, write_report: WriteReport | None = None) -> Path:
     """Run a new evaluation and return its folder, `run.name` in `run.output`.
 
+    Args:
+        config: The evaluation's settings.
+        write_report: Called with the folder after `result.json` was written; None writes no report.
+
     Raises:
-        ConfigError: A setting cannot be used, or the folder is in use.
-        EvaluationStopped: Too much was lost. What was finished is kept, as after any error.
+        ConfigError: A setting is invalid, or the folder holds something already.
+        FolderInUse: Another process writes the folder.
+        EvaluationStopped: Too many units were lost. Finished units are kept, as after any error.
     """
-    return _Session(config, None).run()
+    return _Session(config, None, write_report).run()
 
 
-def resume(folder: str | Path, config: EvaluationConfig | None = None) -> Path:
-    """Play what is missing of an evaluation and return its folder.
+def resume(
+    folder: str | Path,
+    config: EvaluationConfig | None = None,
+    write_report: WriteReport | None = None,
+) -> Path:
+    """Play the missing units of an evaluation and return its folder.
 
     Args:
-        folder: Of the evaluation.
-        config: Settings to go on with; None keeps those it was started with. Only where and how
-            fast it runs may differ: addresses, concurrency, time limits, retries, rates, cache.
+        folder: The evaluation's folder.
+        config: Settings to resume with; None keeps those it was started with. Only addresses,
+            concurrency, time limits, retries, rates and the cache may differ.
+        write_report: See `run`.
 
     Raises:
         ConfigError: Other settings differ; the message names them.
         ResultError: The folder holds no evaluation, or a damaged one.
-        EvaluationStopped: Too much was lost. What was finished is kept, as after any error.
+        FolderInUse: Another process writes the folder.
+        EvaluationStopped: Too many units were lost. Finished units are kept, as after any error.
     """
     before = folders.read_config(folder)
     results.read_json(Path(folder) / results.STARTED)
+    results.read_sessions(Path(folder))
     config = config or before
-    changed = folders.differences(results.fixed(before), results.fixed(config))
+    changed = folders.differences(
+        results.reproducible_settings(before), results.reproducible_settings(config)
+    )
     if changed:
         raise ConfigError(
             f"{folder} was started with other settings: {'; '.join(changed)}. Resume it without "
             "these, or evaluate under another name"
         )
-    return _Session(config, Path(folder)).run()
+    return _Session(config, Path(folder), write_report).run()
 
 
 class _Session:
-    """One run of the program at an evaluation, from its start or where it was left."""
+    """One run of the program at an evaluation, new or resumed."""
 
-    def __init__(self, config: EvaluationConfig, folder: Path | None) -> None:
-        self.config, self.folder = config, folder
+    def __init__(
+        self, config: EvaluationConfig, folder: Path | None, write_report: WriteReport | None
+    ) -> None:
+        self.config, self.folder, self._write_report = config, folder, write_report
+        self._lock: FolderLock | None = None
         self.store: Store | None = None
-        self.lost: dict[Place, Lost] = {}
+        self.lost: dict[UnitKey, LostUnit] = {}
         self._lost_in_a_row = 0
 
     def run(self) -> Path:
         try:
             asyncio.run(self._run())
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted{self._how_to_go_on()}") from None
+            raise KeyboardInterrupt(f"interrupted{self._resume_hint()}") from None
         except AgentGymsError as e:  # before OSError: some are both
-            advice = self._how_to_go_on()
+            advice = self._resume_hint()
             if advice:
                 raise type(e)(f"{e}{advice}") from e
             raise
         except OSError as e:
-            said = f"{e.filename or self.folder} cannot be used: {e.strerror or e}"
-            raise ResultError(f"{said}{self._how_to_go_on()}") from e
+            reason = f"{e.filename or self.folder} cannot be used: {e.strerror or e}"
+            raise ResultError(f"{reason}{self._resume_hint()}") from e
         assert self.folder is not None
         return self.folder
 
-    def _how_to_go_on(self) -> str:
+    def _resume_hint(self) -> str:
         if self.folder is None or not self.store or not self.store.path.exists():
             return ""
         return (
@@ -113,61 +129,61 @@ class _Session:
         )
 
     async def _run(self) -> None:
-        defaults.check(self.config)
+        check_evaluation(self.config)
         async with AsyncExitStack() as stack:
             model = await open_model(self.config)
             stack.push_async_callback(model.close)
-            begins = self.folder is None
+            is_new = self.folder is None
             if self.folder is None:
                 self.config = defaults.resolve(self.config, model.trained)
                 self.folder = Path(self.config.run.output) / self.config.run.name
-            stack.enter_context(held(self.folder))
-            if begins:
+            self._lock = stack.enter_context(FolderLock(self.folder))
+            if is_new:
                 folders.check_unused(self.folder)
             pool = open_pool(self.config)
             stack.callback(pool.close)
-            await self._evaluate(self.folder, model, pool, begins=begins)
+            await self._evaluate(self.folder, model, pool, is_new=is_new)
 
-    async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, begins: bool) -> None:
+    async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, is_new: bool) -> None:
         config = self.config
         style = prompts.load(str(config.agent.style), config.env.id)
-        tasks, about, parties = await described(pool)
-        baseline = baselines.make(config, model.completer, examples.gather(config, style))
+        tasks, about, parties = await describe_pool(pool)
+        baseline = Baseline(config, model.completer, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
-        begun = results.started(
+        started = results.started_json(
             config, chosen, about, parties, baseline.prompt_versions, dict(model.identity)
         )
-        if begins:
-            folders.begin(folder, config, begun)
+        if is_new:
+            folders.write_started(folder, config, started)
         else:
-            begun = folders.go_on(folder, begun)
+            started = folders.read_started(folder, started)
         self.store = store = Store(folder, baseline.trials)
-        self.lost = folders.lost_before(folder)
-        left = [unit for unit in units if unit.place not in store]
-        left.sort(key=lambda unit: unit.place in self.lost)  # others must get their turn
+        self.lost = folders.read_lost(folder)
+        left = [unit for unit in units if unit.key not in store]
+        left.sort(key=lambda unit: unit.key in self.lost)  # units that were never played come first
         if left:
-            folders.note_versions(folder, begun)
+            folders.add_versions(folder, started)
         stopped: EvaluationStopped | None = None
-        with _noted(folder, store, model):
+        with _session_noted(folder, store, model):
             try:
                 await self._play(left, len(units), pool, baseline)
             except EvaluationStopped as e:
                 stopped = e
         if stopped is None or store:
-            self._finish(folder, begun, store)
+            self._finish(folder, started, store)
         if stopped is not None:
             raise stopped
 
     async def _play(
-        self, left: Sequence[Planned], total: int, pool: EnvPool, baseline: Baseline
+        self, left: Sequence[PlannedUnit], total: int, pool: EnvPool, baseline: Baseline
     ) -> None:
-        """Play the units that have not ended yet of `total`, `run.concurrency` at once."""
+        """Play the units that are left of `total`, at most `run.concurrency` at once."""
         assert self.store is not None
         store = self.store
         places = asyncio.Semaphore(self.config.run.concurrency)
 
-        async def play_one(unit: Planned) -> None:
+        async def play_one(unit: PlannedUnit) -> None:
             async with places:
                 played = await play(unit, pool, baseline)
             self._keep(unit, played, store)
@@ -183,17 +199,18 @@ class _Session:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _keep(self, unit: Planned, played: list[Recording] | Lost, store: Store) -> None:
-        """Write a unit down, or count it as lost.
+    def _keep(self, unit: PlannedUnit, played: list[Recording] | LostUnit, store: Store) -> None:
+        """Store a unit, or count it as lost.
 
         Raises:
-            EvaluationStopped: Too many were lost in a row.
+            EvaluationStopped: Too many units were lost in a row.
         """
-        if not isinstance(played, Lost):
+        if not isinstance(played, LostUnit):
             self._lost_in_a_row = 0
-            store.append(unit.place, played)
+            self._check_lock()
+            store.append(unit.key, played)
             return
-        self.lost[unit.place] = played
+        self.lost[unit.key] = played
         self._lost_in_a_row += 1
         _log.warning("%s, seed %d, is missing: %s", unit.task_id, unit.seed, played.error)
         if self._lost_in_a_row == LOST_IN_A_ROW:
@@ -201,39 +218,43 @@ class _Session:
                 f"{LOST_IN_A_ROW} episodes in a row were lost, the last one to {played.error}"
             )
 
-    def _finish(self, folder: Path, begun: Mapping[str, Any], store: Store) -> None:
-        """Put the recordings in order, count them, and write all that is read.
+    def _check_lock(self) -> None:
+        """Check that this process still holds the folder; see `FolderLock.check`."""
+        assert self._lock is not None
+        self._lock.check()
 
-        So it is too after a stop, that everyone sees what is missing.
+    def _finish(self, folder: Path, started: Mapping[str, Any], store: Store) -> None:
+        """Sort the recordings, write `result.json` from them, and write the report.
+
+        This happens after a stop, too, so that the report names what is missing.
 
         Raises:
-            EvaluationStopped: Not one episode was finished.
+            EvaluationStopped: No episode was finished.
         """
         if not store:
             why = next(iter(self.lost.values())).error
             raise EvaluationStopped(f"not one episode could be finished, the first for {why}")
+        self._check_lock()
         store.sort()
-        results.write(folder, begun, self.lost)
-        evaluated = loading.load(folder)
-        table = details.page(evaluated)
-        (folder / TABLE).write_text(table, encoding="utf-8")
-        page.write(folder / PAGE, [evaluated])
+        results.write(folder, started, self.lost)
+        if self._write_report:
+            self._write_report(folder)
 
 
 @contextmanager
-def _noted(folder: Path, store: Store, model: Model) -> Iterator[None]:
-    """Close the store and write down the session, however it ends; for a `with` block."""
+def _session_noted(folder: Path, store: Store, model: Model) -> Iterator[None]:
+    """Close the store and write `provenance.json` when the `with` block ends, also by an error."""
     started, clock = time.time(), time.monotonic()
 
     def note() -> None:
         store.close()
-        wall_s, told = time.monotonic() - clock, model.report()
-        results.note(folder, started, wall_s=wall_s, finished=len(store), model=told)
+        wall_s, report = time.monotonic() - clock, model.report()
+        results.add_session(folder, started, wall_s=wall_s, finished=len(store), model=report)
 
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # what ended the session has to be heard of
+        with suppress(OSError):  # the first error is the one to report
             note()
         raise
     note()

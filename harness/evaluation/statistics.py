@@ -1,4 +1,4 @@
-"""Intervals and tests: Wilson, bootstrap over tasks, mean and deviation over seeds, McNemar."""
+"""Wilson intervals, bootstrap over tasks, mean and deviation over seeds, McNemar's test."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 _Z95: Final = 1.959963984540054
 DRAWS: Final = 10_000
-"""Samples of a bootstrap: the ends of its interval then vary by about a hundredth of its width."""
+"""Bootstrap samples; with so many, interval ends vary by about one percent of the width."""
 _CELLS: Final = 1 << 22
-"""Most numbers of one block of draws, so that many tasks need no more memory than few."""
+"""Maximum numbers in one block of draws, which bounds the memory."""
 
 
 def wilson(mean: float, count: int) -> tuple[float, float]:
     """Return the 95 % interval (Wilson 1927) of the mean of `count` values in [0, 1].
 
-    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96. It is made for values
-    of 0 and 1. Others of mean p have at most their variance p(1-p), so for those it is wider than
-    need be, never narrower, and unlike mean +- 1.96 standard errors it keeps a width where all
-    values are equal.
+    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96. The interval is made
+    for values of 0 and 1. Other values in [0, 1] with mean p have a variance of at most p(1-p), so
+    for them the interval is too wide, never too narrow. Unlike mean +- 1.96 standard errors, it has
+    a width even if all values are equal.
 
     Args:
-        mean: In [0, 1]; anything where `count` is 0.
+        mean: In [0, 1]; ignored if `count` is 0.
         count: Number of values.
 
     Returns:
@@ -37,7 +37,7 @@ def wilson(mean: float, count: int) -> tuple[float, float]:
     centre = (mean + z2 / (2 * count)) / (1 + z2 / count)
     variance = mean * (1 - mean) / count + z2 / (4 * count * count)
     half = _Z95 * math.sqrt(variance) / (1 + z2 / count)
-    # At the ends of [0, 1] bound and mean are equal, up to rounding.
+    # For means of 0 and 1, bound and mean are equal up to rounding.
     low, high = min(mean, centre - half), max(mean, centre + half)
     return max(0.0, low), min(1.0, high)
 
@@ -46,7 +46,7 @@ def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Return the mean and the sample standard deviation (ddof 1), as over seeds.
 
     Returns:
-        The mean is None of no value, the deviation None of fewer than two.
+        The mean is None for no value, the deviation is None for fewer than two values.
     """
     if not values:
         return None, None
@@ -61,21 +61,21 @@ def bootstrap(
 ) -> tuple[float, float]:
     """Return the 95 % percentile interval of a mean, by drawing whole tasks.
 
-    Episodes of one task are not independent, however many seeds played it: a sample draws as many
-    tasks as there are, with replacement, and takes all the values of each. Its mean is that of all
-    values drawn. Reference: Davison and Hinkley 1997, section 3.8, strategy 1.
+    Episodes of one task are not independent, so a sample draws tasks: as many as there are, with
+    replacement, each with all its values. The sample's mean is the mean of all drawn values.
+    Reference: Davison and Hinkley 1997, section 3.8, strategy 1.
 
     Args:
         values: One per episode.
         tasks: The task of each value.
-        seed: Of the draws; equal arguments give equal intervals.
-        draws: How many samples.
+        seed: Seed of the random draws; equal arguments give equal intervals.
+        draws: Number of samples.
 
     Returns:
-        Lower and upper bound; both nan of no values.
+        Lower and upper bound; both nan for no values.
 
     Raises:
-        ValueError: There are not as many tasks as values.
+        ValueError: The numbers of tasks and values differ.
     """
     if len(values) != len(tasks):
         raise ValueError(f"{len(values)} values need as many tasks, got {len(tasks)}")
@@ -90,15 +90,16 @@ def bootstrap(
 
 
 def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]:
-    """Return the mean of each sample, of the sum and the number of each task's values.
+    """Return the mean of each bootstrap sample.
 
-    Tasks of equal sum and number are alike, so it is drawn how often each kind comes, not which
-    tasks do: the same distribution, with a few numbers per sample instead of one per task.
+    Tasks with the same sum and number of values are interchangeable. Each sample therefore draws
+    how often each kind of task occurs (multinomial), which gives the same distribution with fewer
+    random numbers.
 
     Args:
         task: Sum and number of values of each task. Shape [P, 2].
-        seed: Of the draws.
-        draws: How many samples D.
+        seed: Seed of the random draws.
+        draws: Number of samples D.
 
     Returns:
         Shape [D].
@@ -118,13 +119,13 @@ def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]
 def paired_bootstrap(
     first: Sequence[float], second: Sequence[float], tasks: Sequence[Hashable], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % interval of mean(first) - mean(second), of values of the same episodes.
+    """Return the 95 % interval of mean(first) - mean(second) over the same episodes.
 
     Args:
-        first: One value per pair.
-        second: The other value of each pair.
+        first: The first value of each pair.
+        second: The second value of each pair.
         tasks: The task of each pair; see `bootstrap`.
-        seed: Of the draws.
+        seed: Seed of the random draws.
 
     Raises:
         ValueError: The lengths differ.
@@ -136,16 +137,16 @@ def paired_bootstrap(
 def mcnemar(wins: int, losses: int) -> float:
     """Return the two-sided p-value of the exact McNemar test.
 
-    Under the hypothesis that neither is better, each pair that differs is a win with probability
-    1/2: p = 2 P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. It holds for
-    independent pairs: one episode per task.
+    Under the null hypothesis each pair that differs is a win with probability 1/2:
+    p = 2 P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. The pairs must be
+    independent: one episode per task.
 
     Args:
         wins: Pairs that only the first solved.
         losses: Pairs that only the second solved.
 
     Returns:
-        In (0, 1]; 1 where no pair differs.
+        In (0, 1]; 1 if no pair differs.
     """
     count, fewer = wins + losses, min(wins, losses)
     ways: int = sum(math.comb(count, k) for k in range(fewer + 1))

@@ -1,4 +1,4 @@
-"""What is counted: tasks played with a seed, and the mean of a value over them."""
+"""Units, which are tasks played with a seed, and means over them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Unit:
     """A task played with one seed, in one trial or several.
 
     Attributes:
-        trials: Its episodes in order, at least one.
+        trials: The unit's episodes in order, at least one.
     """
 
     trials: tuple[EpisodeRecord, ...]
 
     @property
     def task_id(self) -> str:
-        """The task."""
+        """The task's id."""
         return self.trials[0].task_id
 
     @property
     def index(self) -> int:
-        """Of the task in the evaluation."""
+        """Position of the task in the evaluation."""
         return self.trials[0].index
 
     @property
@@ -47,7 +47,7 @@ class Unit:
 
     @property
     def score(self) -> float:
-        """Score of the last trial played."""
+        """Score of the last trial."""
         return self.trials[-1].score
 
     def success_within(self, trials: int) -> bool:
@@ -55,15 +55,15 @@ class Unit:
         return any(episode.success for episode in self.trials[:trials])
 
     def metric(self, name: str) -> float | None:
-        """Return an environment's own figure after the last trial; None where unknown."""
+        """Return a metric of the environment after the last trial; None if unknown."""
         value = self.trials[-1].metrics.get(name)
         return None if value is None or value != value else float(value)
 
 
 def units_of(episodes: Sequence[EpisodeRecord]) -> list[Unit]:
-    """Return episodes by seed and task, the trials of each in order."""
+    """Return the units of episodes, sorted by seed and task."""
     found: dict[tuple[int, int], list[EpisodeRecord]] = {}
-    for episode in sorted(episodes, key=lambda e: e.place):
+    for episode in sorted(episodes, key=lambda e: e.order):
         found.setdefault((episode.seed, episode.index), []).append(episode)
     return [Unit(tuple(trials)) for trials in found.values()]
 
@@ -73,8 +73,8 @@ class Value:
     """One number of a mean.
 
     Attributes:
-        number: A share in [0, 1], or of any range; see `mean_of`.
-        task: What was drawn: values of one task are not independent.
+        number: The number; see `mean_of` for its range.
+        task: The task, which the bootstrap draws; values of one task are not independent.
         seed: One of the evaluation's seeds.
     """
 
@@ -84,20 +84,21 @@ class Value:
 
 
 def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True) -> dict[str, Any]:
-    """Return a mean with its 95 % interval, JSON-plain.
+    """Return a mean with its 95 % interval, as plain JSON values.
 
-    One seed: the Wilson interval. Several: the bootstrap over tasks, and where that has no width
-    because all tasks came out alike, the Wilson interval of as many values as there are tasks.
+    With one seed the interval is Wilson's. With several seeds it is a bootstrap over tasks; if all
+    tasks have equal means, that has no width, and Wilson's interval for as many values as tasks is
+    taken instead.
 
     Args:
         values: At most one per task and seed.
-        seeds: The evaluation's.
-        share: The values are in [0, 1]. Others always have a bootstrap interval.
+        seeds: The evaluation's seeds.
+        share: Whether the values are in [0, 1]; other values always have a bootstrap interval.
 
     Returns:
-        `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count` (of values),
-        `per_seed` (mean of each seed, None where it has no value) and `std` (over seeds, ddof 1).
-        What cannot be told is None.
+        `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count` (number of
+        values), `per_seed` (mean of each seed, None for a seed without values) and `std` (over
+        seeds, ddof 1). What cannot be computed is None.
     """
     numbers, tasks = [v.number for v in values], [v.task for v in values]
     per_seed = [mean_and_std([v.number for v in values if v.seed == seed])[0] for seed in seeds]
@@ -125,14 +126,14 @@ def mean_over(
     *,
     share: bool = True,
 ) -> dict[str, Any]:
-    """Return the mean of a number of each unit, those left out that have none; see `mean_of`."""
-    told = [(unit, number(unit)) for unit in units]
-    values = [Value(float(n), unit.task_id, unit.seed) for unit, n in told if n is not None]
+    """Return the mean of a number over units; units for which it is None are left out."""
+    numbers = [(unit, number(unit)) for unit in units]
+    values = [Value(float(n), unit.task_id, unit.seed) for unit, n in numbers if n is not None]
     return mean_of(values, seeds, share=share)
 
 
 def success_and_score(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what every group of units is counted by: `success`, `score` and `count`."""
+    """Return the means `success` and `score` of units, and their `count`."""
     return {
         "success": mean_over(units, seeds, lambda unit: unit.success),
         "score": mean_over(units, seeds, lambda unit: unit.score),
@@ -141,7 +142,7 @@ def success_and_score(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, 
 
 
 def grouped(units: Sequence[Unit], name: Callable[[Unit], str]) -> dict[str, list[Unit]]:
-    """Return units by name, the names in order."""
+    """Return units grouped by a name, sorted by the names."""
     groups: dict[str, list[Unit]] = {}
     for unit in units:
         groups.setdefault(name(unit), []).append(unit)

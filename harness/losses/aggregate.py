@@ -1,15 +1,57 @@
-"""From losses of tokens to one number."""
+"""From losses of tokens to one number, and metrics that are combined over batches."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 import torch
 
-from harness.credit.arguments import number, one_of
+from harness.types.hyperparameters import number, one_of
+
+
+class Reduction(StrEnum):
+    """Reduction of the values of several batches to one logged value."""
+
+    TOKEN_MEAN = "token_mean"  # noqa: S105 (no password)
+    """Values are sums over action tokens; the logged value is the mean over all of them."""
+    MAX = "max"
+    """The logged value is the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of one batch or of several.
+
+    Attributes:
+        value: A sum over action tokens, or a maximum.
+        reduction: How it is combined with the values of other batches.
+    """
+
+    value: float
+    reduction: Reduction = Reduction.TOKEN_MEAN
+
+    def combined(self, other: Metric) -> Metric:
+        """Return the metric of this one's batches and the other's."""
+        if self.reduction is Reduction.MAX:
+            return replace(self, value=max(self.value, other.value))
+        return replace(self, value=self.value + other.value)
+
+    def reduced(self, num_tokens: float) -> float:
+        """Return the value for the log; `num_tokens` is the number of action tokens."""
+        return self.value if self.reduction is Reduction.MAX else self.value / num_tokens
+
+
+def combine(metrics: dict[str, Metric], more: Mapping[str, Metric]) -> None:
+    """Combine metrics with those of further batches, in place."""
+    for name, metric in more.items():
+        metrics[name] = metrics[name].combined(metric) if name in metrics else metric
+
 
 AGGREGATIONS: Final = ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum")
-"""Which tokens weigh the same: all, those of one sequence, or all up to the number of sequences."""
+"""Mean over all tokens; mean over sequences of token means; mean over sequences of token sums."""
 
 
 def aggregate(
@@ -34,13 +76,13 @@ def aggregate(
         action_mask: True at action tokens.
         how: One of `AGGREGATIONS`.
         constant: Divides the sums of `sequence_mean_token_sum`, in tokens; None stands for 1.
-        num_tokens: Action tokens of the whole mini-batch, where `x` is a part of it, so that the
-            parts add up to the whole; None takes those given.
-        num_sequences: Sequences of the whole mini-batch, likewise; None counts those given that
-            have an action token, so that rows which only fill up a batch weigh nothing.
+        num_tokens: Action tokens of the mini-batch if `x` is a micro-batch, so that the parts add
+            up; None takes those given.
+        num_sequences: Sequences of the mini-batch, likewise; None counts the given sequences with
+            an action token, so that padding samples do not count.
 
     Raises:
-        ConfigError: `how` or `constant` cannot be.
+        ConfigError: `how` is unknown or `constant` out of range.
     """
     one_of("aggregation", how, AGGREGATIONS)
     if constant is not None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from harness.credit.arguments import number, one_of
-from harness.errors import ConfigError
-from harness.losses.aggregate import aggregate
-from harness.losses.clip import clipped_share, clipped_surrogate
-from harness.losses.kl import ESTIMATORS, k3
-from harness.losses.ratio import RATIOS, importance_ratio
+from harness.losses.aggregate import Metric, Reduction, aggregate
 from harness.losses.registry import loss
-from harness.packing import TokenBatch
+from harness.losses.surrogate import (
+    ESTIMATORS,
+    RATIOS,
+    clipped_share,
+    clipped_surrogate,
+    importance_ratio,
+    k3,
+)
+from harness.model.packing import TokenBatch
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import number, one_of
 
 
 @loss("clipped", linear_unless=("kl_coefficient", "entropy_coefficient"))
@@ -31,8 +36,8 @@ def clipped(
     entropy: torch.Tensor | None = None,
     num_tokens: int | None = None,
     num_sequences: int | None = None,
-) -> tuple[torch.Tensor, dict[str, float]]:
-    """Clipped surrogate of PPO, GRPO, DAPO, GSPO and their kin, with penalties.
+) -> tuple[torch.Tensor, dict[str, Metric]]:
+    """Clipped surrogate loss of PPO, GRPO, DAPO, GSPO and related methods, with penalties.
 
     L = aggregate_t[ -min(r_t A_t, clip(r_t, 1 - low, 1 + high) A_t) + beta KL_t - eta H_t ], with
     the ratio r of `importance_ratio` and the mean of `aggregate`.
@@ -49,8 +54,8 @@ def clipped(
         dual_clip: Upper bound of the ratio where the advantage is negative, 1 or more; None for
             none.
         aggregation: "token_mean", "sequence_mean_token_mean" or "sequence_mean_token_sum".
-        constant: Divides the last one's sums: the longest response allowed, 1 or more tokens; None
-            leaves them whole.
+        constant: Divisor of "sequence_mean_token_sum": the longest response allowed, 1 or more
+            tokens; None divides by 1.
         kl: "k1", "k2" or "k3".
         kl_coefficient: beta, 0 or more.
         entropy_coefficient: eta, 0 or more.
@@ -59,36 +64,37 @@ def clipped(
         num_sequences: Sequences of that mini-batch.
 
     Returns:
-        The loss (shape []), and sums over the batch's action tokens for logging: `clipped`,
-        `kl_reference`, `kl_old` (from the policy that generated to this one), `num_tokens`; and
-        the largest ratio, `ratio_max`.
+        The loss (shape []), and metrics of the batch's action tokens: the share of clipped tokens
+        (`clipped_share`), the KL divergences `kl_reference` and `kl_old` (from the policy of the
+        rollouts to this one), and the largest ratio, `ratio_max`.
 
     Raises:
-        ConfigError: A hyperparameter is out of range, or a penalty is asked for but the batch has
-            no reference or there is no entropy.
+        ConfigError: A hyperparameter is out of range, or a penalty lacks its input: reference
+            log-probabilities or entropies.
     """
     one_of("ratio", ratio, RATIOS)
     _check_clip(clip_low, clip_high, dual_clip)
     mask, bounds = batch.action_mask, (clip_low, clip_high, dual_clip)
-    likelier = importance_ratio(logprob, batch.old_logprob, batch.turn, ratio)  # [B, T]
-    per_token = -clipped_surrogate(likelier, batch.advantage, *bounds)
-    figures = {"num_tokens": float(mask.sum())}
+    ratios = importance_ratio(logprob, batch.old_logprob, batch.turn, ratio)  # [B, T]
+    per_token = -clipped_surrogate(ratios, batch.advantage, *bounds)
     with torch.no_grad():
-        stopped = clipped_share(likelier, batch.advantage, *bounds) & mask
-        figures["clipped"] = float(stopped.sum())
-        figures["kl_old"] = float((k3(batch.old_logprob, logprob) * mask).sum())
-        figures["ratio_max"] = float(likelier.where(mask, 0.0).max())
+        clipped_tokens = clipped_share(ratios, batch.advantage, *bounds) & mask
+        metrics = {
+            "clipped_share": Metric(float(clipped_tokens.sum())),
+            "kl_old": Metric(float((k3(batch.old_logprob, logprob) * mask).sum())),
+            "ratio_max": Metric(float(ratios.where(mask, 0.0).max()), Reduction.MAX),
+        }
     penalty = _kl_penalty(logprob, batch, kl, kl_coefficient)
     if penalty is not None:
         per_token = per_token + kl_coefficient * penalty
-        figures["kl_reference"] = float((penalty.detach() * mask).sum())
+        metrics["kl_reference"] = Metric(float((penalty.detach() * mask).sum()))
     number("entropy_coefficient", entropy_coefficient, 0)
     if entropy_coefficient:
         if entropy is None:
             raise ConfigError("entropy_coefficient needs the entropies of tokens, there are none")
         per_token = per_token - entropy_coefficient * entropy
-    whole = {"num_tokens": num_tokens, "num_sequences": num_sequences}
-    return aggregate(per_token, mask, aggregation, constant=constant, **whole), figures
+    counts = {"num_tokens": num_tokens, "num_sequences": num_sequences}
+    return aggregate(per_token, mask, aggregation, constant=constant, **counts), metrics
 
 
 def _check_clip(low: float, high: float, dual: float | None) -> None:
@@ -101,7 +107,7 @@ def _check_clip(low: float, high: float, dual: float | None) -> None:
 def _kl_penalty(
     logprob: torch.Tensor, batch: TokenBatch, kind: str, coefficient: float
 ) -> torch.Tensor | None:
-    """Return the divergence from the reference at each token, None if it does not count. [B, T]."""
+    """Return the KL estimate of each token, None if its coefficient is 0. Shape [B, T]."""
     one_of("kl", kind, tuple(ESTIMATORS))
     number("kl_coefficient", coefficient, 0)
     if not coefficient:

@@ -1,4 +1,4 @@
-"""Names of policy losses."""
+"""The registry of policy losses: their names and hyperparameters."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, Final
 
 import torch
 
-from harness.credit.registry import check_keywords, keywords
-from harness.errors import ConfigError
-from harness.packing import Sample, to_batch
+from harness.losses.aggregate import Metric
+from harness.model.packing import Sample, to_batch
+from harness.types.hyperparameters import Registry, keyword_defaults
 
-Loss = Callable[..., tuple[torch.Tensor, dict[str, float]]]
+Loss = Callable[..., tuple[torch.Tensor, dict[str, Metric]]]
+"""`(logprob, batch, *, hyperparameters) -> (loss, metrics)`; see `harness.losses`."""
 
 _GIVEN: Final = ("entropy", "num_tokens", "num_sequences")
-"""Keywords that the learner fills; all others are hyperparameters."""
+"""Keywords that the learner sets; all others are hyperparameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,21 @@ class _Entry:
     linear_unless: tuple[str, ...] | None
 
 
-_LOSSES: dict[str, _Entry] = {}
+def _hyperparameters(entry: _Entry) -> dict[str, Any]:
+    """Return the keywords of a loss that the learner does not fill."""
+    keywords = keyword_defaults(entry.function)
+    return {name: default for name, default in keywords.items() if name not in _GIVEN}
+
+
+def _of_object(_name: str, found: Any) -> _Entry | None:
+    """Return the entry of a plug-in's function, registered or not."""
+    for entry in _LOSSES.entries().values():
+        if entry.function is found:
+            return entry
+    return _Entry(found, None) if callable(found) and not isinstance(found, type) else None
+
+
+_LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, of_object=_of_object)
 
 
 def loss(name: str, *, linear_unless: Sequence[str] | None = None) -> Callable[[Loss], Loss]:
@@ -33,14 +48,13 @@ def loss(name: str, *, linear_unless: Sequence[str] | None = None) -> Callable[[
     Args:
         name: In `harness.losses.get`.
         linear_unless: Hyperparameters that add a term which does not scale with the advantage,
-            unless they are 0. Everything else is linear in the advantages of a sequence, as long as
-            their signs stay. None: the loss is not.
+            unless they are 0. Without such a term the loss is linear in the advantages of a
+            sequence, as long as their signs do not change. None: it is never linear.
     """
 
     def add(function: Loss) -> Loss:
-        if name in _LOSSES:
-            raise ConfigError(f"loss {name!r} is registered already")
-        _LOSSES[name] = _Entry(function, None if linear_unless is None else tuple(linear_unless))
+        unless = None if linear_unless is None else tuple(linear_unless)
+        _LOSSES.add(name, _Entry(function, unless))
         return function
 
     return add
@@ -48,22 +62,16 @@ def loss(name: str, *, linear_unless: Sequence[str] | None = None) -> Callable[[
 
 def names() -> list[str]:
     """Return the names of all losses."""
-    return sorted(_LOSSES)
+    return _LOSSES.names()
 
 
 def get(name: str) -> Loss:
     """Return a loss.
 
     Raises:
-        ConfigError: There is none of this name.
+        ConfigError: No loss has this name.
     """
-    return _entry(name).function
-
-
-def _entry(name: str) -> _Entry:
-    if name not in _LOSSES:
-        raise ConfigError(f"unknown loss {name!r}: expected one of {', '.join(names())}")
-    return _LOSSES[name]
+    return _LOSSES.get(name).function
 
 
 def hyperparameters(name: str) -> dict[str, Any]:
@@ -72,19 +80,19 @@ def hyperparameters(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: The loss is unknown.
     """
-    return {key: value for key, value in keywords(get(name)).items() if key not in _GIVEN}
+    return _LOSSES.hyperparameters(name)
 
 
 def is_linear(name: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether the loss is linear in the advantages, as long as their signs stay.
+    """Return whether the loss is linear in the advantages, as long as their signs do not change.
 
-    Then samples of equal tokens may be merged, and those without credit left out.
+    If so, equal samples may be merged, and samples with advantage 0 may be dropped.
 
     Args:
         name: The loss.
         settings: Its hyperparameters; those missing take their defaults.
     """
-    unless = _entry(name).linear_unless
+    unless = _LOSSES.get(name).linear_unless
     chosen = {**hyperparameters(name), **settings}
     return unless is not None and not any(chosen[key] for key in unless)
 
@@ -96,8 +104,8 @@ def check(name: str, given: Mapping[str, Any]) -> None:
         ConfigError: The loss or a hyperparameter is unknown, or the loss of a single token refuses
             a value.
     """
-    check_keywords(f"loss {name!r}", list(hyperparameters(name)), given)
+    _LOSSES.check(name, given)
     batch = to_batch([Sample((0,), (0,), (0.0,), 1.0)], pad_id=0)
     known = batch.old_logprob
-    entropy = {"entropy": known} if "entropy" in keywords(get(name)) else {}
+    entropy = {"entropy": known} if "entropy" in keyword_defaults(get(name)) else {}
     get(name)(known, replace(batch, reference_logprob=known), **entropy, **given)

@@ -1,12 +1,12 @@
-"""The supervised loss: what was said well is said again."""
+"""The supervised loss: weighted negative log-likelihood."""
 
 from __future__ import annotations
 
 import torch
 
-from harness.losses.aggregate import aggregate
+from harness.losses.aggregate import Metric, aggregate
 from harness.losses.registry import loss
-from harness.packing import TokenBatch
+from harness.model.packing import TokenBatch
 
 
 @loss("nll", linear_unless=())
@@ -18,12 +18,12 @@ def nll(
     constant: float | None = None,
     num_tokens: int | None = None,
     num_sequences: int | None = None,
-) -> tuple[torch.Tensor, dict[str, float]]:
+) -> tuple[torch.Tensor, dict[str, Metric]]:
     """Negative log-likelihood weighted by the advantage: cross-entropy where that is 1.
 
-    L = aggregate_t[ -A_t log p(t) ]. With the advantage 1 for what is to be imitated and 0 for the
-    rest it is that of supervised and rejection fine-tuning; tokens with advantage 0 count in the
-    mean, so that a step with few good rollouts moves the policy little.
+    L = aggregate_t[ -A_t log p(t) ]. With advantage 1 for imitated tokens and 0 for others it is
+    the loss of supervised and rejection fine-tuning. Tokens with advantage 0 count in the mean, so
+    that a step with few good rollouts changes the policy little.
 
     Args:
         logprob: Log-probabilities under the policy being trained. Shape [B, T].
@@ -34,14 +34,14 @@ def nll(
         num_sequences: Sequences of that mini-batch.
 
     Returns:
-        The loss (shape []), and sums over the batch's action tokens for logging: `nll`, without
-        weights, and `num_tokens`.
+        The loss (shape []), and the metric `nll`: the negative log-likelihood of the batch's action
+        tokens, without weights.
 
     Raises:
         ConfigError: A hyperparameter is out of range.
     """
     mask = batch.action_mask
-    figures = {"num_tokens": float(mask.sum()), "nll": -float((logprob.detach() * mask).sum())}
+    metrics = {"nll": Metric(-float((logprob.detach() * mask).sum()))}
     total = aggregate(
         -batch.advantage * logprob,
         mask,
@@ -50,4 +50,4 @@ def nll(
         num_tokens=num_tokens,
         num_sequences=num_sequences,
     )
-    return total, figures
+    return total, metrics

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.credit.arguments import number
-from harness.errors import ConfigError
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import number
 
 
 def value_loss(
@@ -17,7 +17,7 @@ def value_loss(
     *,
     num_values: int | None = None,
 ) -> torch.Tensor:
-    """Return half the mean squared error of values, clipped as PPO's public code does. Shape [].
+    """Return half the mean squared error of values, clipped as in PPO's released code. Shape [].
 
     L = mean[ max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2) ] / 2: a value that has moved
     more than c towards its return since the rollouts has no gradient.
@@ -25,12 +25,12 @@ def value_loss(
 
     Args:
         value: V, under the critic being trained. Any shape S.
-        old_value: V_old, when the rollouts were scored. Shape S.
-        returns: R, what the value is to be. Shape S.
+        old_value: V_old, under the critic before the update. Shape S.
+        returns: R, the target of the value. Shape S.
         mask: True at the values that count. Shape S.
-        clip: c, more than 0, in units of the return; None leaves the clip out.
-        num_values: Values that count in the whole mini-batch, where these are a part of it, so that
-            the parts add up to the whole; None takes those given.
+        clip: c, more than 0, in units of the return; None does not clip.
+        num_values: Counted values of the mini-batch if these are a micro-batch, so that the parts
+            add up; None takes those given.
 
     Raises:
         ConfigError: `clip` is out of range.

@@ -1,23 +1,23 @@
 """Prompt templates: one file per style and environment, rendered with Jinja.
 
-A template sees `goal`, `first_observation`, `observation`, `history` (the last K turns, each with
-`number`, `observation`, the one acted in, `action`, and `outcome`, the observation it led to),
-`actions` (legal now), `choices` (the same with nothing left open), `turn` (turns taken so far) and
-`max_turns`. `{{ image }}` marks where the
-image of the observation goes; a style with this mark needs a model that sees and an environment
-that shows images. Its first line is a comment that names the parser: `{# parser: tagged #}`.
+A template has the fields `goal`, `first_observation`, `observation`, `history` (the last K turns,
+each with `number`, `observation` before the action, `action`, and `outcome`, the observation after
+it), `actions` (admissible now), `choices` (the same without placeholders), `turn` (number of turns
+so far) and `max_turns`. `{{ image }}` is the place of the observation's image; a style with it
+needs a vision-language model and an environment that shows images. The first line is a comment
+that names the parser: `{# parser: tagged #}`.
 
-In a transcript the first prompt is the template without history, and each later one a follow-up:
-the file with `.next` before `.jinja`, without a parser line, or a plain one that shows the
-observation and what works now. The episode so far is in the chat and need not be in it.
+In a transcript the first prompt is the template without history. Each later prompt is a follow-up:
+the file with `.next` before `.jinja`, without a parser line, or a default one that shows the
+observation and the choices. It need not repeat the episode, which is in the chat.
 
-The folder of an environment has its name in small letters, without namespace and version:
-`agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`. The shop in a browser
-reads as the shop does, and takes its folder.
+The folder of an environment has its name in lower case, without namespace and version:
+`agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`. WebShopBrowser uses the
+folder of WebShop.
 
-Templates may include parts, or import from them. What else a prompt says is in `parts`, by
-environment in the same way: `examples` and `memory` stand
-before the first prompt, `episode` is one worked example, `reflect` asks about a failed trial.
+Templates may include parts and other templates, or import from them. Other texts of prompts are in
+`parts`, with the same folders: `examples` and `memory` come before the first prompt, `episode` is
+one worked example, `reflect` asks for a reflection on a failed trial.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ from typing import Any, Final
 import jinja2
 import jinja2.meta
 
-from harness import parsing
-from harness.completers import ImagePart, TextPart
-from harness.errors import ConfigError
-from harness.images import Image
-from harness.parsing import Parsed
+from harness.prompts import parsing
+from harness.prompts.parsing import Parsed
+from harness.types.errors import ConfigError
+from harness.types.messages import Image, ImagePart, TextPart
 
 _FOLDER = Path(__file__).parent / "templates"
 _PARTS = Path(__file__).parent / "parts"
@@ -60,12 +59,12 @@ _ARRIVAL = re.compile(r"^You arrive at [^.]*\. ")
 
 @lru_cache(maxsize=8192)
 def brief(text: str) -> str:
-    """Return a text without articles, filler and commas, for models that see few tokens."""
+    """Return a text without articles, filler words and commas, for models with short contexts."""
     return " ".join(_FILLER.sub(" ", _ARRIVAL.sub("", text)).split())
 
 
 _JINJA = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_PARTS),  # a part may extend another one
+    loader=jinja2.FileSystemLoader([_PARTS, _FOLDER]),  # a text may refer to others
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -79,16 +78,16 @@ _JINJA.filters["letter"] = parsing.letter
 
 @dataclass(frozen=True, slots=True)
 class PromptStyle:
-    """A template with the parser of the answers it asks for.
+    """A prompt template with the parser of its answers.
 
     Attributes:
         name: Environment and style, such as `alfworld/compact`.
         version: First 12 hex characters of the SHA-256 of its templates and of the parts that they
-            refer to; results carry it.
+            refer to; results contain it.
         parser: Name of the parser.
         shows_image: The prompt has a place for the observation's image.
-        observes_in_history: The prompt tells the observation to act on as the outcome of the last
-            turn, and nowhere else.
+        observes_in_history: The prompt shows the current observation only as the outcome of the
+            last turn.
     """
 
     name: str
@@ -100,15 +99,15 @@ class PromptStyle:
     _follow_up: jinja2.Template
 
     def parse(self, text: str, choices: Sequence[str] = ()) -> Parsed:
-        """Return the action in a model's text, and whether the text keeps the format asked for."""
+        """Return the action in a model's text, and whether the text has the required format."""
         return parsing.get(self.parser).parse(text, choices)
 
     def answer(self, action: str, choices: Sequence[str] = ()) -> str:
-        """Return the answer that parses to `action`: what an expert would have written."""
+        """Return the answer that parses to `action`, as an expert would have written it."""
         return parsing.get(self.parser).write(action, choices)
 
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
-        """Return the content of the prompt's message: a text, or parts if it shows the image.
+        """Return the content of the prompt's message: a text, or parts if it has an image.
 
         Raises:
             ConfigError: The style shows an image and there is none.
@@ -118,7 +117,7 @@ class PromptStyle:
     def render_next(
         self, image: Image | None = None, **fields: Any
     ) -> str | list[TextPart | ImagePart]:
-        """Return the content of a later prompt of a transcript, after the answer before.
+        """Return the content of a later prompt of a transcript.
 
         Raises:
             ConfigError: The style shows an image and there is none.
@@ -166,12 +165,12 @@ def _folders(env_id: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A template of something else than a turn's prompt.
+    """A template for a text that is not the prompt of a turn.
 
     Attributes:
         name: Environment and part, such as `default/reflect`.
         version: First 12 hex characters of the SHA-256 of its template and of those that it
-            extends; results carry it.
+            extends; results contain it.
     """
 
     name: str
@@ -201,15 +200,21 @@ def load_part(name: str, env_id: str) -> Part:
 
 
 def _digest(source: str) -> str:
-    """Return the first 12 hex characters of the SHA-256 of a source and of what it refers to."""
-    return hashlib.sha256(_whole_source(source).encode()).hexdigest()[:12]
+    """Return the first 12 hex characters of the SHA-256 of a source with the parts it uses."""
+    return hashlib.sha256(_with_parts(source).encode()).hexdigest()[:12]
 
 
-def _whole_source(source: str) -> str:
-    """Return a source and those of the parts that it extends, includes or imports from."""
+def _with_parts(source: str) -> str:
+    """Return a source and the sources of the texts that it extends, includes or imports from."""
     referred = jinja2.meta.find_referenced_templates(_JINJA.parse(source))
-    parts = [(_PARTS / name).read_text(encoding="utf-8") for name in referred if name]
-    return source + "".join(map(_whole_source, parts))
+    parts = [_referred_source(name) for name in referred if name]
+    return source + "".join(map(_with_parts, parts))
+
+
+def _referred_source(name: str) -> str:
+    """Return the source of a part, or of a template if no part has the name."""
+    part = _PARTS / name
+    return (part if part.is_file() else _FOLDER / name).read_text(encoding="utf-8")
 
 
 def _compile(path: Path, name: str) -> PromptStyle:
@@ -220,10 +225,10 @@ def _compile(path: Path, name: str) -> PromptStyle:
     parser = header.group(1)
     lettered = parsing.get(parser).lettered
     body = source[header.end() :]
-    beside = path.with_suffix(f"{_FOLLOW_UP}.jinja")
+    follow_up_path = path.with_suffix(f"{_FOLLOW_UP}.jinja")
     follow_up = (
-        beside.read_text(encoding="utf-8")
-        if beside.is_file()
+        follow_up_path.read_text(encoding="utf-8")
+        if follow_up_path.is_file()
         else _plain_follow_up(lettered, _shows_image(body))
     )
     version = _digest(source + follow_up)
@@ -234,7 +239,7 @@ def _compile(path: Path, name: str) -> PromptStyle:
 
 
 def _fields_of(source: str) -> set[str]:
-    return jinja2.meta.find_undeclared_variables(_JINJA.parse(source))
+    return jinja2.meta.find_undeclared_variables(_JINJA.parse(_with_parts(source)))
 
 
 def _shows_image(source: str) -> bool:

@@ -1,1 +1,1 @@
-"""Tables, curves and pages of evaluations and training runs, beside the papers' numbers."""
+"""Tables, curves and pages of evaluations and training runs, with the papers' numbers."""

@@ -23,7 +23,7 @@ from agentgyms import testing
 pytestmark = pytest.mark.docker
 
 ENV_ID = "agentgyms/AppWorld-v0"
-ATTACKS = Path(__file__).parents[1] / "appworld" / "test_appworld_attacks.py"
+ATTACKS = Path(__file__).parents[1] / "agentgyms/envs/appworld" / "test_appworld_attacks.py"
 PACKED = "/opt/appworld/lib/python3.11/site-packages/appworld"
 FEW = ("appworld's own loader", "pathlib", "open", "subclasses", "environment", "network", "exit")
 """Attacks on the server of the engine, whose code runs behind the same walls."""
@@ -79,8 +79,8 @@ print(len(children))
 
 UNCHECKED = """
 import json, os, pathlib, sys
-from agentgyms.appworld import executors, safety
-from agentgyms.appworld.env import AppWorldEnv
+from agentgyms.envs.appworld.sandbox import code_check, executors
+from agentgyms.envs.appworld.env import AppWorldEnv
 
 outputs = []
 run = executors.Executor.run
@@ -91,7 +91,7 @@ def told(*args, **kwargs):
 
 executors.Executor.run = told
 executors.GRACE_S = 0.3
-safety.refusal = lambda code: None
+code_check.refusal = lambda code: None
 pathlib.Path("/tmp/secret").write_text(os.environ["AGENTGYMS_TOKEN"])
 env, found = AppWorldEnv(timeout_s=0.5, max_api_calls=50), {}
 for name, code in json.load(sys.stdin).items():
@@ -200,7 +200,7 @@ def test_the_code_of_agents_is_confined_by_the_kernel_there(running):
     kind = "appworld" if "appworld-engine" in inspect(running.name)["Name"] else "mini"
     program = (
         "import json, os\n"
-        "from agentgyms.appworld import executors\n"
+        "from agentgyms.envs.appworld.sandbox import executors\n"
         "os.environ['AGENTGYMS_APPWORLD_PYTHON'] = '/tmp/appworld-engine/bin/python'\n"
         f"print(json.dumps(executors.confinement({kind!r})))\n"
     )
@@ -220,7 +220,7 @@ def test_attacks_through_its_server_fail(request, name, attacks):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *asked],
         env=os.environ | environment,
-        cwd=ATTACKS.parents[2],
+        cwd=ATTACKS.parents[4],
         capture_output=True,
         text=True,
         timeout=300,
@@ -233,7 +233,8 @@ def test_attacks_through_its_server_fail(request, name, attacks):
 def test_walls_hold_there_without_the_check_of_the_code(mini):
     attacks = runpy.run_path(str(ATTACKS.with_name("attacks.py")))
     filled = {
-        name: _filled(code) for name, code in (attacks["READING"] | attacks["BREAKING"]).items()
+        name: _filled(attacks["UNGUARDED"] + code)
+        for name, code in (attacks["READING"] | attacks["BREAKING"]).items()
     }
     done = docker("exec", "-i", mini.name, "python", "-c", UNCHECKED, given=json.dumps(filled))
     found = json.loads(done.stdout)
@@ -285,14 +286,18 @@ def test_a_killed_executor_costs_only_its_turn(mini):
     code = act()
     assert remote.step(code) == local.step(code)
     program = (
-        "import os, pathlib, signal\n"
+        "import os, pathlib, signal, time\n"
+        "killed = []\n"
         "for path in pathlib.Path('/proc').glob('[0-9]*/stat'):\n"
         "    pid = int(path.parts[2])\n"
         "    parent = int(path.read_text().rpartition(')')[2].split()[1])\n"
         "    line = pathlib.Path(f'/proc/{parent}/cmdline')\n"
         "    if line.exists() and b'executor' in line.read_bytes():\n"
         "        os.kill(pid, signal.SIGKILL)\n"
+        "        killed.append(path)\n"
         "        print(pid)\n"
+        "while any(path.exists() and ') Z ' not in path.read_text() for path in killed):\n"
+        "    time.sleep(0.1)\n"  # on a busy machine a killed process lives on for a while
     )
     assert inside(mini.name, program).split()
     code = act()

@@ -15,7 +15,7 @@ from containers import GATES, OTHERS, SERVICES, Running, Usual, docker, inside, 
 
 import agentgyms
 from agentgyms import testing
-from agentgyms.errors import Unauthorized
+from agentgyms.core.errors import Unauthorized
 
 pytestmark = pytest.mark.docker
 

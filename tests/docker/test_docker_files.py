@@ -145,6 +145,7 @@ def test_services_are_for_this_machine_and_take_a_token(name):
     asked = dict(LOG)
     if name not in GATES:
         asked["AGENTGYMS_TOKEN"] = "${AGENTGYMS_TOKEN:-}"
+        asked["AGENTGYMS_ALLOWED_HOSTS"] = "${AGENTGYMS_ALLOWED_HOSTS:-}"
     if name == "sotopia":  # for models that are its partner or judge
         asked["OPENAI_API_KEY"] = "${SOTOPIA_API_KEY:-}"
     assert service["environment"] == asked

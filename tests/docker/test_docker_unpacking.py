@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgyms.appworld.engine import install
+from agentgyms.envs.appworld.sandbox import install
 from env_servers import appworld_engine
 
 

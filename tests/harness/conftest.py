@@ -2,12 +2,13 @@ import asyncio
 import os
 
 import pytest
-import told_evaluations
+import recorded_evaluations
 import vllm_serving
 from hypothesis import settings
 
-from harness import tiny
-from harness.policy import Policy
+from harness.config import TinyConfig
+from harness.model import tiny
+from harness.model.policy import Policy
 
 # A busy machine is slow, not wrong; FULL=1 looks for what 40 examples do not show.
 EXAMPLES = 400 if os.environ.get("FULL") else 40
@@ -24,7 +25,7 @@ def at_once(monkeypatch):
     async def no_pause(_, wait=asyncio.sleep):
         await wait(0)
 
-    monkeypatch.setattr("harness.collect.asyncio.sleep", no_pause)
+    monkeypatch.setattr("harness.rollouts.collect.asyncio.sleep", no_pause)
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +33,7 @@ def policy():
     """A tiny random Qwen2 on the CPU."""
     corpus = [WORDS, *WORDS.split()] * 20
     tokenizer = tiny.make_tokenizer(corpus, 400)
-    config = tiny.TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=128)
+    config = TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=128)
     return Policy(tiny.make_model(config, tokenizer, seed=1), tokenizer, "cpu")
 
 
@@ -53,11 +54,11 @@ def vllm_server(vllm_folder, tmp_path_factory):
 def react(tmp_path_factory):
     """An evaluation with two missing episodes, as its folder is loaded."""
     folder = tmp_path_factory.mktemp("one") / "react"
-    return told_evaluations.evaluation(folder, missing=((0, 3), (1, 1)))
+    return recorded_evaluations.evaluation(folder, missing=((0, 3), (1, 1)))
 
 
 @pytest.fixture(scope="session")
 def reflexion(tmp_path_factory):
     """Another one of the same tasks, in up to three trials."""
     folder = tmp_path_factory.mktemp("two") / "reflexion"
-    return told_evaluations.evaluation(folder, noise=0.6, trials=3, model="other-model")
+    return recorded_evaluations.evaluation(folder, noise=0.6, trials=3, model="other-model")

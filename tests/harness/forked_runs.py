@@ -16,7 +16,7 @@ import sys
 from harness import config as configs
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["forked_runs", "harness.starting", "matplotlib.pyplot"])
+CONTEXT.set_forkserver_preload(["forked_runs", "harness.training.setup", "matplotlib.pyplot"])
 
 
 def process(target, *arguments):
@@ -42,23 +42,23 @@ def _quiet():
 
 def start(overrides):
     """Train `corridor-tiny` with these settings."""
-    from harness import starting
+    from harness.training import setup
 
     _quiet()
-    starting.start(configs.load("corridor-tiny", overrides)).run()
+    setup.start(configs.load("corridor-tiny", overrides)).run()
 
 
 def resume(folder):
     """Go on with a run."""
-    from harness import starting
+    from harness.training import setup
 
     _quiet()
-    starting.resume(folder).run()
+    setup.resume(folder).run()
 
 
 def sleep_on(told):
     """Play for a minute, whatever signal comes; a file tells that signals are listened to."""
-    from harness.stopping import StopSignal
+    from harness.distributed.signals import StopSignal
 
     stop = StopSignal(grace_s=None)
     with stop.listening():
@@ -73,10 +73,11 @@ def save_at_every_moment(origin, step, report):
     has, for each, the signal that ended it, the step of the newest checkpoint that is whole, and
     the checkpoints and the link to the best one after that one was taken up.
     """
-    from harness import checkpoints, starting
+    from harness.runs import checkpoints
+    from harness.training import setup
 
     _quiet()
-    trainer, found = starting.resume(origin), []
+    trainer, found = setup.resume(origin), []
     while not found or found[-1][0]:
         folder = origin.parent / f"moment{len(found)}"
         shutil.copytree(origin, folder, symlinks=True)
@@ -89,7 +90,7 @@ def save_at_every_moment(origin, step, report):
             os._exit(0)
         _, status = os.waitpid(child, 0)
         newest = checkpoints.newest(folder).step
-        taken = checkpoints.take_up(folder, keep=1)
+        taken = checkpoints.finish_save(folder, keep=1)
         names = [whole.folder.name for whole in checkpoints.find_all(folder)]
         best = taken.folder.with_name(checkpoints.BEST).readlink().name
         found.append((os.WTERMSIG(status), newest, [taken.folder.name, *names, best]))

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import strategies as st
 
-from harness.packing import Sample, micro_batches
+from harness.model.packing import Sample, micro_batches
 
 
 def sample(prompt=3, response=2, advantage=1.0, old=-1.0):

@@ -1,9 +1,9 @@
 """Recipes on a tiny model, with few and short episodes on generated tasks."""
 
 from harness import config as configs
-from harness.settings import credit_settings
+from harness.preflight.resolve import credit_settings
 
-NAMES = sorted(path.stem for path in configs.RECIPES.glob("*.toml"))
+NAMES = sorted(configs.list_recipes())
 
 _SMALL = (
     "run.steps=1",

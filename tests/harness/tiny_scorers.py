@@ -3,7 +3,7 @@
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from harness import tiny
+from harness.model import tiny
 
 TEXTS = [
     "go to drawer 1 || the drawer 1 is closed",

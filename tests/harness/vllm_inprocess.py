@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 
-from harness.completers import Sampling
-from harness.completers.opening import open_model
-from harness.evaluation.config import EvaluationConfig, ModelConfig
-from harness.images import share
+from harness.config import EvaluationConfig, ModelConfig, replace
+from harness.evaluation.open_model import open_model
+from harness.inference.completers import Sampling
+from harness.types.messages import shared_image
 
 
 def ask(text):
@@ -37,7 +37,7 @@ async def error(call):
 
 
 async def refused(completer):
-    image = share(np.zeros((2, 2, 3), np.uint8))
+    image = shared_image(np.zeros((2, 2, 3), np.uint8))
     seen = [{"role": "user", "content": [{"type": "image", "image": image}]}]
     return {
         "long": await error(completer.complete(ask("go " * 9000), Sampling(), 0)),
@@ -89,7 +89,7 @@ async def main():
     }
     await model.close()
     told["closed"] = await error(model.completer.complete(ask("go"), Sampling(), 0))
-    unknown = dataclasses.replace(wanted, engine={"no_such_argument": 1})
+    unknown = replace(wanted, engine={"no_such_argument": 1})
     told["unknown"] = await error(open_model(EvaluationConfig(model=unknown)))
     sys.stdout.write(json.dumps(told))
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import requests
 from ports import free_port
 
-from harness import prompts, tiny
-from harness.policy import Policy
+from harness import prompts
+from harness.config import TinyConfig
+from harness.model import tiny
+from harness.model.policy import Policy
 
 NAME = "tiny-qwen2"
 ENGINE = {"dtype": "float32", "enforce_eager": True}
@@ -39,7 +41,7 @@ def make_folder(folder):
     templates = Path(prompts.__file__).parent / "templates"
     corpus = [file.read_text(encoding="utf-8") for file in sorted(templates.rglob("*.*"))]
     tokenizer = tiny.make_tokenizer(corpus, 1024)
-    size = tiny.TinyConfig(layers=2, hidden=128, heads=4, feed_forward=128, max_length=8192)
+    size = TinyConfig(layers=2, hidden=128, heads=4, feed_forward=128, max_length=8192)
     Policy(tiny.make_model(size, tokenizer, seed=1), tokenizer, "cpu").save(folder)
     return folder
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import torch
 
 from harness import config as configs
-from harness.completers import Sampling
-from harness.completers.hf import HFCompleter
-from harness.errors import HarnessError
-from harness.starting import resume, start
-from harness.transfer import make_source
+from harness.inference.completers import Sampling
+from harness.inference.completers.hf import HFCompleter
+from harness.inference.weight_sync import make_source
+from harness.training.setup import resume, start
+from harness.types.errors import HarnessError
 
 PROMPTS = ["go", "take mug 2 from shelf", "a key " * 30, "left or right?"]
 
@@ -79,7 +79,7 @@ def trained(trainer, copied=None):
         trainer: Is not closed.
         copied: Where a copy of its folder goes, as it is before the last step's end.
     """
-    seen, keep = watched(trainer), trainer._keep
+    seen, keep = watched(trainer), trainer._keep_rollouts
     last = trainer.config.run.steps - 1
 
     def keep_and_copy(*more):
@@ -87,7 +87,7 @@ def trained(trainer, copied=None):
             shutil.copytree(trainer.folder.path, copied, symlinks=True)
         keep(*more)
 
-    trainer._keep, close, trainer.close = keep_and_copy, trainer.close, lambda: None
+    trainer._keep_rollouts, close, trainer.close = keep_and_copy, trainer.close, lambda: None
     trainer.run()
     trainer.close = close
     return seen

@@ -1,4 +1,4 @@
-// Recordings: JSON lines, a header and a line per turn, as `agentgyms.transcript` writes them.
+// Recordings: JSON lines, a header and a line per turn, as `agentgyms.recording.recording_format` writes them.
 
 const FORMAT = "agentgyms-recording-1";
 const TYPES = { turn: "number", action: "string", terminated: "boolean", truncated: "boolean", info: "object" };

@@ -1,0 +1,6 @@
+"""`python -m agentgyms`."""
+
+from agentgyms.cli.main import run
+
+if __name__ == "__main__":
+    run()

@@ -1,1 +1,0 @@
-"""The real AppWorld engine, in processes of its own."""

@@ -1,1 +1,0 @@
-"""MiniAppWorld: apps, people and tasks of this package, in pure Python."""

@@ -1,1 +1,0 @@
-"""Models behind any server that speaks OpenAI's chat completions."""

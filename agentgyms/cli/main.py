@@ -1,0 +1,266 @@
+"""Command line: `agentgyms list · info · play · record · replay · serve · data · setup ...`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import random
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, cast
+
+import click
+import gymnasium as gym
+from tqdm import tqdm
+
+import agentgyms
+from agentgyms.cli import doctor as doctors
+from agentgyms.cli.data import data
+from agentgyms.cli.setup import setup
+from agentgyms.core.arguments import with_defaults
+from agentgyms.core.env import Observation, TextEnv
+from agentgyms.core.errors import AgentGymsError, BadOption
+from agentgyms.core.outcome import text_of
+from agentgyms.recording import RecordEpisodes, recorder
+from agentgyms.registration import ENVIRONMENTS, env_class, make_text_env
+
+_PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
+"""A placeholder in an admissible action, such as `<query>` of `search[<query>]`."""
+
+
+@click.group()
+@click.version_option(package_name="agentgyms")
+def main() -> None:
+    """Environments for language agents."""
+
+
+main.add_command(data)
+main.add_command(setup)
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Parse `key=value` pairs as keyword arguments; a value is JSON, or else text."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise BadOption(f"a setting has the form key=value, got {pair!r}")
+        try:
+            settings[key] = json.loads(text)
+        except ValueError:
+            settings[key] = text
+    return settings
+
+
+_set = click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Argument of make.")
+
+
+def _make(env_id: str, pairs: tuple[str, ...], **defaults: Any) -> gym.Env[Any, str]:
+    """Make the environment; settings in `pairs` override the `defaults`."""
+    with warnings.catch_warnings():
+        # a warning of Gymnasium about environments that raise a better error below or themselves
+        warnings.filterwarnings("ignore", message=".*not in the possible render_modes")
+        return make_text_env(env_id, **{**defaults, **_settings(pairs)})
+
+
+@main.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_command(as_json: bool) -> None:
+    """List the environments."""
+    rows = {env_id: inspect.getdoc(env_class(env_id)) or "" for env_id in ENVIRONMENTS}
+    if as_json:
+        click.echo(json.dumps({k: v.splitlines()[0] for k, v in rows.items()}, indent=1))
+        return
+    for env_id, doc in rows.items():
+        click.echo(f"{env_id:28} {doc.splitlines()[0]}")
+
+
+@main.command()
+@click.argument("env_id")
+@_set
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Describe ENV_ID: splits, tasks, spaces, limits, data."""
+    env = cast(TextEnv, _make(env_id, pairs).unwrapped)
+    facts: dict[str, Any] = {
+        "id": env_id,
+        "splits": list(env.splits),
+        "split": env.split,
+        "tasks": len(env.tasks),
+        "families": env.tasks.families(),
+        "max_turns": env.max_turns,
+        "data_version": env.data_version,
+        "parties": dict(env.parties),
+        "observation_space": str(env.observation_space),
+        "action_space": str(env.action_space),
+        "arguments": with_defaults(type(env), env.arguments),
+    }
+    env.close()
+    if as_json:
+        click.echo(json.dumps(facts, indent=1))
+        return
+    for name, value in facts.items():
+        click.echo(f"{name:18} {value}")
+
+
+@main.command()
+@click.argument("env_id")
+@_set
+@click.option("--seed", type=int, help="Seed of the episode.")
+@click.option("--task", "task_id", help="Task to play.")
+@click.option("--record", "path", type=click.Path(path_type=Path), help="Append to this recording.")
+def play(
+    env_id: str, pairs: tuple[str, ...], seed: int | None, task_id: str | None, path: Path | None
+) -> None:
+    """Play ENV_ID yourself: type an action, or the number of one; an empty line shows the list."""
+    env = _make(env_id, pairs, render_mode="ansi")
+    if path is not None:
+        env = RecordEpisodes(env, path, actor="person")
+    options = {"task_id": task_id} if task_id else None
+    with env:
+        observation, info = env.reset(seed=seed, options=options)
+        over = False
+        click.echo(_screen_text(env, observation))
+        while not over:
+            action = _prompt_action(info["admissible_actions"])
+            if action is None:
+                break
+            observation, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+            click.echo(_screen_text(env, observation))
+            if info["feedback"] != "ok":
+                click.secho(f"[{info['feedback']}] {info['feedback_text']}", fg="yellow")
+    if over:
+        verdict = "solved" if info["success"] else "not solved"
+        click.echo(f"{verdict} after {info['turn']} turns, score {info['score']:g}")
+
+
+def _screen_text(env: gym.Env[Any, str], observation: Observation) -> str:
+    """Return the text for a person: the rendered state, since the observation may be an image."""
+    rendered: Any = env.render()
+    return rendered if isinstance(rendered, str) else text_of(observation)
+
+
+def _prompt_action(actions: list[str]) -> str | None:
+    """Prompt a person for an action; None at the end of input."""
+    while True:
+        try:
+            text = click.prompt(">", default="", show_default=False, prompt_suffix=" ")
+        except click.Abort:
+            return None
+        if text.isdecimal() and 0 < int(text) <= len(actions):
+            action = actions[int(text) - 1]
+            if not _PLACEHOLDER.search(action):
+                return action
+            click.secho(_placeholder_hint(action), fg="yellow")
+        elif text.strip():
+            return str(text)
+        else:
+            for number, action in enumerate(actions, 1):
+                note = "  (a form: write it out)" if _PLACEHOLDER.search(action) else ""
+                click.echo(f"{number:4}  {action}{note}")
+
+
+def _placeholder_hint(form: str) -> str:
+    """Return a hint on how to type an action with placeholders."""
+    left_open = " and ".join(dict.fromkeys(_PLACEHOLDER.findall(form)))
+    return f"{form} is a form, no action: type it with words of your own in place of {left_open}"
+
+
+@main.command()
+@click.argument("env_id")
+@click.argument("path", type=click.Path(path_type=Path))
+@_set
+@click.option("--policy", type=click.Choice(["expert", "random"]), default="expert")
+@click.option("--episodes", default=1, show_default=True, help="How many.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the first episode.")
+def record(
+    env_id: str, path: Path, pairs: tuple[str, ...], policy: str, episodes: int, seed: int
+) -> None:
+    """Let an expert or chance play ENV_ID, and append the episodes to PATH."""
+    solved = 0
+    with _make(env_id, pairs) as env:
+        act: Callable[[], str] = lambda: "look"  # noqa: E731
+        if policy == "expert":
+            act = agentgyms.expert(env)
+            env.reset(seed=seed)
+            act()  # raises here, before the file exists, if there is no expert
+        with RecordEpisodes(env, path, actor=policy) as recorded:
+            for episode in tqdm(range(seed, seed + episodes), unit="episode"):
+                chance = random.Random(episode) if policy == "random" else None
+                solved += _play_through(recorded, episode, act, chance)
+    click.echo(f"{episodes} episodes, {solved} solved, in {path}")
+
+
+def _play_through(
+    env: gym.Env[Any, str], seed: int, act: Callable[[], str], chance: random.Random | None
+) -> bool:
+    """Play an episode and return whether it was solved; `chance` picks listed actions."""
+    _, info = env.reset(seed=seed)
+    over = False
+    while not over:
+        actions = info["admissible_actions"] if chance else []
+        action = chance.choice(actions) if chance and actions else act()
+        _, _, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+    return bool(info["success"])
+
+
+@main.command()
+@_set
+@click.option("--env", "env_id", help="Environment to replay it in; MODULE:ID imports the module.")
+@click.argument("path", type=click.Path(path_type=Path))
+def replay(path: Path, env_id: str | None, pairs: tuple[str, ...]) -> None:
+    """Play the recording PATH again and verify every state; `--set url=...` on a server.
+
+    The recording may come from anyone: addresses, paths, programs and modules that it names are
+    not used unless you give them yourself with --set and --env.
+    """
+    settings = _settings(pairs)
+    episodes = recorder.read(path)
+    turns = sum(
+        recorder.replay(e, env_id=env_id, **settings) for e in tqdm(episodes, unit="episode")
+    )
+    click.echo(f"{len(episodes)} episodes, {turns} states agree")
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def serve(arguments: tuple[str, ...]) -> None:
+    """Serve an environment over HTTP: the same as `python -m env_servers ...`."""
+    os.execv(sys.executable, [sys.executable, "-m", "env_servers", *arguments])  # noqa: S606
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> None:
+    """Look at this machine and say what is missing and how to get it."""
+    findings = doctors.examine()
+    if as_json:
+        click.echo(json.dumps([finding._asdict() for finding in findings], indent=1))
+        return
+    for finding in findings:
+        mark = "ok " if finding.ok else "-- "
+        click.echo(f"{mark} {finding.subject:24} {finding.found}")
+        if not finding.ok and finding.advice:
+            click.echo(f"    {finding.advice}")
+
+
+def run() -> None:
+    """Entry point: prints errors of this package and of files in one line."""
+    try:
+        main(standalone_mode=True)
+    except (AgentGymsError, gym.error.Error, TypeError, OSError, ImportError) as e:
+        click.echo(f"error: {_one_line(e)}", err=True)
+        sys.exit(2)
+
+
+def _one_line(error: Exception) -> str:
+    """Return an exception's text in one line; for an OSError the file name and the reason."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__

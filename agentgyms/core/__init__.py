@@ -1,0 +1,34 @@
+"""The contract: what every environment offers, and the types that it is made of.
+
+Takes an environment's `load_tasks`, `begin` and `act`; returns Gymnasium's `reset` and `step` with
+seeds, turn limits, `info`, state keys, snapshots and forks (`env`). Every other room imports this
+one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agentgyms.core.env import TextEnv
+    from agentgyms.core.experts import Expert
+    from agentgyms.core.outcome import Feedback, Outcome
+    from agentgyms.core.spaces import UnicodeText
+    from agentgyms.core.tasks import Task, TaskSet
+
+__all__ = ["Expert", "Feedback", "Outcome", "Task", "TaskSet", "TextEnv", "UnicodeText"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Expert": "agentgyms.core.experts",
+        "Feedback": "agentgyms.core.outcome",
+        "Outcome": "agentgyms.core.outcome",
+        "Task": "agentgyms.core.tasks",
+        "TaskSet": "agentgyms.core.tasks",
+        "TextEnv": "agentgyms.core.env",
+        "UnicodeText": "agentgyms.core.spaces",
+    },
+)

@@ -1,0 +1,54 @@
+"""Expert policies: they play the actions of an environment's oracle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentgyms.core.env import TextEnv
+from agentgyms.core.errors import BadOption
+
+
+class Expert:
+    """A policy that plays the actions of the environment's oracle, in any state.
+
+    It is called like an agent, `expert(observation, info)`, or without arguments, because the
+    environment itself knows the state.
+    """
+
+    def __init__(self, env: Any, kind: str = "best") -> None:
+        """Keep the environment and the kind of expert; see `TextEnv.expert_actions`.
+
+        Raises:
+            BadOption: The environment has no expert at all.
+        """
+        unwrapped = env.unwrapped
+        if not isinstance(unwrapped, TextEnv):
+            raise BadOption(f"{type(unwrapped).__name__} is not an agentgyms environment")
+        if type(unwrapped).expert_actions is TextEnv.expert_actions:
+            unwrapped.expert_actions()  # which raises
+        self._env = unwrapped
+        self.kind = kind
+
+    def __call__(self, observation: Any = None, info: dict[str, Any] | None = None) -> str:
+        """Return the next action.
+
+        Raises:
+            BadOption: The environment has no expert of this kind.
+        """
+        oracle = (info or {}).get("oracle")
+        return choose(json.loads(oracle) if oracle else self._env.expert_actions(), self.kind)
+
+
+def choose(oracle: Mapping[str, Any], kind: str) -> str:
+    """Return the action of one expert out of the content of an oracle.
+
+    Raises:
+        BadOption: There is no expert of this kind.
+    """
+    actions = {name: action for name, action in oracle.items() if isinstance(action, str)}
+    if kind not in actions:
+        known = f"expected one of {', '.join(sorted(actions))}" if actions else "this task has none"
+        raise BadOption(f"there is no expert {kind!r}: {known}")
+    return actions[kind]

@@ -1,0 +1,48 @@
+"""Canonical keys of states, observations and actions.
+
+Keys are hex digests of blake2b with 16 bytes. They are equal on every machine and in every process;
+Python's `hash()` is not.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any, Final
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+
+INVALID_ACTION: Final = "<invalid>"
+"""`action_key` of an action that matches no admissible one."""
+
+
+def digest(text: str) -> str:
+    """Return the digest of `text`, 32 hex characters. Lone surrogates are allowed."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def state_key(*parts: Any) -> str:
+    """Return the key of a state described by JSON-plain `parts`.
+
+    Equal parts give equal keys. The order of lists counts, the order of dictionaries does not. Pass
+    sets as sorted lists.
+
+    Raises:
+        TypeError: A part is not JSON-plain.
+    """
+    return digest(_canonical(parts))
+
+
+def observation_key(observation: Any) -> str:
+    """Return the key of what the agent sees: a string, or a dictionary of strings and arrays."""
+    if isinstance(observation, str):
+        return digest(observation)
+    h = blake2b(digest_size=16)
+    for name in sorted(observation):
+        part = observation[name]
+        h.update(name.encode() + b"\0")
+        if isinstance(part, str):
+            h.update(part.encode("utf-8", "surrogatepass") + b"\0")
+        else:
+            h.update(repr((part.shape, part.dtype.str)).encode() + part.tobytes())
+    return h.hexdigest()

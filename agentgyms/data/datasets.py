@@ -1,0 +1,331 @@
+"""Data sets of benchmarks: finds, downloads, imports and verifies them.
+
+Nothing is downloaded without a command. A data set is a folder below `home()` with its files and a
+manifest with the size and sha256 of each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+from tqdm import tqdm
+
+from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.data.archives import read_files
+from agentgyms.data.manifests import (
+    MANIFEST,
+    Item,
+    Part,
+    digest_file,
+    parts_of,
+    read_manifest,
+    summarize,
+    write_manifest,
+)
+from agentgyms.data.replacing import recover_folder, replace_folder
+from agentgyms.data.resumable import resumable_folder
+
+DATA_SETS: Final = {
+    "appworld": "agentgyms.envs.appworld.engine.sources:DATA_SET",
+    "alfworld": "agentgyms.envs.alfworld.official.dataset:DATA_SET",
+    "sotopia": "agentgyms.envs.sotopia.official.dataset:DATA_SET",
+    "webshop": "agentgyms.envs.webshop.build.dataset:DATA_SET",
+}
+"""Every data set by name, with the module attribute that describes it."""
+
+_MAX_LISTED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """The description of a data set.
+
+    `keep` and `describe` define how its files are copied; or `build` writes them.
+
+    Attributes:
+        name: Name in this package.
+        title: A few words about it.
+        licence: Licence of the data.
+        url: Download address, or ""; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it.
+        keep: Maps a file's name in a folder or archive to its imported name, or to None to skip it.
+        describe: Maps imported name and content of a file to its item, or to None; raises
+            ValueError if the content is damaged.
+        parts: The splits of the release; empty if there is no single release.
+        extras: Names of splits that may exist beside those of the release.
+        size: Bytes of the download, if known.
+        sha256: Checksum of the download, if known.
+        build: Writes the data set of a folder or archive to a folder, with or without progress
+            bars, and returns its manifest. After an interruption the next call gets the same
+            folder.
+        by_hand: How to get the files if `url` is "".
+    """
+
+    name: str
+    title: str
+    licence: str
+    url: str
+    keep: Callable[[str], str | None] | None = None
+    describe: Callable[[str, bytes], Item | None] | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    extras: frozenset[str] = frozenset()
+    size: int | None = None
+    sha256: str | None = None
+    build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
+    by_hand: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The status of a data set on this machine.
+
+    Attributes:
+        name: Name of the data set.
+        title: A few words about it.
+        folder: Its folder, or None if it is not on this machine.
+        parts: Its splits on this machine.
+        differences: Differences from the release, one sentence each.
+        damage: Why it cannot be used, or "".
+    """
+
+    name: str
+    title: str
+    folder: Path | None
+    parts: Mapping[str, Part]
+    differences: tuple[str, ...]
+    damage: str = ""
+
+
+def home() -> Path:
+    """Return the folder of all data sets: `AGENTGYMS_DATA`, else the user's cache folder.
+
+    Raises:
+        BadOption: The variable names a file.
+    """
+    chosen = os.environ.get("AGENTGYMS_DATA")
+    if not chosen:
+        return Path(platformdirs.user_cache_dir("agentgyms"))
+    folder = Path(chosen).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise BadOption(f"AGENTGYMS_DATA={chosen} is no folder: expected one, or a new name")
+    return folder
+
+
+def data_set(name: str) -> DataSet:
+    """Return the description of a data set.
+
+    Raises:
+        BadOption: The name is unknown.
+    """
+    if name not in DATA_SETS:
+        raise BadOption(f"no data set {name!r}: expected one of {', '.join(sorted(DATA_SETS))}")
+    module, _, attribute = DATA_SETS[name].partition(":")
+    described: DataSet = getattr(importlib.import_module(module), attribute)
+    return described
+
+
+def find(name: str) -> Path:
+    """Return the folder of a data set.
+
+    Raises:
+        DataMissing: It is not on this machine; the message names the commands that get it.
+    """
+    folder = home() / data_set(name).name
+    if not (folder / MANIFEST).exists():
+        known = data_set(name)
+        download_it = f"download it with `agentgyms data fetch {name}`, or " if known.url else ""
+        raise DataMissing(
+            f"the data set {name} ({known.title}) is not in {folder}: {download_it}take it from a "
+            f"folder or archive with `agentgyms data import {name} PATH`"
+        )
+    return folder
+
+
+def command(name: str) -> str:
+    """Return the command that gets a data set."""
+    return f"agentgyms data {'fetch' if data_set(name).url else 'import'} {name}"
+
+
+def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:
+    """Download and import a data set; an interrupted download is resumed.
+
+    Args:
+        name: One of `DATA_SETS`.
+        allow_other: As for `import_data`.
+        progress: Show progress bars.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        DataMissing: The download failed.
+        DataCorrupt: The download is not the data set; nothing was changed.
+    """
+    known = data_set(name)
+    variable = f"AGENTGYMS_{name.upper()}_DATA_URL"
+    url = os.environ.get(variable, known.url)
+    if not url:
+        raise DataMissing(
+            f"{name} has no address to download: {known.by_hand}; then run `agentgyms data import "
+            f"{name} PATH`. If there is an archive of them somewhere, set {variable} to its address"
+        )
+    from agentgyms.data.download import download  # httpx2 takes 0.1 s to import
+
+    official = url == known.url
+    archive = download(
+        url,
+        home() / "downloads" / f"{name}-{url.rstrip('/').rpartition('/')[2]}",
+        size=known.size if official else None,
+        sha256=known.sha256 if official else None,
+        progress=progress,
+    )
+    try:
+        return import_data(name, archive, allow_other=allow_other, progress=progress)
+    finally:
+        archive.unlink()
+
+
+def import_data(
+    name: str, path: str | os.PathLike[str], *, allow_other: bool = False, progress: bool = True
+) -> Path:
+    """Import a data set from a folder or an archive.
+
+    Args:
+        name: One of `DATA_SETS`.
+        path: A folder that holds the data set at any depth, a .zip or a .tar.
+        allow_other: Accept contents that are not those of the release.
+        progress: Show a progress bar.
+
+    Returns:
+        Its folder. An older copy of the data set is replaced.
+
+    Raises:
+        DataMissing: `path` does not exist.
+        DataCorrupt: A file is damaged, or the contents are not the release; nothing was changed.
+        EnvUnavailable: Another process imports this data set now.
+    """
+    known, source, target = data_set(name), Path(path), home() / name
+    home().mkdir(parents=True, exist_ok=True)
+    with resumable_folder(target.with_name(f".{name}-unfinished")) as work:
+        recover_folder(work, target)
+        if known.build is not None:
+            manifest = known.build(source, work / "new", progress)
+        else:
+            manifest = _unpack(known, source, work / "new", progress=progress)
+        if not allow_other:
+            _check_release(known, source, manifest["splits"])
+        write_manifest(work / "new", _manifest_header(known) | manifest)
+        replace_folder(work, target)
+    return target
+
+
+def _check_release(known: DataSet, source: Path, parts: Mapping[str, Part]) -> None:
+    if different := differences(known, parts):
+        raise DataCorrupt(
+            f"{source} is not the release of {known.name}: {'; '.join(different)}. Get the "
+            "release, or accept this one with --allow-other"
+        )
+
+
+def _manifest_header(known: DataSet) -> dict[str, Any]:
+    return {"name": known.name, "title": known.title, "licence": known.licence}
+
+
+def _unpack(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
+    """Write the files of a data set to a new folder, and return its manifest."""
+    if target.exists():  # of an import that was killed
+        shutil.rmtree(target)
+    try:
+        return _copy(known, source, target, progress=progress)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _copy(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
+    assert known.keep is not None
+    assert known.describe is not None
+    files: dict[str, tuple[int, str]] = {}
+    items: list[Item] = []
+    progress_bar = tqdm(
+        read_files(source, known.keep),
+        desc=f"import {known.name}",
+        unit="file",
+        disable=not progress,
+    )
+    for name, content in progress_bar:
+        try:
+            item = known.describe(name, content)
+        except ValueError as e:
+            raise DataCorrupt(f"{name} in {source} is damaged: {e}; get it again") from None
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files[name] = (len(content), sha256(content).hexdigest())
+        items += [item] if item is not None else []
+    if not items:
+        raise DataCorrupt(f"{source} has no file of {known.name} ({known.title})")
+    return {"splits": summarize(items), "files": dict(sorted(files.items()))}
+
+
+def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
+    """Return the differences between a copy's splits and the release, one sentence each."""
+    found: list[str] = []
+    if not known.parts:
+        return ()
+    for split in sorted(set(known.parts) | (set(parts) - known.extras)):
+        here, there = parts.get(split, Part(0, "none")), known.parts.get(split, Part(0, "none"))
+        if here != there:
+            found.append(
+                f"{split} has {here.num_items} items (digest {here.digest}), the release has "
+                f"{there.num_items} (digest {there.digest})"
+            )
+    return tuple(found)
+
+
+def status() -> list[Status]:
+    """Return the status of each data set; it reads only manifests, see `verify`."""
+    return [_status(data_set(name)) for name in sorted(DATA_SETS)]
+
+
+def _status(known: DataSet) -> Status:
+    folder = home() / known.name
+    if not (folder / MANIFEST).exists():
+        return Status(known.name, known.title, None, {}, ())
+    try:
+        parts = parts_of(read_manifest(folder))
+    except DataCorrupt as e:
+        return Status(known.name, known.title, folder, {}, (), str(e))
+    return Status(known.name, known.title, folder, parts, differences(known, parts))
+
+
+def verify(name: str, *, progress: bool = True) -> Status:
+    """Check every file of a data set against its checksum.
+
+    Raises:
+        DataMissing: The data set is not on this machine.
+        DataCorrupt: Files are missing or changed; the message names the first few.
+    """
+    folder = find(name)
+    files = read_manifest(folder)["files"]
+    bad = []
+    for path, (size, digest) in tqdm(files.items(), desc=f"verify {name}", disable=not progress):
+        file = folder / path
+        if not file.is_file():
+            bad.append(f"{path} is missing")
+        elif file.stat().st_size != size or digest_file(file) != digest:
+            bad.append(f"{path} was changed")
+    if bad:
+        more = f" and {len(bad) - _MAX_LISTED} more" if len(bad) > _MAX_LISTED else ""
+        raise DataCorrupt(
+            f"the data set {name} in {folder} is damaged: {'; '.join(bad[:_MAX_LISTED])}{more}. "
+            f"Import it again: {command(name)}"
+        )
+    return _status(data_set(name))

@@ -1,0 +1,5 @@
+"""ALFWorld: household tasks in text, played by an engine of this package's own.
+
+Takes commands such as `go to desk 1`; returns the texts of the official engine. `game` and `engine`
+are the rules, `sources` finds games, `generated` makes them, `official` runs the official engine.
+"""

@@ -1,0 +1,112 @@
+"""A game in the form of the engine: immutable, with numbered things; environments share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agentgyms.envs.alfworld.goal_masks import Aim
+from agentgyms.envs.alfworld.problem import Goal
+
+
+class Layout(NamedTuple):
+    """Offset of each kind of fact in the bits of a state.
+
+    With R receptacles, O objects and L locations, a state has one bit per location for the agent's
+    own, R bits `opened`, O bits each for `held` to `sliced`, O x R for `inside` (object o in
+    receptacle r at o * R + r), O x R for `taken` and O x L for `beside`; `end` is their number.
+    """
+
+    opened: int
+    held: int
+    clean: int
+    hot: int
+    cool: int
+    toggled: int
+    sliced: int
+    inside: int
+    taken: int
+    beside: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A parsed game. Receptacles, objects and locations are numbers, in the order of their ids.
+
+    A set of objects is an integer with bit o set for object o, and so is a set of receptacles. A
+    whole state is one integer too: its bits are the facts that can change, placed by `layout`.
+    Only objects that can ever be met are numbered.
+
+    Attributes:
+        name: The task's id.
+        goal: The goal.
+        sentence: The same in words.
+        walkthrough: Commands that win, if the game came with them.
+        receptacles: Names such as `drawer 2`, as the text shows them.
+        location_of: Location of each receptacle.
+        at: Receptacles of each location.
+        openable: Receptacles that open and close.
+        sinks: Receptacles that clean.
+        microwaves: Receptacles that heat.
+        fridges: Receptacles that cool.
+        objects: Names such as `mug 1`.
+        fits: For each receptacle, the objects that may be put there.
+        pickable: Objects that can be held; `cleanable` to `sliceable` and `knives` likewise.
+        vessels: Objects with an inside, and the description of each.
+        targets: Objects of the type the goal asks for.
+        places: Receptacles of the type the goal asks for; none for `look`.
+        lamps: For `look`, pairs of a lamp and the receptacle it stands on.
+        roads: The `go to` commands, sorted, and the receptacle each leads to.
+        blocked: For each location, the positions in `roads` that lead nowhere else, descending.
+        memorable: For each receptacle, the objects whose having been taken from it can show later.
+        initial: The first state.
+        salt: Digest of the game's identity and contents, a part of every state key.
+    """
+
+    name: str
+    goal: Goal
+    sentence: str
+    walkthrough: tuple[str, ...]
+    receptacles: tuple[str, ...]
+    location_of: tuple[int, ...]
+    at: tuple[tuple[int, ...], ...]
+    openable: int
+    sinks: int
+    microwaves: int
+    fridges: int
+    objects: tuple[str, ...]
+    fits: tuple[int, ...]
+    pickable: int
+    cleanable: int
+    heatable: int
+    coolable: int
+    toggleable: int
+    sliceable: int
+    knives: int
+    vessels: Mapping[int, str]
+    targets: int
+    places: tuple[int, ...]
+    lamps: tuple[tuple[int, int], ...]
+    roads: Mapping[str, int]
+    blocked: tuple[tuple[int, ...], ...]
+    memorable: tuple[int, ...]
+    initial: int
+    layout: Layout
+    aim: Aim
+    salt: bytes
+
+
+def members(bits: int) -> Iterator[int]:
+    """Yield the numbers in a set, in ascending order."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return `a mug 1, a cup 2, and a fork 1`, or `nothing`."""
+    *first, last = [f"a {name}" for name in names] or ["nothing"]
+    return f"{', '.join(first)}, and {last}" if first else last

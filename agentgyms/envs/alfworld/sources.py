@@ -1,0 +1,237 @@
+"""Sources of games: this package's generator, or a folder of official game files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.data import datasets
+from agentgyms.data.manifests import MANIFEST, read_manifest
+from agentgyms.envs.alfworld.builder import build_game
+from agentgyms.envs.alfworld.game import Game
+from agentgyms.envs.alfworld.generated import generator
+from agentgyms.envs.alfworld.generated.layouts import SIZES
+from agentgyms.envs.alfworld.generated.writer import game_fields
+from agentgyms.envs.alfworld.official.dataset import SPLITS, keep
+from agentgyms.envs.alfworld.official.gamefile import GAME_FILE, TASK_TYPES, read_game
+from agentgyms.envs.alfworld.problem import FAMILIES
+
+_SAMPLES: Final = 2
+_CACHED_GAMES: Final = 256
+_CACHED_LISTS: Final = 16
+
+
+class Source(Hashable, Protocol):
+    """A source of games; equal sources share the cache of games."""
+
+    def version(self, split: str) -> str:
+        """Return the version of a split's contents; snapshots and recordings store it."""
+        ...
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split."""
+        ...
+
+    def game(self, split: str, task_id: str) -> Game:
+        """Return a game, uncached; see `load_game`."""
+        ...
+
+    def fields(self, split: str, task_id: str) -> dict[str, Any]:
+        """Return the content of a game's file, for the official engine."""
+        ...
+
+
+@lru_cache(maxsize=_CACHED_GAMES)
+def load_game(source: Source, split: str, task_id: str) -> Game:
+    """Return a game; cached and shared."""
+    return source.game(split, task_id)
+
+
+@lru_cache(maxsize=_CACHED_LISTS)
+def list_tasks(source: Source, split: str, families: frozenset[str]) -> TaskSet:
+    """Return the tasks of some families of a split; cached and shared."""
+    tasks = source.tasks(split)
+    return TaskSet(split, [task for task in tasks if task.family in families])
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Tasks of the generator.
+
+    Attributes:
+        rooms: `small` or `large`.
+    """
+
+    rooms: str
+
+    def version(self, split: str) -> str:
+        """Return the generator's version."""
+        return f"generated-{generator.VERSION}"
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split; nothing is generated yet."""
+        return generator.list_tasks(self.rooms, split)
+
+    def game(self, split: str, task_id: str) -> Game:
+        """Generate a game."""
+        return build_game(generator.generate(task_id), task_id)
+
+    def fields(self, split: str, task_id: str) -> dict[str, Any]:
+        """Return the content of the game's file as `writer` writes it."""
+        return game_fields(generator.generate(task_id), task_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Official:
+    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`.
+
+    Attributes:
+        folder: What holds the folders of the splits.
+    """
+
+    folder: Path
+
+    def version(self, split: str) -> str:
+        """Return a digest of the split's task ids, each with the size of its game's file in bytes.
+
+        The same files have the same version wherever they are, imported or not. Files are not read:
+        one that was changed without changing its size is not noticed, see `agentgyms data verify`.
+        `sample` has the version of train, which it is drawn from.
+        """
+        return f"official-{_index(self.folder, _real(split)).digest}"
+
+    def tasks(self, split: str) -> list[Task]:
+        """Return the tasks of a split; `sample` are the first two of each family in train."""
+        tasks = [_task(task_id) for task_id in _index(self.folder, _real(split)).ids]
+        if split != "sample":
+            return tasks
+        return [
+            task
+            for family in FAMILIES
+            for task in [task for task in tasks if task.family == family][:_SAMPLES]
+        ]
+
+    def path(self, split: str, task_id: str) -> Path:
+        """Return the file of a game."""
+        return self.folder / _real(split) / task_id / GAME_FILE
+
+    def game(self, split: str, task_id: str) -> Game:
+        """Read a game."""
+        return read_game(self.path(split, task_id), task_id)
+
+    def fields(self, split: str, task_id: str) -> dict[str, Any]:
+        """Return the content of the file."""
+        fields: dict[str, Any] = json.loads(self.path(split, task_id).read_bytes())
+        return fields
+
+
+def _real(split: str) -> str:
+    return "train" if split == "sample" else split
+
+
+def _task(task_id: str) -> Task:
+    kind = task_id.partition("-")[0]
+    if kind not in TASK_TYPES:
+        raise DataCorrupt(
+            f"the task folder {task_id} begins with none of ALFWorld's task types: "
+            f"{', '.join(TASK_TYPES)}"
+        )
+    return Task(task_id, TASK_TYPES[kind])
+
+
+class _Index:
+    """The task ids of a split, sorted, and a digest of them and of their files' sizes."""
+
+    __slots__ = ("digest", "ids")
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.ids = sorted(sizes)
+        lines = "".join(f"{task_id} {sizes[task_id]}\n" for task_id in self.ids)
+        self.digest = sha256(lines.encode()).hexdigest()[:16]
+
+
+def _index(folder: Path, split: str) -> _Index:
+    if (folder / MANIFEST).exists():
+        index = _listed(folder).get(split) or _Index({})
+    else:
+        index = _scan(folder, split)
+    if not index.ids:
+        raise DataMissing(f"{folder} has no games of split {split!r} in the folder {split}")
+    return index
+
+
+@lru_cache(maxsize=8)
+def _listed(folder: Path) -> dict[str, _Index]:
+    """Return the splits in the manifest of an imported data set; cached."""
+    sizes: dict[str, dict[str, int]] = {}
+    for name, (size, _) in read_manifest(folder)["files"].items():
+        if keep(name) != name:
+            raise DataCorrupt(f"the manifest of {folder} lists {name!r}: import the games again")
+        split, task, trial, _ = name.split("/")
+        if _is_played(task):
+            sizes.setdefault(split, {})[f"{task}/{trial}"] = size
+    return {split: _Index(found) for split, found in sizes.items()}
+
+
+@lru_cache(maxsize=8)
+def _scan(folder: Path, split: str) -> _Index:
+    """Return the games in a folder that was not imported; cached."""
+    sizes = {}
+    for task in _subfolders(folder / split):
+        for trial in _subfolders(task) if _is_played(task.name) else ():
+            with contextlib.suppress(FileNotFoundError):
+                sizes[f"{task.name}/{trial.name}"] = Path(trial.path, GAME_FILE).stat().st_size
+    return _Index(sizes)
+
+
+def _is_played(task: str) -> bool:
+    """Return whether ALFWorld has a task: none with movable receptacles or sliced objects."""
+    return "movable" not in task and "Sliced" not in task
+
+
+def _subfolders(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def open_source(source: str, data_path: str | None, rooms: str) -> Source:
+    """Return the source that an environment's arguments name.
+
+    Raises:
+        BadOption: An argument has a value it cannot have.
+        DataMissing: The official games are not there.
+    """
+    if source not in ("generated", "official"):
+        raise BadOption(f"source {source!r} is unknown: expected 'generated' or 'official'")
+    if rooms not in tuple(SIZES):  # a tuple, in which anything can be looked for
+        raise BadOption(f"rooms {rooms!r} is unknown: expected one of {', '.join(SIZES)}")
+    if source == "generated":
+        if data_path is not None:
+            raise BadOption("data_path names official games: add source='official' or leave it out")
+        return Generated(rooms)
+    return Official(
+        datasets.find("alfworld") if data_path is None else _root(Path(data_path).expanduser())
+    )
+
+
+def _root(path: Path) -> Path:
+    """Return the folder with the splits: the given one or its `json_2.1.x`."""
+    for folder in (path, *sorted(path.glob("json_*"))):
+        if any((folder / split).is_dir() for split in SPLITS):
+            return folder.resolve()
+    raise DataMissing(
+        f"data_path {path} holds none of the folders {', '.join(SPLITS)}: give the folder that has "
+        "them, or leave data_path out and run `agentgyms data fetch alfworld`"
+    )

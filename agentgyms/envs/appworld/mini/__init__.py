@@ -1,0 +1,1 @@
+"""MiniAppWorld: this package's own apps, people and tasks, in pure Python."""

@@ -1,0 +1,264 @@
+"""Declares apps and their APIs, and calls the APIs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from agentgyms.envs.appworld.mini.database import Database
+from agentgyms.envs.appworld.mini.parameters import Integer, InvalidValue, Parameter, Text, shown
+from agentgyms.envs.appworld.mini.records import Account, Profile, Record
+from agentgyms.envs.appworld.mini.tokens import Tokens
+
+Plain = Any
+"""A JSON value."""
+
+F = TypeVar("F", bound=Callable[..., Plain])
+
+MAX_RECORDS: Final = 1000
+"""Most records of a kind in a world, which bounds its memory."""
+
+TOKEN: Final = Text(
+    "access_token", "Token from login for this app.", shortest=1, longest=500, trimmed=False
+)
+"""First parameter of every API of an app with accounts, except login."""
+
+PAGE: Final = (
+    Integer(
+        "page_index", "Page to return, counted from 0.", default=0, lowest=0, highest=1_000_000
+    ),
+    Integer("page_limit", "Most results on a page.", default=5, lowest=1, highest=20),
+)
+"""Parameters of APIs that return a list page by page."""
+
+
+class ApiError(Exception):
+    """The error response of an API.
+
+    Attributes:
+        status: HTTP status: 401 (not logged in), 404 (not found), 409 (conflict), 422 (invalid).
+        message: The error message.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        """Store the status and the message."""
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+    @property
+    def text(self) -> str:
+        """The message of the exception that the calling code sees."""
+        body = json.dumps({"message": self.message}, separators=(",", ":"), ensure_ascii=False)
+        return f"Response status code is {self.status}:\n{body}"
+
+
+@dataclass(slots=True)
+class Session:
+    """The context of an API call: the caller, the time and the records.
+
+    Attributes:
+        database: The records, which the API reads and changes.
+        now: The time, in ISO 8601.
+        tokens: The access tokens of the world.
+        account: The account of the given token; None for apps without accounts and for login.
+    """
+
+    database: Database
+    now: str
+    tokens: Tokens
+    account: Account | None = None
+
+    @property
+    def me(self) -> int:
+        """Id of the account of the given token."""
+        assert self.account is not None
+        return self.account.account_id
+
+    @property
+    def supervisor(self) -> Profile:
+        """The supervisor."""
+        return self.database.of(Profile)[1]
+
+    def add(self, record: Record) -> None:
+        """Add a record to the database.
+
+        Raises:
+            ApiError: There are already `MAX_RECORDS` of its kind.
+        """
+        if len(self.database.of(type(record))) >= MAX_RECORDS:
+            raise ApiError(409, f"No room: there are {MAX_RECORDS} records of this kind.")
+        self.database.add(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API of an app.
+
+    Attributes:
+        app: Name of the app.
+        name: Its name.
+        description: What it does, for the documentation.
+        parameters: Its parameters, in order.
+        returns: An example of a returned value, with all fields.
+        run: Function of a `Session` and the values of the parameters, without the token.
+        by_name: The parameters by name.
+    """
+
+    app: str
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    returns: Plain
+    run: Callable[..., Plain]
+    by_name: Mapping[str, Parameter] = field(repr=False)
+
+    def __call__(self, session: Session, given: Mapping[str, Any]) -> Plain:
+        """Call the API and return its value.
+
+        Args:
+            session: The context of the call; its account is set here.
+            given: Arguments by name, any JSON values.
+
+        Raises:
+            ApiError: The call is refused; no record was changed.
+        """
+        values = dict(given)
+        if TOKEN.name in self.by_name:
+            session.account = self._account(session, values.pop(TOKEN.name, None))
+        return self.run(session, **self._parse(values))
+
+    def _account(self, session: Session, token: Any) -> Account:
+        account = session.tokens.account(session.database, self.app, token)
+        if account is None:
+            fault = "missing" if token is None else "wrong"
+            raise ApiError(
+                401,
+                f"The access_token is {fault}. apis.{self.app}.login(username=..., password=...) "
+                f"returns one for the {self.app} app.",
+            )
+        return account
+
+    def _parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of all parameters without the token.
+
+        Raises:
+            ApiError: An argument is unknown, missing or invalid.
+        """
+        for name in given:
+            if name not in self.by_name:
+                raise ApiError(422, self._unknown(name))
+        values: dict[str, Any] = {}
+        for parameter in self.parameters:
+            if parameter.name in given:
+                values[parameter.name] = _value(parameter, given[parameter.name])
+            elif parameter.required and parameter is not TOKEN:
+                raise ApiError(422, f"{parameter.name} is missing: {parameter.description}")
+            elif parameter is not TOKEN:
+                values[parameter.name] = parameter.default
+        return values
+
+    def _unknown(self, name: Any) -> str:
+        known = ", ".join(self.by_name) or "none"
+        return f"{self.app}.{self.name} has no parameter {shown(name)}; its parameters are: {known}"
+
+
+def _value(parameter: Parameter, given: Any) -> Any:
+    try:
+        return parameter.parse(given)
+    except InvalidValue as error:
+        raise ApiError(422, f"{parameter.name} must be {error}.") from None
+
+
+class App:
+    """An app, and its APIs, which are declared with `api`.
+
+    Attributes:
+        name: Its name.
+        description: Its description in the documentation.
+        accounts: The class of its accounts; None for an app without login.
+        apis: Its APIs by name, in the order of the documentation.
+    """
+
+    def __init__(self, name: str, description: str, accounts: type[Account] | None = None) -> None:
+        """Make an app; one with accounts has a login API.
+
+        Args:
+            name: Its name.
+            description: What it is for.
+            accounts: The class of its accounts.
+        """
+        self.name = name
+        self.description = description
+        self.accounts = accounts
+        self.apis: dict[str, Api] = {}
+        if accounts is not None:
+            self._add_login(accounts)
+
+    def api(self, description: str, *parameters: Parameter, returns: Plain) -> Callable[[F], F]:
+        """Return a decorator that makes a function an API of this app, under the function's name.
+
+        Args:
+            description: What it does.
+            parameters: Its parameters; the token is added to them.
+            returns: An example of a returned value.
+        """
+
+        def declare(run: F) -> F:
+            named = parameters if self.accounts is None else (TOKEN, *parameters)
+            self._declare(run.__name__, description, named, returns, run)
+            return run
+
+        return declare
+
+    def _declare(
+        self,
+        name: str,
+        description: str,
+        parameters: tuple[Parameter, ...],
+        returns: Plain,
+        run: Callable[..., Plain],
+    ) -> None:
+        by_name = {parameter.name: parameter for parameter in parameters}
+        self.apis[name] = Api(self.name, name, description, parameters, returns, run, by_name)
+
+    def _add_login(self, accounts: type[Account]) -> None:
+        def login(session: Session, username: str, password: str) -> Plain:
+            for account in session.database.of(accounts).values():
+                if account.email == username.lower() and account.password == password:
+                    token = session.tokens.issue(self.name, account)
+                    return {"access_token": token, "token_type": "Bearer"}
+            raise ApiError(401, f"The {self.name} app knows no such username and password.")
+
+        self._declare(
+            "login",
+            "Log in to an account. Other APIs of the app need the token that this returns.",
+            (
+                Text("username", "Email of the account.", shortest=1),
+                Text("password", "Password of the account.", shortest=1, trimmed=False),
+            ),
+            {"access_token": "string", "token_type": "Bearer"},
+            login,
+        )
+
+
+def page(records: list[Plain], page_index: int, page_limit: int) -> list[Plain]:
+    """Return one page of a list; pages after the end are empty.
+
+    Args:
+        records: All results.
+        page_index: Page, counted from 0.
+        page_limit: Most results of a page, at least 1.
+    """
+    start = page_index * page_limit
+    return records[start : start + page_limit]
+
+
+def matches(query: str, *texts: str) -> bool:
+    """Return whether the texts contain each word of a query, in any case."""
+    if not query:
+        return True
+    text = "\n".join(texts).lower()
+    return all(word in text for word in query.lower().split())

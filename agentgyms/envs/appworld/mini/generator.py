@@ -1,0 +1,135 @@
+"""Generates the tasks of MiniAppWorld, each from its id alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+from agentgyms.core.errors import UnknownTask
+from agentgyms.core.random_choices import Chance
+from agentgyms.envs.appworld.mini.apps import API_NAMES
+from agentgyms.envs.appworld.mini.background import addresses, fill
+from agentgyms.envs.appworld.mini.people import SPLITS, Person, draw_cast
+from agentgyms.envs.appworld.mini.record_builder import Scene
+from agentgyms.envs.appworld.mini.records import Profile, Task
+from agentgyms.envs.appworld.mini.scenarios import CHALLENGE, COMMON
+from agentgyms.envs.appworld.mini.template import TASKS_PER_SCENARIO, Draw, Template
+from agentgyms.envs.appworld.mini.world import MiniTask
+from agentgyms.envs.appworld.world import Brief
+
+VERSION: Final = "1"
+"""Increased whenever a task id leads to another task."""
+
+COUNTS: Final = {"train": 60, "dev": 20, "test_normal": 20, "test_challenge": 20}
+"""Number of scenarios of each split."""
+
+_LETTERS: Final = dict(zip("tdnc", SPLITS, strict=True))
+_TASK_ID: Final = re.compile(r"([a-z]+)-([tdnc])([0-9]{3})_([1-3])")
+_TEMPLATES: Final = {
+    split: {each.name: each for each in (CHALLENGE if split == "test_challenge" else COMMON)}
+    for split in SPLITS
+}
+_CACHED: Final = 32  # tasks; 50 kB each, made in 2 ms
+_FIRST_DAY: Final = datetime(2023, 3, 1, 12)
+_NUM_DAYS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedTask:
+    """A task with its reference solution.
+
+    Attributes:
+        task: Its initial records and its requirements.
+        solution: Code blocks that solve it, one per turn.
+    """
+
+    task: MiniTask
+    solution: tuple[str, ...]
+
+
+def scenarios(split: str) -> list[tuple[str, Template]]:
+    """Return the names of a split's scenarios with their templates.
+
+    The templates alternate, and so do the difficulties.
+
+    Args:
+        split: One of `COUNTS`.
+    """
+    templates = list(_TEMPLATES[split].values())
+    letter = next(letter for letter, name in _LETTERS.items() if name == split)
+    rounds = (divmod(index, len(templates)) for index in range(COUNTS[split]))
+    return [
+        (f"{templates[turn].name}-{letter}{number + 1:03}", templates[turn])
+        for number, turn in rounds
+    ]
+
+
+def task_ids(scenario: str) -> list[str]:
+    """Return the ids of a scenario's tasks."""
+    return [f"{scenario}_{number}" for number in range(1, TASKS_PER_SCENARIO + 1)]
+
+
+@lru_cache(maxsize=_CACHED)
+def make_task(task_id: str) -> SolvedTask:
+    """Return the task of an id, whether or not a split lists it.
+
+    Args:
+        task_id: `<template>-<letter of the split><number>_<n>`, such as `countnotes-t002_3`.
+
+    Raises:
+        UnknownTask: It is not such an id.
+    """
+    match = _TASK_ID.fullmatch(task_id)
+    split = _LETTERS[match[2]] if match else ""
+    chosen = _TEMPLATES[split].get(match[1]) if match else None
+    if match is None or chosen is None or match[3] == "000":
+        raise UnknownTask(
+            f"MiniAppWorld has no task {task_id!r}: expected an id such as 'countnotes-t001_1'"
+        )
+    scenario, number = task_id.split("_")
+    scene = _scene(task_id, scenario, split)
+    plan = chosen.plan(Draw(f"{VERSION}/{scenario}", int(number), split, scene))
+    me = scene.me
+    profile = Profile(
+        first_name=me.first_name,
+        last_name=me.last_name,
+        email=me.email,
+        phone_number=me.phone_number,
+        birthday=me.birthday,
+    )
+    records = (Task(instruction=plan.instruction), profile, *addresses(scene))
+    brief = Brief(
+        task_id,
+        plan.instruction,
+        _supervisor(me),
+        scene.now.isoformat(),
+        chosen.difficulty,
+        API_NAMES,
+    )
+    salt = blake2b(f"salt/{VERSION}/{task_id}".encode(), digest_size=16).hexdigest()
+    return SolvedTask(MiniTask(brief, scene.database(*records), plan.checks, salt), plan.solution)
+
+
+def _scene(task_id: str, scenario: str, split: str) -> Scene:
+    """Return a task's scene with its background records."""
+    days = Chance(VERSION, scenario, "day").below(_NUM_DAYS)
+    day = _FIRST_DAY + timedelta(days=days)
+    # Some scenarios have payments earlier in the same month.
+    now = day.replace(day=10 + day.day % 16)
+    chance = Chance(VERSION, task_id)
+    scene = Scene(chance, draw_cast(chance, split), now)
+    fill(scene)
+    return scene
+
+
+def _supervisor(person: Person) -> dict[str, str]:
+    return {
+        "first_name": person.first_name,
+        "last_name": person.last_name,
+        "email": person.email,
+        "phone_number": person.phone_number,
+    }

@@ -1,0 +1,53 @@
+"""Code blocks that the reference solutions share."""
+
+from __future__ import annotations
+
+_PASSWORDS = (
+    'passwords = {a["account_name"]: a["password"] '
+    "for a in apis.supervisor.show_account_passwords()}"
+)
+_EMAIL = 'apis.supervisor.show_profile()["email"]'
+
+
+def show_docs(app: str, *apis: str) -> str:
+    """Return the block that prints an app's API descriptions, or the docs of some of its APIs."""
+    if not apis:
+        return f'print(apis.api_docs.show_api_descriptions(app_name="{app}"))'
+    return "\n".join(
+        f'print(apis.api_docs.show_api_doc(app_name="{app}", api_name="{api}"))' for api in apis
+    )
+
+
+def login(*apps: str) -> str:
+    """Return the block that logs into apps: into `token`, or `<app>_token` if there are several."""
+    names = ["token"] if len(apps) == 1 else [f"{app}_token" for app in apps]
+    return "\n".join(
+        [
+            _PASSWORDS,
+            *(
+                f"{name} = apis.{app}.login(username={_EMAIL}, "
+                f'password=passwords["{app}"])["access_token"]'
+                for name, app in zip(names, apps, strict=True)
+            ),
+        ]
+    )
+
+
+def pages(name: str, call: str) -> str:
+    """Return the lines that put all pages of a call into the list `name`.
+
+    Args:
+        name: Variable that the code makes.
+        call: The call, without its closing parenthesis and without paging.
+    """
+    return (
+        f"{name}, page = [], 0\n"
+        f"while batch := {call}, page_index=page, page_limit=20):\n"
+        f"    {name} += batch\n"
+        f"    page += 1"
+    )
+
+
+def finish(answer: str = "") -> str:
+    """Return the block that completes the task, with an expression for the answer if it asks."""
+    return f"apis.supervisor.complete_task({f'answer={answer}' if answer else ''})"

@@ -1,0 +1,101 @@
+"""Extracts the code from the text of an action, and parses it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import warnings
+from typing import Final
+
+from agentgyms.core.outcome import MAX_ACTION
+
+_FENCED: Final = re.compile(
+    r"^[ \t]*```[ \t]*(?P<language>[^\n`<>]*)(?:\n|\Z)"
+    r"(?P<code>.*?)(?:^[ \t]*```[^\n]*|```[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_TAGGED: Final = re.compile(r"<code>(?P<code>.*?)(?:</code>|\Z)", re.DOTALL | re.IGNORECASE)
+_LANGUAGES: Final = ("", "py", "python", "python3")
+_BROKEN_ESCAPES: Final = ("ignore", None, Warning, re.compile("<action>"), 0)
+_TOO_DEEP: Final = "the code is nested too deeply"
+
+
+class NoCode(ValueError):
+    """An action holds no code to run; the message says why."""
+
+
+def extract_code(action: str) -> str:
+    """Return the code of an action, stripped and dedented.
+
+    A fenced block (```` ```python ````, ```` ```py ```` or no name) or `<code>` tags around the
+    code are removed. Of several blocks the first one counts, as in AppWorld's own agent: the model
+    wrote the others without seeing an output. A block that is not closed ends with the action. If
+    the whole text parses as code, it is not searched for blocks, so that strings may contain them.
+
+    Raises:
+        NoCode: The code is empty or the action is longer than `MAX_ACTION`.
+    """
+    if len(action) > MAX_ACTION:
+        raise NoCode(f"the action is longer than {MAX_ACTION} characters")
+    text = _dedented(action)
+    code = text if is_code(text) else _first_block(text)
+    if not code:
+        raise NoCode("the action holds no code")
+    return code
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text parses as Python."""
+    try:
+        parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+def parse(code: str) -> ast.Module:
+    """Return the syntax tree of code, without warnings about escape sequences.
+
+    Raises:
+        SyntaxError: It is not Python, or nested too deeply for the parser.
+    """
+    if warnings.filters[0] != _BROKEN_ESCAPES:
+        # One filter for this file name alone; `catch_warnings` is not thread-safe.
+        warnings.filterwarnings("ignore", module="<action>")
+    try:
+        return ast.parse(code, filename="<action>")
+    except (RecursionError, MemoryError):
+        raise SyntaxError(_TOO_DEEP) from None
+    except SyntaxError:
+        raise
+    except ValueError as e:  # null bytes, lone surrogates
+        raise SyntaxError(str(e)) from None
+
+
+def canonical(code: str) -> str:
+    """Return the normal form of code, for comparison: without comments, in one layout.
+
+    Code that cannot be parsed or written again is returned unchanged: `ast.unparse` refuses some
+    f-strings and integers that Python runs.
+    """
+    try:
+        return ast.unparse(parse(code)) or code
+    except Exception:
+        return code
+
+
+def _first_block(text: str) -> str:
+    """Return the code of the first block of a text, or the text if it has no block."""
+    fenced = [
+        match for match in _FENCED.finditer(text) if match["language"].strip().lower() in _LANGUAGES
+    ]
+    found = sorted([*fenced, *_TAGGED.finditer(text)], key=lambda match: match.start())
+    return _dedented(found[0]["code"]) if found else text
+
+
+def _dedented(text: str) -> str:
+    """Return a text stripped and dedented."""
+    # `dedent` also empties blank lines, which may be in strings: it is used only if needed.
+    indented = text.lstrip("\r\n")[:1] in (" ", "\t")
+    return (textwrap.dedent(text) if indented else text).strip()

@@ -1,0 +1,59 @@
+"""The state of an episode in a snapshot: the executed code, and the digest of the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from agentgyms.envs.appworld.code_runner import Counts
+from agentgyms.envs.appworld.sandbox import code_check
+
+
+@dataclass(frozen=True, slots=True)
+class SavedEpisode:
+    """The state of an episode in a snapshot.
+
+    Attributes:
+        executed: The code of each executed turn.
+        digest: Digest of the records after it.
+        counts: Counts of API calls.
+        turns: Number of turns taken.
+        failed_turns: Number of turns whose code failed.
+        malformed_turns: Number of turns without code.
+        over: Whether the episode has ended.
+    """
+
+    executed: list[str]
+    digest: str
+    counts: Counts
+    turns: int
+    failed_turns: int
+    malformed_turns: int
+    over: bool
+
+    @classmethod
+    def parse(cls, state: Any) -> Self:
+        """Return the state from its `dataclasses.asdict`, after checking it: it is untrusted.
+
+        Raises:
+            LookupError: A field is missing.
+            TypeError: A field has the wrong type.
+            ValueError: Code is not allowed, or a count is not one.
+        """
+        executed, digest, over = state["executed"], state["digest"], state["over"]
+        if type(executed) is not list or any(_is_refused(code) for code in executed):
+            raise ValueError(f"'executed' must be a list of code that is allowed: {executed!r:.80}")
+        if type(digest) is not str or not digest or type(over) is not bool:
+            raise TypeError(
+                f"digest must be a string and over a flag, got {digest!r:.80} and {over!r:.80}"
+            )
+        names = ("turns", "failed_turns", "malformed_turns")
+        numbers = {name: state[name] for name in names}
+        if any(type(n) is not int or n < 0 for n in [*numbers.values(), *state["counts"].values()]):
+            raise ValueError(f"numbers must be counts, got {numbers} and {state['counts']!r:.80}")
+        counts = Counts(**state["counts"])
+        return cls(executed=executed, digest=digest, counts=counts, over=over, **numbers)
+
+
+def _is_refused(code: Any) -> bool:
+    return type(code) is not str or code_check.refusal(code) is not None

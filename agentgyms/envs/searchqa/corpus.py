@@ -1,0 +1,127 @@
+"""Documents, and JSON-lines files of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentgyms.core import keys
+from agentgyms.core.errors import DataCorrupt, DataMissing
+
+
+class FileState(NamedTuple):
+    """A file with size and modification time: a cache key for its contents."""
+
+    path: Path
+    size: int
+    changed: int
+
+
+def state_of(path: str | os.PathLike[str]) -> FileState:
+    """Return the state of a file.
+
+    Raises:
+        DataMissing: The file does not exist.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise DataMissing(f"there is no file {file}: expected one of JSON lines")
+    status = file.stat()
+    return FileState(file, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One paragraph that a search can find.
+
+    Attributes:
+        doc_id: Its id in the corpus; "" if the retriever gives none.
+        contents: `"Title"`, a line break and the text, as in Search-R1's corpora.
+    """
+
+    doc_id: str
+    contents: str
+
+    @property
+    def title(self) -> str:
+        """The first line without its quotes."""
+        return self.contents.partition("\n")[0].strip().removeprefix('"').removesuffix('"')
+
+    @property
+    def text(self) -> str:
+        """The text after the title, on one line."""
+        return " ".join(self.contents.partition("\n")[2].split())
+
+    @property
+    def key(self) -> str:
+        """The identity of the document: its id, else a digest of its contents."""
+        return self.doc_id or keys.digest(self.contents)
+
+
+def read_document(fields: Mapping[str, Any]) -> Document:
+    """Parse a document from a JSON object.
+
+    Args:
+        fields: `contents`, and an `id` that is a string or an integer; other keys are ignored.
+
+    Raises:
+        ValueError: The object is not a document.
+    """
+    contents, doc_id = fields.get("contents"), fields.get("id", "")
+    if not isinstance(contents, str) or not contents.strip():
+        raise ValueError(f"'contents' must be a text, got {contents!r:.60}")
+    if not isinstance(doc_id, str | int) or isinstance(doc_id, bool):
+        raise ValueError(f"'id' must be a string or an integer, got {doc_id!r:.60}")
+    return Document(str(doc_id), contents)
+
+
+def load_corpus(path: str | os.PathLike[str]) -> list[Document]:
+    r"""Return the documents of a JSON-lines file in Search-R1's format.
+
+    A line is `{"id": "7", "contents": "\"Title\"\ntext"}`.
+
+    Raises:
+        DataMissing: The file does not exist.
+        DataCorrupt: A line is not a document, an id occurs twice, or the file is empty; the
+            message names file and line.
+    """
+    documents: dict[str, Document] = {}
+    for place, fields in read_lines(path):
+        try:
+            document = read_document(fields)
+        except ValueError as e:
+            raise DataCorrupt(f"{place}: {e}") from None
+        if not document.doc_id:
+            raise DataCorrupt(f"{place}: the document has no 'id'")
+        if document.doc_id in documents:
+            raise DataCorrupt(f"{place}: the id {document.doc_id!r} occurs twice")
+        documents[document.doc_id] = document
+    if not documents:
+        raise DataCorrupt(f"{os.fspath(path)} holds no document: expected JSON lines")
+    return list(documents.values())
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, object) for each line of a JSON-lines file; blank lines are skipped.
+
+    Raises:
+        DataMissing: The file does not exist.
+        DataCorrupt: A line is not a JSON object, or the file is not UTF-8.
+    """
+    file = state_of(path).path
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            place = f"{file}, line {number}"
+            try:
+                fields = json.loads(line)
+            except (ValueError, RecursionError) as e:
+                raise DataCorrupt(f"{place}: no JSON: {e}") from None
+            if not isinstance(fields, dict):
+                raise DataCorrupt(f"{place}: expected a JSON object, got {fields!r:.60}")
+            yield place, fields

@@ -1,0 +1,125 @@
+"""Images of the tiles, drawn by formulas on 16 x 16 pixels."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIDE: Final = 16
+"""Side of a tile in pixels."""
+
+Picture = NDArray[np.uint8]
+
+_MORTAR: Final = (72, 62, 66)
+_BRICK: Final = (134, 84, 74)
+_BRICK_LIGHT: Final = (160, 104, 90)
+_FLOOR: Final = (226, 219, 201)
+_FLOOR_LINE: Final = (210, 202, 182)
+_TARGET: Final = (214, 64, 58)
+_WOOD: Final = (198, 146, 74)
+_WOOD_DARK: Final = (120, 80, 34)
+_DONE: Final = (112, 176, 84)
+_DONE_DARK: Final = (50, 104, 40)
+_SKIN: Final = (244, 202, 160)
+_HAIR: Final = (58, 44, 40)
+_SHIRT: Final = (46, 102, 188)
+_TROUSERS: Final = (38, 48, 84)
+
+_ROW, _COLUMN = np.mgrid[0:SIDE, 0:SIDE]
+
+
+def _filled(colour: tuple[int, int, int]) -> Picture:
+    return np.full((SIDE, SIDE, 3), colour, np.uint8)
+
+
+def _paint(picture: Picture, where: NDArray[Any], colour: tuple[int, int, int]) -> None:
+    picture[where] = colour
+
+
+def _inside(top: int, left: int, bottom: int, right: int) -> NDArray[np.bool_]:
+    """Return a rectangle, its last row and column included."""
+    inside: NDArray[np.bool_] = (
+        (_ROW >= top) & (_ROW <= bottom) & (_COLUMN >= left) & (_COLUMN <= right)  # noqa: SIM300
+    )
+    return inside
+
+
+def wall() -> Picture:
+    """Return four courses of bricks."""
+    picture = _filled(_BRICK)
+    course = _ROW // 4
+    _paint(picture, _ROW % 4 == 0, _BRICK_LIGHT)
+    _paint(picture, _ROW % 4 == 3, _MORTAR)
+    _paint(picture, (_COLUMN + 4 * (course % 2)) % 8 == 7, _MORTAR)
+    return picture
+
+
+def floor() -> Picture:
+    """Return a plain slab with a seam on two sides."""
+    picture = _filled(_FLOOR)
+    _paint(picture, (_ROW == SIDE - 1) | (_COLUMN == SIDE - 1), _FLOOR_LINE)
+    return picture
+
+
+def target() -> Picture:
+    """Return floor with a red diamond on it."""
+    picture = floor()
+    away = np.abs(2 * _ROW - 15) + np.abs(2 * _COLUMN - 15)
+    _paint(picture, (away <= 12) & (away > 6), _TARGET)
+    _paint(picture, away <= 2, _TARGET)
+    return picture
+
+
+def _crate(wood: tuple[int, int, int], edge: tuple[int, int, int]) -> Picture:
+    picture = floor()
+    _paint(picture, _inside(1, 1, 14, 14), edge)
+    _paint(picture, _inside(2, 2, 13, 13), wood)
+    _paint(picture, _inside(4, 4, 11, 11), edge)
+    _paint(picture, _inside(5, 5, 10, 10), wood)
+    cross = (np.abs(_ROW - _COLUMN) <= 1) | (np.abs(_ROW + _COLUMN - 15) <= 1)
+    _paint(picture, _inside(4, 4, 11, 11) & cross, edge)
+    return picture
+
+
+def box() -> Picture:
+    """Return a wooden crate."""
+    return _crate(_WOOD, _WOOD_DARK)
+
+
+def box_on_target() -> Picture:
+    """Return a green crate."""
+    return _crate(_DONE, _DONE_DARK)
+
+
+def _person(ground: Picture) -> Picture:
+    picture = ground.copy()
+    _paint(picture, _inside(1, 5, 5, 10), _SKIN)
+    _paint(picture, _inside(1, 5, 2, 10), _HAIR)
+    _paint(picture, (_ROW == 4) & ((_COLUMN == 6) | (_COLUMN == 9)), _HAIR)
+    _paint(picture, _inside(6, 4, 10, 11), _SHIRT)
+    _paint(picture, _inside(6, 3, 9, 3) | _inside(6, 12, 9, 12), _SHIRT)
+    _paint(picture, _inside(10, 3, 10, 3) | _inside(10, 12, 10, 12), _SKIN)
+    _paint(picture, _inside(11, 4, 14, 6) | _inside(11, 9, 14, 11), _TROUSERS)
+    _paint(picture, _inside(11, 6, 11, 9), _TROUSERS)
+    return picture
+
+
+def player() -> Picture:
+    """Return a person in a blue shirt."""
+    return _person(floor())
+
+
+def player_on_target() -> Picture:
+    """Return a person before a red diamond, whose corners show."""
+    ground = floor()
+    away = np.abs(2 * _ROW - 15) + np.abs(2 * _COLUMN - 15)
+    _paint(ground, (away <= 18) & (away > 12), _TARGET)
+    return _person(ground)
+
+
+def atlas() -> Picture:
+    """Return all tiles by number. Shape [7, 16, 16, 3]."""
+    tiles = [wall(), floor(), target(), box_on_target(), box(), player(), player_on_target()]
+    return np.stack(tiles)

@@ -1,0 +1,55 @@
+"""Time-dependent concession strategies of scripted people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from agentgyms.core.random_choices import Chance
+from agentgyms.envs.sotopia.dialogue import Rules
+from agentgyms.envs.sotopia.generated.acts import num_turns
+
+CURVES: Final = ("boulware", "linear", "conceder")
+_LAST_TURNS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConcessionStrategy:
+    """The strategy parameters of a scripted person, drawn with the seed.
+
+    Attributes:
+        curve: One of `CURVES` (Faratin, Sierra and Jennings 1998, time-dependent tactics).
+        duration: Own turns until the demand reaches the reservation value.
+        max_stalls: Turns of the other person without progress after which this person leaves.
+    """
+
+    curve: str
+    duration: int
+    max_stalls: int
+
+    def concession(self, turn: int) -> Fraction:
+        """Return the fraction conceded from aspiration to reservation in an own turn, in [0, 1].
+
+        With x = min(1, turn / duration), turns counted from 0: boulware x², linear x,
+        conceder 1 - (1 - x)².
+        """
+        x = min(Fraction(1), Fraction(turn, self.duration))
+        if self.curve == "boulware":
+            return x * x
+        return x if self.curve == "linear" else 1 - (1 - x) ** 2
+
+
+def draw_strategy(name: str, rules: Rules, seat: int, seed: int) -> ConcessionStrategy:
+    """Return a random strategy; the duration leaves turns for an agreement.
+
+    Args:
+        name: Name of the combination.
+        rules: Rules of the dialogue.
+        seat: The person's seat.
+        seed: Seed of the episode.
+    """
+    chance = Chance("scripted-v1", name, seat, seed)
+    curve = chance.pick(CURVES)
+    longest = max(1, num_turns(rules, seat) - _LAST_TURNS)
+    return ConcessionStrategy(curve, min(longest, chance.between(4, 6)), chance.between(4, 5))

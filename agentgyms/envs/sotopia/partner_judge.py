@@ -1,0 +1,135 @@
+"""Interfaces of partners, which act for the other seat, and judges, which rate both seats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agentgyms.envs.sotopia.dialogue import Act, Dialogue, Rules
+from agentgyms.envs.sotopia.profiles import Encounter
+
+RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    "believability": (0, 10),
+    "relationship": (-5, 5),
+    "knowledge": (0, 10),
+    "secret": (-10, 0),
+    "social_rules": (-10, 0),
+    "financial_and_material_benefits": (-5, 5),
+    "goal": (0, 10),
+}
+"""The seven dimensions in the order of SOTOPIA's `SotopiaDimensions`: lowest and highest score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, calls and cost of models.
+
+    Attributes:
+        prompt: Prompt tokens.
+        response: Response tokens.
+        calls: Number of answers.
+        cost: In the currency of the configured prices; nan without prices.
+    """
+
+    prompt: int = 0
+    response: int = 0
+    calls: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum."""
+        return Usage(
+            self.prompt + other.prompt,
+            self.response + other.response,
+            self.calls + other.calls,
+            self.cost + other.cost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerReply:
+    """A partner's act in one turn.
+
+    Attributes:
+        act: The act.
+        malformed: No answer of the model could be parsed, the retry included; the act is `NOTHING`.
+        usage: Usage of the answers.
+    """
+
+    act: Act
+    malformed: bool = False
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A judge's rating of one person.
+
+    Attributes:
+        scores: By dimension: all of `RANGES`, each within its range.
+        reasons: By dimension; some may be missing.
+    """
+
+    scores: Mapping[str, int]
+    reasons: Mapping[str, str]
+
+    @property
+    def overall(self) -> float:
+        """The mean of the seven scores, as in the benchmark (at most 40/7)."""
+        return math.fsum(self.scores.values()) / len(RANGES)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judge's verdict on a finished dialogue.
+
+    Attributes:
+        ratings: Of seat 0 and seat 1; None if the episode is unrated.
+        reason: Why it is unrated, in one line.
+        usage: Usage of the answers.
+    """
+
+    ratings: tuple[Rating, Rating] | None
+    reason: str = ""
+    usage: Usage = Usage()
+
+
+class Partner(Protocol):
+    """Acts for the other seat, which is not the learner's."""
+
+    @property
+    def identity(self) -> str:
+        """Name in results: `scripted-v1`, or a model's name."""
+        ...
+
+    def reply(
+        self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
+    ) -> PartnerReply:
+        """Return the partner's next act; a function of the arguments, as far as models allow it.
+
+        Args:
+            encounter: The encounter; `encounter.seat` is the learner's seat.
+            rules: Rules of the dialogue.
+            dialogue: Turns so far. In simultaneous order without the learner's act of this turn.
+            seat: The partner's seat.
+            seed: Seed of the episode.
+
+        Raises:
+            EnvUnavailable: A model did not answer; retrying is safe.
+        """
+        ...
+
+
+class Judge(Protocol):
+    """Rates finished dialogues."""
+
+    @property
+    def identity(self) -> str:
+        """Name in results: `programmatic-v1`, or a model's name."""
+        ...
+
+    def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
+        """Return the verdict; a judge that fails returns one without ratings."""
+        ...

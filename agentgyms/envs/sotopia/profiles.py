@@ -1,0 +1,84 @@
+"""People, scenarios and encounters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgyms.envs.sotopia.games import Game
+
+
+class Relationship(IntEnum):
+    """Relationship of two people; it decides how much of each other's profile they see."""
+
+    STRANGER = 0
+    KNOW_BY_NAME = 1
+    ACQUAINTANCE = 2
+    FRIEND = 3
+    ROMANTIC = 4
+    FAMILY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A character: the fields of SOTOPIA's `AgentProfile` that prompts show."""
+
+    person_id: str
+    first_name: str
+    last_name: str
+    age: int
+    occupation: str
+    gender: str
+    gender_pronoun: str
+    public_info: str
+    personality_and_values: str
+    secret: str
+
+    @property
+    def name(self) -> str:
+        """First and last name."""
+        return f"{self.first_name} {self.last_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A situation with a goal for each seat: fields of SOTOPIA's `EnvironmentProfile`.
+
+    Attributes:
+        scenario_id: Id in the benchmark.
+        codename: A short name.
+        source: Origin of the scenario, such as `craigslist_bargains`.
+        text: The situation; like the goals it may have mark-up that only some viewers see.
+        goals: Of seat 0 and seat 1, each hidden from the other seat.
+        relationship: Relationship of the two people.
+    """
+
+    scenario_id: str
+    codename: str
+    source: str
+    text: str
+    goals: tuple[str, str]
+    relationship: Relationship
+
+
+@dataclass(frozen=True, slots=True)
+class Encounter:
+    """One task: a scenario, its two people, and the learner's seat.
+
+    Attributes:
+        task_id: `<combination>/<seat>`.
+        scenario: The situation.
+        people: At seat 0 and seat 1.
+        seat: The learner's seat.
+        hard: Whether it belongs to SOTOPIA-hard.
+        game: The rules that score a generated game; None for open situations.
+    """
+
+    task_id: str
+    scenario: Scenario
+    people: tuple[Person, Person]
+    seat: int
+    hard: bool = False
+    game: Game | None = None

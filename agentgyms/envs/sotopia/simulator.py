@@ -1,0 +1,165 @@
+"""Simulates an episode: the dialogue with a partner, from the first act to the judge's verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agentgyms.envs.sotopia.dialogue import Act, Ending, Rules, Turn
+from agentgyms.envs.sotopia.partner_judge import Judge, Partner, Usage, Verdict
+from agentgyms.envs.sotopia.profiles import Encounter
+
+_NO_USAGE: Final = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueState:
+    """The state of an episode.
+
+    Attributes:
+        dialogue: The turns so far.
+        pending: In self-chat and simultaneous order, seat 0's act until seat 1 has acted.
+        malformed: Number of malformed texts of the learner.
+        partner_malformed: Number of malformed texts of the partner.
+        feedback_texts: For each seat, why its last text had no effect, else "".
+        usage: Tokens, calls and cost of models so far.
+        verdict: The judge's verdict once the episode is over, else None.
+    """
+
+    dialogue: tuple[Turn, ...] = ()
+    pending: Act | None = None
+    malformed: int = 0
+    partner_malformed: int = 0
+    feedback_texts: tuple[str, str] = ("", "")
+    usage: Usage = _NO_USAGE
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueSimulator:
+    """Maps a state and an act to the next state; neither the simulator nor a state is mutated.
+
+    Attributes:
+        encounter: Who meets whom; `encounter.seat` is the learner's.
+        rules: Of the dialogue.
+        partner: Acts for the other seat; None where the caller acts for both.
+        judge: Rates the dialogue when it is over.
+        seed: Seed of partner and judge.
+        max_turns: Maximum number of the caller's actions.
+    """
+
+    encounter: Encounter
+    rules: Rules
+    partner: Partner | None
+    judge: Judge
+    seed: int
+    max_turns: int
+
+    def begin(self) -> DialogueState:
+        """Return the first state in which the caller acts.
+
+        Raises:
+            EnvUnavailable: The partner acts first and does not respond.
+        """
+        return self._with_partner_turns(DialogueState())
+
+    def step(
+        self, state: DialogueState, act: Act, feedback: str = "", *, malformed: bool = False
+    ) -> DialogueState:
+        """Return the state after the caller's act, the partner's acts and, at the end, the verdict.
+
+        If the partner's first act ended the dialogue, the caller's act is dropped.
+
+        Args:
+            state: State in which the caller acts.
+            act: The caller's act; `NOTHING` for a malformed text.
+            feedback: Why the text has no effect, for the seat's next observation; "" if it has.
+            malformed: Whether the text was malformed.
+
+        Raises:
+            EnvUnavailable: The partner does not respond; `state` is still valid.
+        """
+        state = self._with_feedback(state, feedback, malformed)
+        if self.ending(state) is Ending.OPEN:
+            state = self._with_partner_turns(self._with_act(state, act))
+        if self.ending(state) is Ending.OPEN and self.num_actions(state) < self.max_turns:
+            return state
+        verdict = self.judge.rate(self.encounter, self.rules, state.dialogue, self.seed)
+        return replace(state, verdict=verdict, usage=state.usage + verdict.usage)
+
+    def ending(self, state: DialogueState) -> Ending:
+        """Return why the dialogue ended, `Ending.OPEN` if it has not."""
+        return self.rules.ending(state.dialogue)
+
+    def num_actions(self, state: DialogueState) -> int:
+        """Return how many actions the caller has taken."""
+        acts = sum(self._is_caller(seat) for turn in state.dialogue for seat, _ in turn)
+        return acts + (state.pending is not None)
+
+    def acting(self, state: DialogueState) -> int:
+        """Return the seat for which the caller acts next; the learner's at the end."""
+        if self.partner is not None or state.verdict is not None:
+            return self.encounter.seat
+        return 1 if state.pending is not None else self.rules.acting(len(state.dialogue))[0]
+
+    def first_unread(self, state: DialogueState, seat: int) -> int | None:
+        """Return the turn in which a seat last acted: the first one it has not read.
+
+        None if the seat has not acted: it has not read the context either.
+        """
+        for number in range(len(state.dialogue) - 1, -1, -1):
+            if any(actor == seat for actor, _ in state.dialogue[number]):
+                return number
+        return None
+
+    def _is_caller(self, seat: int) -> bool:
+        return self.partner is None or seat == self.encounter.seat
+
+    def _with_feedback(self, state: DialogueState, feedback: str, malformed: bool) -> DialogueState:
+        seat = self.acting(state)
+        own = seat == self.encounter.seat
+        first, second = state.feedback_texts
+        return replace(
+            state,
+            feedback_texts=(feedback, second) if seat == 0 else (first, feedback),
+            malformed=state.malformed + (malformed and own),
+            partner_malformed=state.partner_malformed + (malformed and not own),
+        )
+
+    def _with_act(self, state: DialogueState, act: Act) -> DialogueState:
+        """Return the state after the caller's act; in simultaneous order after both acts."""
+        if self.rules.order != "simultaneous":
+            return _with_turn(state, ((self.acting(state), act),))
+        if self.partner is not None:
+            answered, other = self._reply(state)
+            seat = self.encounter.seat
+            acts = (act, other) if seat == 0 else (other, act)
+            return _with_turn(answered, tuple(enumerate(acts)))
+        if state.pending is None:
+            return replace(state, pending=act)
+        return _with_turn(replace(state, pending=None), ((0, state.pending), (1, act)))
+
+    def _with_partner_turns(self, state: DialogueState) -> DialogueState:
+        """Return the state after the turns in which only the partner acts."""
+        seat = 1 - self.encounter.seat
+        while self.partner is not None and self.ending(state) is Ending.OPEN:
+            if self.rules.acting(len(state.dialogue)) != (seat,):
+                break
+            state, act = self._reply(state)
+            state = _with_turn(state, ((seat, act),))
+        return state
+
+    def _reply(self, state: DialogueState) -> tuple[DialogueState, Act]:
+        assert self.partner is not None, "in self-chat the caller acts for both seats"
+        seat = 1 - self.encounter.seat
+        reply = self.partner.reply(self.encounter, self.rules, state.dialogue, seat, self.seed)
+        updated = replace(
+            state,
+            usage=state.usage + reply.usage,
+            partner_malformed=state.partner_malformed + reply.malformed,
+        )
+        return updated, reply.act
+
+
+def _with_turn(state: DialogueState, turn: Turn) -> DialogueState:
+    return replace(state, dialogue=(*state.dialogue, turn))

@@ -1,0 +1,116 @@
+"""Sources of encounters: this package's generator, or SOTOPIA's own profiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentgyms.core.errors import BadOption
+from agentgyms.core.tasks import TaskSet
+from agentgyms.data import datasets
+from agentgyms.envs.sotopia.official import encounters
+from agentgyms.envs.sotopia.official.files import TABLES
+from agentgyms.envs.sotopia.profiles import Encounter
+
+
+class _Files(NamedTuple):
+    """A folder or archive, with name, size and modification time of each file that is read."""
+
+    path: Path
+    stamps: tuple[tuple[str, int, int], ...]
+
+
+class EncounterSource(NamedTuple):
+    """The encounters of a split.
+
+    Attributes:
+        version: Version of the split's data; snapshots and recordings store it.
+        load: Returns the tasks.
+        encounter: Returns the encounter of a task id.
+    """
+
+    version: str
+    load: Callable[[], TaskSet]
+    encounter: Callable[[str], Encounter]
+
+
+def open_source(
+    source: str, split: str, data_path: str | os.PathLike[str] | None
+) -> EncounterSource:
+    """Open the encounters that an environment's arguments name.
+
+    Args:
+        source: `"generated"` or `"official"`.
+        split: A split of the source.
+        data_path: A folder or archive with SOTOPIA's profiles, instead of the imported ones.
+
+    Raises:
+        DataMissing: The profiles are missing, or have no task of the split.
+        DataCorrupt: The profiles are damaged.
+    """
+    if source == "generated":
+        return _generated(split)
+    return _official(split, Path(data_path) if data_path else datasets.find("sotopia"))
+
+
+def filter_families(opened: EncounterSource, families: Any) -> EncounterSource:
+    """Return the source restricted to some families, a list of names.
+
+    Raises:
+        BadOption: It is not such a list, or names a family that the split does not have.
+    """
+    tasks = opened.load()
+    known = list(tasks.families())
+    listed = isinstance(families, Sequence) and not isinstance(families, str)
+    if not listed or not families or any(family not in known for family in families):
+        raise BadOption(f"families must be a list of some of {', '.join(known)}, got {families!r}")
+    found = [task for task in map(tasks.find, tasks) if task.family in families]
+    return opened._replace(load=lambda: TaskSet(tasks.split, found))
+
+
+def _generated(split: str) -> EncounterSource:
+    from agentgyms.envs.sotopia.generated import scenarios
+
+    return EncounterSource(
+        f"generated-{scenarios.VERSION}",
+        lambda: _generated_tasks(split),
+        scenarios.encounter,
+    )
+
+
+@lru_cache(maxsize=8)
+def _generated_tasks(split: str) -> TaskSet:
+    from agentgyms.envs.sotopia.generated import scenarios
+
+    return TaskSet(split, scenarios.task_ids(split))
+
+
+def _official(split: str, path: Path) -> EncounterSource:
+    profiles = _read(_files(path.resolve()))
+    tasks = profiles.tasks(split)
+    part = profiles.parts["all" if split == "sample" else split]
+    return EncounterSource(
+        f"official-{part.digest}", lambda: TaskSet(split, tasks), profiles.encounter
+    )
+
+
+@lru_cache(maxsize=4)
+def _read(files: _Files) -> encounters.Official:
+    """Return the profiles of a path; cached and shared until a file changes."""
+    return encounters.read(files.path)
+
+
+def _files(path: Path) -> _Files:
+    found = [path] if path.is_file() else filter(Path.is_file, sorted(path.rglob("*.json*")))
+    return _Files(
+        path,
+        tuple(
+            (str(file), status.st_size, status.st_mtime_ns)
+            for file in found
+            if file == path or any(table.has(file.as_posix()) for table in TABLES)
+            for status in [file.stat()]
+        ),
+    )

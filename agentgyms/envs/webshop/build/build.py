@@ -1,0 +1,178 @@
+"""Builds a catalogue from the official files, in one pass that can be resumed.
+
+Products are written to one file, line by line. After every `SHARD` products the file is synced to
+disk, and a journal records the offsets in both files and the checksum of the new part. A later
+build of the same source checks these parts and resumes after the last intact one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from tqdm import tqdm
+
+from agentgyms.core.errors import DataCorrupt, DataError
+from agentgyms.data.manifests import MANIFEST, Part, digest_file, write_manifest
+from agentgyms.envs.webshop.build.build_journal import Journal
+from agentgyms.envs.webshop.build.join_database import Join
+from agentgyms.envs.webshop.build.json_stream import list_items
+from agentgyms.envs.webshop.build.official_files import OfficialFiles, locate
+from agentgyms.envs.webshop.build.official_items import asin_of, product_of
+from agentgyms.envs.webshop.catalogue.catalogue import Catalogue, asin_columns
+from agentgyms.envs.webshop.catalogue.files import FORMAT, INDEX, PRODUCTS
+from agentgyms.envs.webshop.catalogue.goal_columns import ColumnsBuilder
+from agentgyms.envs.webshop.catalogue.product_rows import decode, encode
+from agentgyms.envs.webshop.goals.goal_arrays import KINDS
+from agentgyms.envs.webshop.goals.goal_list import DEFAULT_SEED, GoalList, write
+from agentgyms.envs.webshop.product import Product
+from agentgyms.envs.webshop.search.text_index import IndexBuilder, document_text
+
+SHARD: Final = 20_000
+
+_SCRATCH: Final = "unfinished"
+_REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
+
+
+def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
+    """Write the catalogue of the official files to a folder.
+
+    Args:
+        source: A folder or archive with the files, or the file of products.
+        target: A new folder, or that of an interrupted build.
+        progress: Show progress bars.
+
+    Returns:
+        The manifest of the folder.
+
+    Raises:
+        DataMissing: A file is missing.
+        DataCorrupt: A file is damaged; the message names the file and the byte, or the item and
+            the field.
+    """
+    scratch = target / _SCRATCH
+    scratch.mkdir(parents=True, exist_ok=True)
+    unpacked = scratch / "source"
+    try:
+        assembly = _assemble(locate(source, unpacked), scratch, target, progress)
+    except DataError as e:  # name the path that the user gave
+        raise type(e)(str(e).replace(str(unpacked), str(source))) from None
+    if not assembly.asins:
+        raise DataCorrupt(f"{source} holds no products")
+    return _finish(assembly, target, progress)
+
+
+def _assemble(files: OfficialFiles, scratch: Path, target: Path, progress: bool) -> _Assembly:
+    """Write the products, and return the index and columns made from them."""
+    signature = [*files.signature, ["format", FORMAT]]
+    journal = Journal(scratch / "journal.json", target / PRODUCTS, signature)
+    shutil.rmtree(target / INDEX, ignore_errors=True)
+    with Join(_open_join(files, scratch, journal)) as join:
+        assembly = _Assembly(target / INDEX)
+        with tqdm(
+            total=files.products.stat().st_size,
+            desc=f"read {files.products.name}",
+            unit="B",
+            unit_scale=True,
+            disable=not progress,
+        ) as bar:
+            for row in journal.rows():
+                assembly.add(decode(row), row)
+            bar.update(journal.source_end)
+            for product, row in _new_products(files, join, journal, assembly.seen, bar):
+                assembly.add(product, row)
+    return assembly
+
+
+def _open_join(files: OfficialFiles, scratch: Path, journal: Journal) -> Path:
+    """Return the database of attributes and human instructions, made unless it is complete."""
+    database = scratch / "join.sqlite"
+    if not journal.joined or not database.is_file():
+        database.unlink(missing_ok=True)
+        with Join(database) as join:
+            join.fill("about", files.attributes)
+            join.fill("people", files.human)
+        journal.join_done()
+    return database
+
+
+def _new_products(
+    files: OfficialFiles, join: Join, journal: Journal, seen: set[str], bar: tqdm[Any]
+) -> Iterator[tuple[Product, bytes]]:
+    """Yield the products that are not in the journal yet, after writing each to the file."""
+    end, number, in_shard = journal.source_end, journal.num_items, 0
+    with journal.writer() as writer:
+        for item in list_items(files.products, end):
+            bar.update(item.end - end)
+            end, number = item.end, number + 1
+            where = f"{files.products}, item {number}"
+            asin = asin_of(item.value, where)
+            if asin is None or asin in seen:
+                continue
+            product = product_of(
+                item.value, join.get("about", asin), join.get("people", asin), where
+            )
+            row = encode(product)
+            writer.write(row)
+            in_shard += 1
+            if _REPLACEMENT_CHARACTER in row:  # as a resumed build reads it
+                product = decode(row)
+            yield product, row
+            if in_shard == SHARD:
+                writer.close_shard(num_items=number, source_end=end)
+                in_shard = 0
+        writer.close_shard(num_items=number, source_end=end)
+
+
+class _Assembly:
+    """Collects the asins, offsets, index and columns of a catalogue, product by product."""
+
+    def __init__(self, index_folder: Path) -> None:
+        self.asins: list[str] = []
+        self.seen: set[str] = set()
+        self.offset = array("q", [0])
+        self.index, self.columns = IndexBuilder(index_folder), ColumnsBuilder()
+
+    def add(self, product: Product, row: bytes) -> None:
+        self.asins.append(product.asin)
+        self.seen.add(product.asin)
+        self.offset.append(self.offset[-1] + len(row))
+        self.index.add(document_text(product))
+        self.columns.add(product)
+
+
+def _finish(assembly: _Assembly, target: Path, progress: bool) -> dict[str, Any]:
+    """Write the arrays, the index, the goal lists and the manifest."""
+    asin, asin_order = asin_columns(assembly.asins)
+    columns = assembly.columns.finish()
+    arrays = {"product_offset": np.array(assembly.offset), "asin": asin, "asin_order": asin_order}
+    for name, column in (arrays | columns._asdict()).items():
+        np.save(target / f"{name}.npy", column)
+    assembly.index.finish(assembly.asins)
+    digest = digest_file(target / PRODUCTS)[:16]
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "version": f"{len(asin)}-{digest}",
+        "categories": assembly.columns.categories,
+        "splits": {"products": Part(len(asin), digest)},
+        "files": {},
+    }
+    write_manifest(target, manifest)
+    catalogue = Catalogue.open(target)
+    for kind in KINDS:
+        write(catalogue, target, kind, DEFAULT_SEED)
+        manifest["splits"][kind] = Part(len(GoalList.of(catalogue, kind)), digest)
+    shutil.rmtree(target / _SCRATCH)
+    return manifest | {"files": _checksums(target, progress)}
+
+
+def _checksums(folder: Path, progress: bool) -> dict[str, tuple[int, str]]:
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != MANIFEST)
+    return {
+        file.relative_to(folder).as_posix(): (file.stat().st_size, digest_file(file))
+        for file in tqdm(files, desc="checksums", unit="file", disable=not progress)
+    }

@@ -1,0 +1,127 @@
+"""Finds WebShop's official files in a folder or an archive, and selects one size."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentgyms.core.errors import DataCorrupt, DataMissing
+from agentgyms.data.archives import copy_files
+
+_PRODUCTS: Final = re.compile(r"items_shuffle(\w*)\.json")
+_HUMAN: Final = "items_human_ins"
+_OFFICIAL: Final = re.compile(rf"(?:^|/)((?:items_shuffle|items_ins_v2|{_HUMAN})\w*\.json)$")
+_BY_HAND: Final = (
+    "expected items_shuffle.json with items_ins_v2.json, or items_shuffle_1000.json with "
+    "items_ins_v2_1000.json, and items_human_ins.json if there are to be human goals; WebShop's "
+    "own setup.sh downloads them"
+)
+
+
+class OfficialFiles(NamedTuple):
+    """The files that a catalogue is built from.
+
+    Attributes:
+        products: `items_shuffle.json`, or a smaller one.
+        attributes: `items_ins_v2.json`, or that of the smaller size.
+        human: `items_human_ins.json`, or None if it is missing.
+    """
+
+    products: Path
+    attributes: Path
+    human: Path | None
+
+    @property
+    def signature(self) -> list[list[object]]:
+        """Names, sizes and modification times, by which a change of the files is noticed."""
+        files = [file for file in self if file is not None]
+        return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+
+
+def official_name(name: str) -> str | None:
+    """Return the name of an official file without its folders, None for any other file."""
+    found = _OFFICIAL.search(name)
+    return found[1] if found else None
+
+
+def locate(source: Path, scratch: Path) -> OfficialFiles:
+    """Return the official files in a source.
+
+    Of several sizes, the full catalogue is selected, or else the largest file. If `source` is a
+    product file itself, it is selected.
+
+    Args:
+        source: A folder with the files at any depth, an archive, or a file of products.
+        scratch: The folder into which an archive is unpacked, unless it already is.
+
+    Raises:
+        DataMissing: A file is missing; the message names what is expected.
+        DataCorrupt: The archive is damaged, or a file exists twice.
+    """
+    if source.is_file() and source.suffix == ".json":
+        if not _PRODUCTS.fullmatch(source.name):
+            raise DataMissing(f"{source} is not a product file: {_BY_HAND}")
+        return _with_companions(source, _official_files(source.parent, deep=False))
+    if source.is_file():
+        source = _unpack(source, scratch)
+    elif not source.exists():
+        raise DataMissing(f"there is no file or folder {source}")
+    files = _official_files(source, deep=True)
+    sizes = [name for name in files if _PRODUCTS.fullmatch(name)]
+    if not sizes:
+        raise DataMissing(f"{source} holds no products of WebShop: {_BY_HAND}")
+    return _with_companions(_largest(files, sizes, "items_shuffle.json"), files)
+
+
+def _with_companions(products: Path, files: dict[str, list[Path]]) -> OfficialFiles:
+    """Return a product file with the attribute and instruction files of its size."""
+    match = _PRODUCTS.fullmatch(products.name)
+    assert match is not None
+    names = [f"items_ins_v2{match[1]}.json", "items_ins_v2.json"]
+    present = [name for name in names if name in files]
+    if not present:
+        raise DataMissing(f"there is no {names[0]} beside {products}: {_BY_HAND}")
+    human = [name for name in files if name.startswith(_HUMAN)]
+    return OfficialFiles(
+        products,
+        _single(files, present[0]),
+        _largest(files, human, f"{_HUMAN}.json") if human else None,
+    )
+
+
+def _official_files(folder: Path, *, deep: bool) -> dict[str, list[Path]]:
+    """Return the official files below a folder by name."""
+    files: dict[str, list[Path]] = {}
+    for file in sorted(folder.rglob("*.json") if deep else folder.glob("*.json")):
+        if file.is_file() and official_name(file.name):
+            files.setdefault(file.name, []).append(file)
+    return files
+
+
+def _largest(files: dict[str, list[Path]], names: list[str], whole: str) -> Path:
+    if whole in names:
+        return _single(files, whole)
+    return _single(files, max(names, key=lambda name: files[name][0].stat().st_size))
+
+
+def _single(files: dict[str, list[Path]], name: str) -> Path:
+    first, *others = files[name]
+    if others:
+        raise DataCorrupt(
+            f"{name} exists twice: {first} and {others[0]}; give the folder of one of them"
+        )
+    return first
+
+
+def _unpack(archive: Path, scratch: Path) -> Path:
+    """Return the folder with an archive's files; an archive unpacked earlier is reused."""
+    status = archive.stat()
+    identity = json.dumps([str(archive.resolve()), status.st_size, status.st_mtime_ns])
+    done = scratch / "unpacked.json"
+    if not done.is_file() or done.read_text(encoding="utf-8") != identity:
+        scratch.mkdir(parents=True, exist_ok=True)
+        copy_files(archive, official_name, scratch)
+        done.write_text(identity, encoding="utf-8")
+    return scratch

@@ -1,0 +1,181 @@
+"""All products of a shop, their search index, and the arrays that goals are made from.
+
+A catalogue in a folder is memory-mapped: processes share one copy in memory, and a product is
+decoded on access.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgyms.core.errors import DataCorrupt
+from agentgyms.envs.webshop.catalogue.files import INDEX, read_stored
+from agentgyms.envs.webshop.catalogue.goal_columns import ColumnsBuilder, GoalColumns
+from agentgyms.envs.webshop.product import Product
+from agentgyms.envs.webshop.search.text_index import IndexBuilder, TextIndex, document_text
+
+
+class ProductRows(Protocol):
+    """Products by position: a tuple, or a mapped file."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Product: ...
+
+
+class Catalogue:
+    """The products of a shop, by position, by asin, and by search.
+
+    It is read-only and thread-safe.
+
+    Attributes:
+        version: Identifies the contents: equal versions have equal products in equal order.
+        index: The search index; its documents are the products, by position.
+        columns: The data of products that goal lists are made from.
+        categories: The categories, by their number in `columns.category`.
+        folder: The folder it is stored in, None if it is in memory.
+    """
+
+    def __init__(
+        self,
+        products: ProductRows,
+        version: str,
+        *,
+        asin: NDArray[np.bytes_],
+        asin_order: NDArray[np.int64],
+        columns: GoalColumns,
+        categories: Sequence[str],
+        index: TextIndex,
+        folder: Path | None = None,
+    ) -> None:
+        self.version = version
+        self.index = index
+        self.columns = columns
+        self.categories = tuple(categories)
+        self.folder = folder
+        self._products = products
+        self._asin, self._asin_order = asin, asin_order
+
+    @classmethod
+    def of(cls, products: Iterable[Product], version: str) -> Self:
+        """Return a catalogue in memory, and build its index.
+
+        Args:
+            products: The products, each with an asin of its own.
+            version: Identifies the contents.
+        """
+        stored = tuple(products)
+        index, columns = IndexBuilder(None), ColumnsBuilder()
+        for product in stored:
+            index.add(document_text(product))
+            columns.add(product)
+        asins = [product.asin for product in stored]
+        asin, asin_order = asin_columns(asins)
+        return cls(
+            stored,
+            version,
+            asin=asin,
+            asin_order=asin_order,
+            columns=columns.finish(),
+            categories=columns.categories,
+            index=index.finish(asins),
+        )
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """Return the catalogue that `agentgyms data import webshop` wrote to a folder.
+
+        Raises:
+            DataCorrupt: A file is missing or truncated, or has another version's format.
+        """
+        path = Path(folder)
+        stored = read_stored(path)
+        index = TextIndex.open(path / INDEX)
+        if len(index) != len(stored.products):
+            raise DataCorrupt(
+                f"the search index in {path} has {len(index)} documents, expected "
+                f"{len(stored.products)}: import the data set again"
+            )
+        return cls(
+            stored.products,
+            stored.version,
+            asin=stored.asin,
+            asin_order=stored.asin_order,
+            columns=stored.columns,
+            categories=stored.categories,
+            index=index,
+            folder=path,
+        )
+
+    def __len__(self) -> int:
+        return len(self._products)
+
+    def __getitem__(self, position: int) -> Product:
+        """Return the product at a position, 0 to N - 1.
+
+        Raises:
+            IndexError: The position is out of range.
+        """
+        if not 0 <= position < len(self):
+            raise IndexError(f"there is no product {position}: expected 0 to {len(self) - 1}")
+        return self._products[position]
+
+    def __iter__(self) -> Iterator[Product]:
+        return (self._products[position] for position in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Catalogue({self.version!r}, {len(self)} products)"
+
+    @property
+    def pricing(self) -> NDArray[np.float64]:
+        """The prices in dollars, NaN where a product has no second one. float64 [N, 2]."""
+        return self.columns.pricing
+
+    def position(self, asin: str) -> int | None:
+        """Return the position of the product with exactly this asin, None if there is none.
+
+        Raises:
+            DataCorrupt: The order of the asins is damaged.
+        """
+        wanted = asin.encode("utf-8", "surrogatepass")
+        if len(wanted) > self._asin.dtype.itemsize or wanted.endswith(b"\0"):
+            return None
+        try:
+            return self._bisect(wanted)
+        except IndexError as e:
+            raise DataCorrupt(
+                f"asin_order.npy in {self.folder} is damaged ({e}): import the data set again"
+            ) from None
+
+    def _bisect(self, wanted: bytes) -> int | None:
+        low, high = 0, len(self._asin)
+        while low < high:
+            middle = (low + high) // 2
+            if self._asin[self._asin_order[middle]] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(self._asin):
+            return None
+        position = int(self._asin_order[low])
+        return position if self._asin[position] == wanted else None
+
+    def asins(self, positions: Iterable[int]) -> list[str]:
+        """Return the asins of the products at some positions."""
+        return [self._asin[position].decode() for position in positions]
+
+    def search(self, query: str, k: int = 50) -> list[int]:
+        """Return the positions of the products that match a query, the best first, at most `k`."""
+        return [position for position, _ in self.index.search(query, k)]
+
+
+def asin_columns(asins: Sequence[str]) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+    """Return asins as bytes [N], and their positions in the order of those bytes [N]."""
+    asin = np.array([name.encode() for name in asins] or [b"-"])[: len(asins)]
+    return asin, np.argsort(asin, kind="stable")

@@ -1,0 +1,175 @@
+"""Extracts the nouns of product titles, by which WebShop's reward compares products."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from importlib import import_module, resources
+from threading import Lock
+from typing import Any, Final, NamedTuple, Protocol
+
+from gymnasium.error import DependencyNotInstalled
+
+from agentgyms.core.errors import BadOption, DataMissing
+from agentgyms.envs.webshop.goals.title_words import words_of
+
+BUILTIN: Final = "builtin"
+SPACY: Final = "spacy:"
+VERSION: Final = 1
+LEXICON: Final = "noun_lexicon.toml"
+NOUN_TAGS: Final = frozenset({"NOUN", "PROPN", "PNOUN"})
+"""The tags of the original; `PNOUN` is its misspelling, which no tagger returns."""
+
+_CACHED_TITLES: Final = 4096
+_PARTICIPLE_OR_ADVERB: Final = re.compile(r"(?:[^e]ed|ly)$")
+_ADJECTIVE_OR_VERB: Final = re.compile(r"(?:[^e]ed|ly|able|ible|al|ful|ic|ing|ive|less|ous|proof)$")
+_CODE: Final = re.compile(r"\d+[A-Z]{2,}[A-Z0-9]*")
+_LETTER: Final = re.compile(r"[^\W\d_]")
+
+
+class NounExtractor(Protocol):
+    """Extracts the nouns of titles, deterministically."""
+
+    name: str
+    """Its name and version, a part of the environments' `data_version`."""
+
+    def nouns(self, text: str) -> list[str]:
+        """Return the nouns of a title in lower case, in its order, with repetitions."""
+        ...
+
+
+def open_extractor(name: str = BUILTIN) -> NounExtractor:
+    """Return the extractor of this name.
+
+    Args:
+        name: `builtin`, or `spacy:` and the name or folder of a spaCy model,
+            such as `spacy:en_core_web_sm`, the one of the original.
+
+    Raises:
+        BadOption: The name is neither.
+        DependencyNotInstalled: spaCy is not installed.
+        DataMissing: spaCy does not find the model.
+    """
+    if name == BUILTIN:
+        return BuiltinNouns()
+    if isinstance(name, str) and name.startswith(SPACY) and name != SPACY:
+        return SpacyNouns(name.removeprefix(SPACY))
+    raise BadOption(
+        f"nouns {name!r} are unknown: expected {BUILTIN!r}, or {SPACY!r} and a model, such as "
+        f"'{SPACY}en_core_web_sm'"
+    )
+
+
+class BuiltinNouns:
+    """Finds nouns by capitals, endings and a small lexicon, the same on every machine.
+
+    In titles, taggers take most capitalised words for proper nouns, even adjectives. So a
+    capitalised word is a noun unless it is a function word, an adverb in -ly or a participle in
+    -ed; a word in lower case must not be an adjective or end like an adjective or a verb either.
+    Numbers and marks are no nouns.
+    """
+
+    name = f"{BUILTIN}-{VERSION}"
+
+    def __init__(self) -> None:
+        """Read the lexicon."""
+        self._lexicon = _lexicon()
+        self._nouns = lru_cache(_CACHED_TITLES)(self._find)
+
+    def nouns(self, text: str) -> list[str]:
+        """Return the nouns of a title in lower case, in its order, with repetitions."""
+        return list(self._nouns(text))
+
+    def _find(self, text: str) -> tuple[str, ...]:
+        words = words_of(text)
+        return tuple(
+            word.lower()
+            for word, after in zip(words, [*words[1:], ""], strict=False)
+            if self._is_noun(word, after.lower())
+        )
+
+    def _is_noun(self, word: str, after: str) -> bool:
+        lower, lexicon = word.lower(), self._lexicon
+        if not _LETTER.search(word) or lower in ("'s", "’s"):
+            return False
+        if lower in lexicon.function_words:
+            return word != lower and lexicon.names.get(lower) == after
+        if lower in lexicon.nouns:
+            return True
+        if word[0].isdigit():
+            return _CODE.fullmatch(word) is not None
+        if word != lower:
+            return not _PARTICIPLE_OR_ADVERB.search(lower)
+        return lower not in lexicon.adjectives and not _ADJECTIVE_OR_VERB.search(lower)
+
+
+class SpacyNouns:
+    """Returns the words that a spaCy model tags as nouns, as the original does.
+
+    Attributes:
+        name: The model, its version and that of spaCy.
+    """
+
+    def __init__(self, model: str) -> None:
+        """Load a model, by its name or folder.
+
+        Raises:
+            DependencyNotInstalled: spaCy is not installed.
+            DataMissing: spaCy does not find the model.
+        """
+        try:
+            spacy: Any = import_module("spacy")
+        except ModuleNotFoundError as e:
+            raise DependencyNotInstalled(
+                f"nouns '{SPACY}{model}' need spaCy, run: pip install spacy"
+            ) from e
+        try:
+            self._pipeline = spacy.load(model)
+        except OSError as e:
+            raise DataMissing(
+                f"spaCy has no model {model!r} ({e}); run: python -m spacy download {model}"
+            ) from e
+        about = self._pipeline.meta
+        self.name = (
+            f"{SPACY}{about['lang']}_{about['name']}-{about['version']}, spacy-{spacy.__version__}"
+        )
+        self._nouns = lru_cache(_CACHED_TITLES)(self._find)
+        self._lock = Lock()
+
+    def nouns(self, text: str) -> list[str]:
+        """Return the nouns of a title in lower case, in its order, with repetitions."""
+        return list(self._nouns(text))
+
+    def _find(self, text: str) -> tuple[str, ...]:
+        with self._lock:  # spaCy does not promise that a pipeline is thread-safe
+            return tuple(
+                word.text.lower() for word in self._pipeline(text) if word.pos_ in NOUN_TAGS
+            )
+
+
+class _Lexicon(NamedTuple):
+    function_words: frozenset[str]
+    adjectives: frozenset[str]
+    nouns: frozenset[str]
+    names: dict[str, str]
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> _Lexicon:
+    text = (
+        resources.files("agentgyms.envs.webshop.goals")
+        .joinpath(LEXICON)
+        .read_text(encoding="utf-8")
+    )
+    table = tomllib.loads(text)
+    return _Lexicon(
+        _word_set(table["function_words"]),
+        _word_set(table["adjectives"]),
+        _word_set(table["nouns"]),
+        table["names"],
+    )
+
+
+def _word_set(lines: list[str]) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())

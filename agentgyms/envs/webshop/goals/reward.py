@@ -1,0 +1,151 @@
+"""The reward of a purchase, and its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from agentgyms.envs.webshop.goals.colors import normalize_color, normalize_pair
+from agentgyms.envs.webshop.goals.fuzzy import processed, similar
+
+if TYPE_CHECKING:
+    from agentgyms.envs.webshop.goals.goal_list import Goal
+    from agentgyms.envs.webshop.goals.nouns import NounExtractor
+    from agentgyms.envs.webshop.product import Product
+
+SEPARATOR: Final = "›"
+NO_NOUNS_SCORE: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """The score of a purchase: the reward, and its parts under the original's names.
+
+    Attributes:
+        reward: `r_type * (num_att_match + num_option_match + r_price) / num_parts`, where the parts
+            are the attributes, the options and the price.
+        r_type: How well the type of product matches: 1, 0.5, 0.1 or 0.
+        r_att: Share of the goal's attributes that the product has.
+        r_option: Share of the goal's options that were chosen, None if the goal has none.
+        r_price: Whether the price is within the bound.
+        w_att: Weight of `r_att` in the reward.
+        w_option: Weight of `r_option`.
+        w_price: Weight of `r_price`.
+        num_att_match: Number of the goal's attributes that the product has.
+        num_option_match: Number of the goal's options that were chosen.
+        query_match: Whether the fine categories are equal.
+        category_match: Whether the paths of categories share two names or more.
+        title_score: Share of the nouns in the goal's title that are in the product's title.
+    """
+
+    reward: float
+    r_type: float
+    r_att: float
+    r_option: float | None
+    r_price: bool
+    w_att: float
+    w_option: float
+    w_price: float
+    num_att_match: int
+    num_option_match: int
+    query_match: bool
+    category_match: bool
+    title_score: float
+
+    @property
+    def success(self) -> bool:
+        """Whether the reward is 1: every part of the goal is met."""
+        return self.reward == 1.0
+
+
+def score_purchase(
+    goal: Goal, product: Product, price: float, options: Mapping[str, str], nouns: NounExtractor
+) -> Purchase:
+    """Return the score of buying `product` for `goal`.
+
+    It differs from the original in one point: the goal's own product always has `r_type` 1,
+    whatever nouns its title has.
+
+    Args:
+        goal: The goal; it has at least one attribute.
+        product: The product that was bought.
+        price: Its price in dollars, whatever the options.
+        options: The value chosen for each option.
+        nouns: The noun extractor.
+    """
+    num_attributes, num_options = len(goal.attributes), len(goal.goal_options)
+    num_parts = num_attributes + num_options + 1
+    num_att_match = _count_attributes(goal, product)
+    num_option_match = _count_options(goal.goal_options, options.values())
+    r_price = price <= goal.price_upper
+    query_match = product.query == goal.query
+    category_match = len(_names(product.product_category) & _names(goal.product_category)) >= 2
+    title_score = _title_score(nouns.nouns(product.title), nouns.nouns(goal.name))
+    r_type = _r_type(query_match or category_match, title_score)
+    if product.asin == goal.asin:
+        r_type = 1.0
+    return Purchase(
+        reward=(num_att_match + num_option_match + r_price) / num_parts * r_type,
+        r_type=r_type,
+        r_att=num_att_match / num_attributes,
+        r_option=num_option_match / num_options if num_options else None,
+        r_price=r_price,
+        w_att=num_attributes / num_parts,
+        w_option=num_options / num_parts,
+        w_price=1 / num_parts,
+        num_att_match=num_att_match,
+        num_option_match=num_option_match,
+        query_match=query_match,
+        category_match=category_match,
+        title_score=title_score,
+    )
+
+
+def _count_attributes(goal: Goal, product: Product) -> int:
+    """Return how many of the goal's attributes match one of the product's or are in its texts."""
+    known = [processed(attribute) for attribute in product.attributes]
+    texts: tuple[str, ...] | None = None
+    count = 0
+    for wanted in goal.attributes:
+        sought = processed(wanted)
+        found = any(similar(attribute, sought) for attribute in known)
+        if not found:
+            texts = texts or _texts(product)
+            found = any(wanted in text for text in texts)
+        count += found
+    return count
+
+
+def _texts(product: Product) -> tuple[str, ...]:
+    """Return the title, the features and the description, in lower case."""
+    features = " ".join(product.bullet_points)
+    return product.title.lower(), features.lower(), product.description.lower()
+
+
+def _count_options(wanted: Mapping[str, str] | tuple[str, ...], chosen: Iterable[str]) -> int:
+    """Return how many wanted options match any chosen value, whichever option it belongs to."""
+    values = [processed(normalize_color(value)) for value in chosen]
+    if isinstance(wanted, Mapping):
+        goals = [normalize_pair(name, value) for name, value in wanted.items()]
+    else:
+        goals = [normalize_color(value) for value in wanted]
+    return sum(any(similar(value, processed(goal)) for value in values) for goal in goals)
+
+
+@lru_cache(maxsize=4096)
+def _names(product_category: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in product_category.split(SEPARATOR))
+
+
+def _title_score(bought: list[str], wanted: list[str]) -> float:
+    return len(set(bought) & set(wanted)) / len(wanted) if wanted else NO_NOUNS_SCORE
+
+
+def _r_type(same_category: bool, title_score: float) -> float:
+    if title_score == 0.0:
+        return 0.0
+    if title_score < 0.1:
+        return 0.1
+    return 1.0 if same_category or title_score > 0.2 else 0.5

@@ -1,0 +1,152 @@
+"""A page as a list of elements, from which both the text and the HTML are made.
+
+A `View` has the elements of a page in reading order. The text observations (`page_texts.py`), the
+admissible actions and the web site's HTML are all made from it, so that they agree. An element is
+one of:
+
+| element | what it is | how it is clicked |
+|---|---|---|
+| `Text` | text; `role` says what it is | not at all |
+| `Button` | a button, such as `Buy Now` | `click[<key>]`, the label in lower case |
+| `Card` | a product among the results | `click[<key>]`, the asin in lower case |
+| `OptionGroup` | an option and its values, of which one can be chosen | `click[<key of a value>]` |
+
+The search box is no element: `has_search_box` says whether the page has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from agentgyms.envs.webshop.product import Product
+
+Page = Literal["index", "search", "item", "sub", "done"]
+"""The five pages: start, search results, product, sub page of a product, receipt."""
+
+Role = Literal[
+    "brand",
+    "label",
+    "instruction",
+    "count",
+    "empty",
+    "chosen",
+    "title",
+    "price",
+    "rating",
+    "body",
+    "bullet",
+    "thanks",
+    "heading",
+    "field",
+    "value",
+]
+"""What a text is.
+
+`label` precedes the instruction; `count` is the page and the number of results, `empty` says that
+there are none; `chosen` lists the chosen options; `body` and `bullet` are the text of a sub page;
+`thanks`, `heading`, `field` and `value` are those of the receipt.
+"""
+
+
+class Text(NamedTuple):
+    """Text that cannot be clicked."""
+
+    text: str
+    role: Role
+
+
+class Button(NamedTuple):
+    """A button and its label."""
+
+    label: str
+
+    @property
+    def key(self) -> str:
+        """The argument of `click[...]`."""
+        return self.label.lower()
+
+
+class Card(NamedTuple):
+    """A product in the list of results; its asin is a link to its page.
+
+    Attributes:
+        asin: Its id, the text of the link.
+        title: Its name.
+        price: Its price as displayed, such as `$34.0`.
+        category: One of the five, which selects the picture.
+        visited: Whether its page was opened since the search began.
+    """
+
+    asin: str
+    title: str
+    price: str
+    category: str
+    visited: bool
+
+    @property
+    def key(self) -> str:
+        """The argument of `click[...]`."""
+        return self.asin.lower()
+
+
+class Choice(NamedTuple):
+    """One value of an option.
+
+    Attributes:
+        option: The option's name.
+        value: The text of the value.
+        key: The argument of `click[...]`: the value, or `name: value` where the value alone is
+            that of several options or the label of a button. "" if it cannot be clicked.
+        marked: It is shown as chosen. The original shows some as chosen that are not, and others
+            not that are.
+    """
+
+    option: str
+    value: str
+    key: str
+    marked: bool
+
+
+class OptionGroup(NamedTuple):
+    """An option of the product and its values; `chosen` is "" until one of them is clicked."""
+
+    name: str
+    choices: tuple[Choice, ...]
+    chosen: str
+
+
+Element = Text | Button | Card | OptionGroup
+Clickable = Button | Card | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One page.
+
+    Attributes:
+        page: The kind of page.
+        instruction: The instruction of the goal, whether an element shows it or not.
+        query: The last search, "" before the first one.
+        has_search_box: Whether the page has a search box; in the original only the start has.
+        elements: The elements of the page, in reading order.
+        product: The product of the pages `item`, `sub` and `done`.
+        notice: Why the last action had no effect, displayed at the end; "" if it had one.
+    """
+
+    page: Page
+    instruction: str
+    query: str
+    has_search_box: bool
+    elements: tuple[Element, ...]
+    product: Product | None = None
+    notice: str = ""
+
+    def clickables(self) -> Iterator[Clickable]:
+        """Yield the elements that can be clicked, in page order."""
+        for element in self.elements:
+            if isinstance(element, OptionGroup):
+                yield from (choice for choice in element.choices if choice.key)
+            elif not isinstance(element, Text):
+                yield element

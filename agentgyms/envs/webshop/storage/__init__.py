@@ -1,0 +1,1 @@
+"""Arrays on disk, which any number of processes map into memory."""

@@ -1,0 +1,115 @@
+"""A folder of arrays: each file is written atomically and read as a memory map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from agentgyms.core.errors import DataCorrupt, DataMissing
+from agentgyms.data.json_text import parse_json
+
+Array = npt.NDArray[Any]
+
+TABLE: Final = "arrays.json"
+"""The file that lists the arrays; it is written last."""
+
+_ADVICE: Final = "import the data set again"
+
+
+def write_array(
+    folder: Path, name: str, chunks: Iterable[Array], *, dtype: npt.DTypeLike, length: int
+) -> list[Any]:
+    """Write a one-dimensional array that comes in chunks, as `<name>.npy`.
+
+    Returns:
+        Its row in the table: type, length, size of the file in bytes.
+    """
+    kind = np.dtype(dtype)
+    part = folder / f"{name}.npy.part"
+    with part.open("wb") as file:
+        header = {"descr": kind.str, "fortran_order": False, "shape": (length,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        written = 0
+        for chunk in chunks:
+            content = np.ascontiguousarray(chunk, kind)
+            file.write(content.data)
+            written += len(content)
+        size = file.tell()
+    if written != length:
+        raise RuntimeError(f"array {name} has {written} entries, expected {length}")
+    part.replace(folder / f"{name}.npy")
+    return [kind.str, length, size]
+
+
+def write_table(folder: Path, metadata: Mapping[str, Any], rows: Mapping[str, list[Any]]) -> None:
+    """Write the table of a folder: metadata, and a row for each array."""
+    part = folder / f"{TABLE}.part"
+    part.write_text(json.dumps({**metadata, "arrays": rows}, indent=1) + "\n", encoding="utf-8")
+    part.replace(folder / TABLE)
+
+
+def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of a folder.
+
+    Args:
+        folder: The folder.
+        expected: Metadata that must have these values, such as the version of the format.
+
+    Raises:
+        DataMissing: The table is missing.
+        DataCorrupt: It is damaged, or of another version.
+    """
+    try:
+        table = dict(parse_json((folder / TABLE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise DataMissing(f"{folder} has no {TABLE}: {_ADVICE}") from None
+    except (OSError, ValueError, TypeError) as e:
+        raise DataCorrupt(f"{folder / TABLE} is damaged ({e}): {_ADVICE}") from None
+    for key, value in expected.items():
+        if table.get(key) != value:
+            raise DataCorrupt(
+                f"{folder / TABLE} has {key} {table.get(key)!r}, expected {value!r}: {_ADVICE}"
+            )
+    return table
+
+
+def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
+    """Return an array mapped into memory, read-only.
+
+    Raises:
+        DataMissing: Its file is missing.
+        DataCorrupt: The file differs from the table in size, type or length.
+    """
+    path = folder / f"{name}.npy"
+    try:
+        kind, length, size = table["arrays"][name]
+        if path.stat().st_size != size:
+            raise ValueError(f"it has {path.stat().st_size} bytes, expected {size}")
+        mapped = load_array(path)
+        if mapped.dtype != np.dtype(kind) or mapped.shape != (length,):
+            raise ValueError(f"it has {mapped.dtype}{mapped.shape}, expected {kind}({length},)")
+    except FileNotFoundError:
+        raise DataMissing(f"{path} is missing: {_ADVICE}") from None
+    except (OSError, ValueError, TypeError, LookupError) as e:
+        raise DataCorrupt(f"{path} is damaged ({e}): {_ADVICE}") from None
+    return np.asarray(mapped)  # plain: slices of a memmap take microseconds more
+
+
+def load_array(path: Path, *, mapped: bool = True) -> Array:
+    """Return the array of a file, as a read-only memory map or read into memory.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds no array, or a truncated one.
+    """
+    try:
+        array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except (EOFError, SyntaxError, TokenError, TypeError, OverflowError, MemoryError) as e:
+        raise ValueError(f"no array: {e}") from None  # NumPy reads the header as Python
+    return array

@@ -1,0 +1,104 @@
+"""JSON requests to other paths of a server of models than chat completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx2
+
+from agentgyms.core.errors import ServerUnavailable
+from agentgyms.models.endpoint import is_loopback
+from agentgyms.models.error_replies import classify_error
+from agentgyms.models.rate_limit import Attempt
+from agentgyms.models.replies import parse_json, read_body
+
+_CONNECT_S: Final = 10.0
+_IDLE_S: Final = 3.0  # shorter than servers keep idle connections
+
+
+def exchange(
+    method: str,
+    url: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    connect_s: float = _CONNECT_S,
+    timeout_s: float,
+) -> tuple[int, str]:
+    """Return the status of a server's reply and its text, for one request that blocks.
+
+    Redirections are followed. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for
+    servers on this machine.
+
+    Args:
+        method: Such as `"GET"`.
+        url: The whole address.
+        body: Sent as JSON; None sends no body.
+        headers: Of the request.
+        connect_s: Longest time until connected.
+        timeout_s: Longest silence.
+
+    Raises:
+        ServerUnavailable: There is no reply.
+    """
+    try:
+        local = is_loopback(url)
+        with httpx2.Client(
+            follow_redirects=True,
+            timeout=httpx2.Timeout(timeout_s, connect=connect_s),
+            trust_env=not local,
+            verify=not (local and url.startswith("http:")),
+        ) as client:
+            reply = client.request(method, url, json=body, headers=headers)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as e:
+        raise ServerUnavailable(str(e) or type(e).__name__) from e
+    return reply.status_code, reply.text
+
+
+class JsonPoster:
+    """Sends JSON requests to one server, in one event loop.
+
+    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
+
+    Args:
+        url: Address of the server; paths are appended to it.
+        headers: Headers of every request.
+        timeout_s: Maximum time without data.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        """Create the client; no connection is opened yet."""
+        self._url, self._timeout_s = url, timeout_s
+        local = is_loopback(url)
+        self._client = httpx2.AsyncClient(
+            headers={"Content-Type": "application/json", **headers},
+            timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S, pool=None),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
+            trust_env=not local,
+            verify=not (local and url.startswith("http:")),
+        )
+
+    async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:
+        """Return the JSON of the answer.
+
+        Args:
+            path: Path of the request.
+            body: JSON body of the request.
+            longest: Maximum bytes of the answer.
+
+        Raises:
+            RetryableError: The attempt failed; a retry may succeed.
+            RequestRejected: The server rejects the request.
+        """
+        sent = self._client.stream("POST", self._url + path, content=json.dumps(body))
+        async with Attempt(self._timeout_s), sent as response:
+            reply = parse_json(await read_body(response, longest))
+        if response.status_code != 200:
+            raise classify_error(response.status_code, reply, response.headers)
+        return reply
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()

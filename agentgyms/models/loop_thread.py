@@ -1,0 +1,119 @@
+"""Runs coroutines for synchronous threads: one event loop per process, in its own thread.
+
+A forked child starts its own loop. The inherited loop, clients and connections are never used or
+closed there, because the parent still uses them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
+
+_T = TypeVar("_T")
+
+_STOP_S: Final = 2.0
+
+
+class Closable(Protocol):
+    """A resource that belongs to the loop."""
+
+    def close(self) -> None:
+        """Start to release everything it holds; does not wait."""
+        ...
+
+
+class LoopThread:
+    """An event loop in a thread, from its first use until the process ends.
+
+    Attributes:
+        resources: Resources of the loop by any key; those still here are closed at process exit.
+    """
+
+    def __init__(self) -> None:
+        """Start no thread yet: a process without threads can be forked safely."""
+        self.resources: dict[Any, Closable] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = False
+
+    @property
+    def started(self) -> bool:
+        """Whether the loop runs."""
+        return self._loop is not None
+
+    def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """Run a coroutine on the loop; cancelling the future cancels it."""
+        with lock():
+            if self._loop is None:
+                self._loop = self._start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=self._run, args=(loop,), name="models", daemon=True)
+        thread.start()
+        atexit.register(self._stop, os.getpid(), loop, thread)
+        return loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the loop; continue after a `SystemExit` in it, because threads wait for results."""
+        while not self._ending:
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
+
+    def _stop(self, pid: int, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+        if os.getpid() != pid:
+            return
+        with lock():
+            for one in self.resources.values():
+                one.close()
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(_wait_for_tasks(), loop).result(2 * _STOP_S)
+        self._ending = True
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_STOP_S)
+
+
+async def _wait_for_tasks() -> None:
+    """Wait until all tasks are done, for a short time at most."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if tasks:
+        await asyncio.wait(tasks, timeout=_STOP_S)
+
+
+class _ProcessState:
+    """The lock and the loop of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.loop_thread = LoopThread()
+
+
+_state = _ProcessState()
+_inherited: list[_ProcessState] = []
+
+
+def lock() -> threading.RLock:
+    """Return the lock that guards the loop thread and its resources."""
+    return _state.lock
+
+
+def current() -> LoopThread:
+    """Return the loop thread of this process."""
+    return _state.loop_thread
+
+
+def _reset_after_fork() -> None:
+    """In a forked child, replace the lock, whose owner may not exist here, and the loop."""
+    global _state
+    _inherited.append(_state)
+    _state = _ProcessState()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,0 +1,171 @@
+"""A synchronous client of models: many threads may use it at once; equal requests are sent once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, cast
+from weakref import WeakSet
+
+from gymnasium.error import DependencyNotInstalled
+
+from agentgyms.core import extras
+from agentgyms.core.errors import ModelUnavailable
+from agentgyms.models import loop_thread
+from agentgyms.models.model_config import Model, read_model
+from agentgyms.models.types import Answer, Message
+
+__all__ = ["Model", "SyncChatClient", "read_model"]
+
+
+class SyncChatClient:
+    """Sends requests to one model. Threads and forked processes may share it.
+
+    Models that differ only in sampling and prices share one asynchronous client, and so the rate
+    limits of their server. The key is read from the environment once, on creation.
+
+    Args:
+        model: The model and its server.
+
+    Raises:
+        DependencyNotInstalled: The extra with the HTTP client is missing.
+        BadOption: The model has an invalid value.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """Create the client; no connection is opened yet."""
+        self.model = model
+        self._secret = os.environ.get(model.key_variable)
+        self._key = (_client_settings(model), self._secret)
+        self._pending: set[Future[Any]] = set()
+        self._connection()
+
+    def complete(self, messages: Sequence[Message], seed: int) -> Answer:
+        """Return the answer; with a cache, equal messages and seeds have equal answers.
+
+        An exception that ends the wait, such as a `KeyboardInterrupt`, cancels the request.
+
+        Raises:
+            ModelUnavailable: Every attempt failed (an `EnvUnavailable`: not the agent's failure).
+            BadOption: The server rejects the request permanently.
+        """
+        answer: Answer = self._run(
+            lambda client: client.complete(messages, self.model.sampling, seed)
+        )
+        return answer
+
+    def forget(self, messages: Sequence[Message], seed: int) -> None:
+        """Delete a useless answer from the cache, so that the next request gets another one."""
+        if self.model.cache:
+            self._run(lambda client: client.forget(messages, self.model.sampling, seed))
+
+    def _run(self, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+        """Run a coroutine of the client on the event loop and return its result."""
+        with loop_thread.lock():  # otherwise it could be closed in between
+            connection = self._connection()
+            future = connection.submit(work)
+            self._pending.add(future)
+        try:
+            return future.result()
+        except CancelledError:
+            raise ModelUnavailable(
+                f"{self.model.name!r} gave no answer: the request was cancelled"
+            ) from None
+        finally:
+            future.cancel()
+            connection.pending.discard(future)
+            self._pending.discard(future)
+
+    def interrupt(self) -> None:
+        """Cancel the requests of other threads: they raise `ModelUnavailable`."""
+        for future in list(self._pending):
+            future.cancel()
+
+    def report(self) -> dict[str, Any]:
+        """Return statistics of requests, JSON-plain: counts, retries, waits, cache hits.
+
+        They count the requests of this process by everyone who shares the client.
+        """
+        return self._connection().report()
+
+    def close(self) -> None:
+        """Release the client, which is closed after its last user; a later request opens one."""
+        with loop_thread.lock():
+            for connection in _connections().values():
+                connection.users.discard(self)
+            _close_unused()
+
+    def _connection(self) -> _Connection:
+        """Return this process's connection, created on first use."""
+        with loop_thread.lock():
+            connections = _connections()
+            if self._key not in connections:
+                _close_unused()  # those of deleted clients
+                connections[self._key] = _Connection(self.model, self._secret)
+            connections[self._key].users.add(self)
+            return connections[self._key]
+
+
+class _Connection:
+    """An asynchronous client in one process, with its users."""
+
+    def __init__(self, model: Model, secret: str | None) -> None:
+        self.client = _client(model, secret)
+        self.users: WeakSet[SyncChatClient] = WeakSet()
+        self.pending: set[Future[Any]] = set()
+
+    def submit(self, work: Callable[[Any], Coroutine[Any, Any, Any]]) -> Future[Any]:
+        future = loop_thread.current().submit(work(self.client))
+        self.pending.add(future)
+        return future
+
+    def report(self) -> dict[str, Any]:
+        report: dict[str, Any] = self.client.report()
+        return report
+
+    def close(self) -> None:
+        for future in list(self.pending):
+            future.cancel()
+        if (
+            loop_thread.current().started
+        ):  # else nothing was opened; do not wait: this may be the loop
+            loop_thread.current().submit(self._close())
+
+    async def _close(self) -> None:
+        with suppress(OSError, RuntimeError):  # a connection that cannot be closed is lost anyway
+            await self.client.close()
+
+
+def _connections() -> dict[Any, _Connection]:
+    return cast("dict[Any, _Connection]", loop_thread.current().resources)
+
+
+def _close_unused() -> None:
+    connections = _connections()
+    for key in [key for key, connection in connections.items() if not connection.users]:
+        connections.pop(key).close()
+
+
+def _client_settings(model: Model) -> str:
+    """Return the settings of a model that its client depends on."""
+    fields = asdict(model)
+    for name in ("sampling", "price_prompt", "price_response", "key_variable"):
+        del fields[name]
+    return json.dumps(fields, sort_keys=True, default=repr)
+
+
+def _client(model: Model, secret: str | None) -> Any:
+    try:
+        from agentgyms.models.cache import CachedClient
+        from agentgyms.models.client import ChatClient
+    except ModuleNotFoundError as e:
+        advice = extras.advice(e, "sotopia")
+        if not advice:
+            raise
+        raise DependencyNotInstalled(f"requests to a model need a package: {advice}") from None
+    client = ChatClient(model.name, model.url, secret, model.service, model.extra)
+    return CachedClient(client, model.cache_path) if model.cache else client

@@ -1,0 +1,67 @@
+"""Messages, sampling options, server settings and answers of chat completions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+
+class Message(TypedDict):
+    """One message of a chat: role `system`, `user` or `assistant`, and its content.
+
+    The content is a text, or a list of the protocol's content parts, JSON-plain.
+    """
+
+    role: str
+    content: str | list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling options.
+
+    Attributes:
+        temperature: 0 means greedy decoding.
+        max_tokens: Maximum length of the response in tokens.
+        top_p: Nucleus sampling probability, in (0, 1].
+    """
+
+    temperature: float = 1.0
+    max_tokens: int = 512
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Timeouts, retries and rate limits for a server of models.
+
+    Attributes:
+        timeout_s: Maximum time without data.
+        retries: Maximum number of retries of a request.
+        requests_per_minute: Maximum requests, or None.
+        tokens_per_minute: Maximum tokens of prompts and responses, or None.
+        stream: Whether answers are streamed.
+    """
+
+    timeout_s: float = 120.0
+    retries: int = 5
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's answer.
+
+    Attributes:
+        text: The response.
+        finished: True if the model ended its turn; False if it reached the token limit.
+        prompt: Tokens of the prompt, 0 if unknown.
+        response: Tokens of the response, 0 if unknown.
+    """
+
+    text: str
+    finished: bool = True
+    prompt: int = 0
+    response: int = 0

@@ -1,0 +1,23 @@
+"""Child processes: engines that leak memory, crash or need other packages.
+
+Takes a command and requests; returns the child's replies as JSON, or says that it was lost
+(`child`). `workers` counts the children of this process for the metrics of servers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agentgyms.processes.child import Child
+
+__all__ = ["Child"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Child": "agentgyms.processes.child",
+    },
+)

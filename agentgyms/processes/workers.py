@@ -1,0 +1,81 @@
+"""Counts of worker processes of engines: started, recycled, lost, alive.
+
+Code that starts or ends a worker calls `started` or `ended`. Servers report the counts; nothing
+depends on them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import Final, Literal
+
+End = Literal["closed", "recycled", "lost"]
+
+
+@dataclass(slots=True)
+class Count:
+    """Counts of workers of one kind since this process started.
+
+    Attributes:
+        starts: Started workers.
+        recycled: Workers replaced after a fixed amount of use.
+        lost: Workers that died, hung or broke the protocol.
+        alive: Workers that run now.
+    """
+
+    starts: int = 0
+    recycled: int = 0
+    lost: int = 0
+    alive: int = 0
+
+
+_counts: Final[dict[str, Count]] = {}
+_lock = threading.Lock()
+
+
+def started(kind: str) -> None:
+    """Count a worker that was started.
+
+    Args:
+        kind: Its kind, such as `alfworld-engine`; a label with few values.
+    """
+    with _lock:
+        count = _counts.setdefault(kind, Count())
+        count.starts += 1
+        count.alive += 1
+
+
+def ended(kind: str, how: End = "closed") -> None:
+    """Count the end of a worker that was counted as started.
+
+    Args:
+        kind: Its kind.
+        how: `closed` if it was not needed any more, `recycled` or `lost`.
+    """
+    with _lock:
+        count = _counts.setdefault(kind, Count())
+        count.alive = max(count.alive - 1, 0)
+        count.recycled += how == "recycled"
+        count.lost += how == "lost"
+
+
+def counts() -> dict[str, Count]:
+    """Return the counts by kind."""
+    with _lock:
+        return {
+            kind: Count(count.starts, count.recycled, count.lost, count.alive)
+            for kind, count in sorted(_counts.items())
+        }
+
+
+def _reset_after_fork() -> None:
+    """Clear the counts in a forked child: it has no workers."""
+    global _lock
+    _lock = threading.Lock()
+    _counts.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)

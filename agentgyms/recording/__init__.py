@@ -1,0 +1,28 @@
+"""Recordings of episodes: made turn by turn, written as JSON lines, replayed and verified.
+
+Takes an environment and whoever plays it; returns files (`recorder`), and reads them back
+(`recording_format`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agentgyms.recording.recorder import RecordEpisodes, read, replay
+    from agentgyms.recording.recording_format import RecordedTurn, Recording
+
+__all__ = ["RecordEpisodes", "RecordedTurn", "Recording", "read", "replay"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "RecordEpisodes": "agentgyms.recording.recorder",
+        "read": "agentgyms.recording.recorder",
+        "replay": "agentgyms.recording.recorder",
+        "RecordedTurn": "agentgyms.recording.recording_format",
+        "Recording": "agentgyms.recording.recording_format",
+    },
+)

@@ -1,0 +1,251 @@
+"""Records episodes turn by turn and replays them with verification.
+
+The format is in `agentgyms.recording.recording_format`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import gymnasium as gym
+
+from agentgyms.core import serialization
+from agentgyms.core.arguments import OF_CONNECTIONS, private_names
+from agentgyms.core.env import Observation, TextEnv
+from agentgyms.core.errors import BadOption, CallerError, ReplayMismatch
+from agentgyms.core.outcome import equal_observations, shown
+from agentgyms.core.version import __version__
+from agentgyms.recording.recording_format import (
+    FORMAT,
+    RecordedTurn,
+    Recording,
+    parse,
+    read,
+    turn_line,
+)
+from agentgyms.registration import find_maker, make_text_env
+
+__all__ = [
+    "RecordEpisodes",
+    "RecordedTurn",
+    "Recording",
+    "git_revision",
+    "make_header",
+    "parse",
+    "read",
+    "replay",
+    "turn_line",
+]
+
+
+def make_header(
+    env_id: str, env: TextEnv, seed: int, options: Mapping[str, Any], **extra: Any
+) -> dict[str, Any]:
+    """Return an episode's header; `extra` (such as actor and sampling) goes into provenance."""
+    left_out = (*OF_CONNECTIONS, "render_mode")  # rendering does not affect the episode
+    kwargs = {k: v for k, v in env.arguments.items() if k not in left_out}
+    return {
+        "format": FORMAT,
+        "env_id": env_id,
+        "kwargs": kwargs,
+        "seed": seed,
+        "options": dict(options),
+        "data_version": env.data_version,
+        "parties": dict(env.parties),
+        "provenance": {"agentgyms": __version__, "revision": git_revision(), **extra},
+    }
+
+
+class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
+    """Writes every episode of an environment to a file, turn by turn.
+
+    An episode is recorded from its reset, without gaps: after a `restore` to another state every
+    step raises until the next reset. An episode without a turn is not written.
+
+    Args:
+        env: An agentgyms environment made by `gymnasium.make`.
+        path: The file; episodes are appended.
+        **provenance: Further provenance, such as the agent's name.
+    """
+
+    def __init__(self, env: gym.Env[Observation, str], path: str | Path, **provenance: Any) -> None:
+        """Open the file."""
+        super().__init__(env)
+        self._provenance = provenance
+        self._last_recorded: tuple[int, str] | None = None  # turn and state_key of the last line
+        self._unwritten_header = ""  # header and first state of an episode without a turn
+        self._file: IO[str] = Path(path).open("a", encoding="utf-8")  # noqa: SIM115
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Reset; header and first state are written together with the first turn."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        world = self.unwrapped
+        if not isinstance(world, TextEnv) or world.spec is None:
+            raise TypeError("RecordEpisodes needs an agentgyms environment made by gymnasium.make")
+        used_seed, used_options = world.episode_source
+        header = make_header(world.spec.id, world, used_seed, used_options, **self._provenance)
+        first = turn_line(RecordedTurn(0, "", observation, 0.0, False, False, info))
+        self._unwritten_header = f"{serialization.dumps(header)}\n{first}\n"
+        self._last_recorded = info["turn"], info["state_key"]
+        return observation, info
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Step, and write the turn.
+
+        Raises:
+            CallerError: The environment is not in the state of the last recorded line.
+        """
+        self._check_continues()
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        reward = float(reward)
+        turn = RecordedTurn(info["turn"], action, observation, reward, terminated, truncated, info)
+        self._file.write(f"{self._unwritten_header}{turn_line(turn)}\n")
+        self._file.flush()
+        self._unwritten_header, self._last_recorded = "", (info["turn"], info["state_key"])
+        return observation, reward, terminated, truncated, info
+
+    def _check_continues(self) -> None:
+        episode = getattr(self.unwrapped, "_episode", None)
+        if episode is None:
+            return  # the environment itself raises
+        info = episode.last.info
+        if self._last_recorded != (info["turn"], info["state_key"]):
+            end = (
+                "before an episode"
+                if self._last_recorded is None
+                else f"at turn {self._last_recorded[0]}"
+            )
+            raise CallerError(
+                f"the recording ends {end}, and the environment is in another state, at turn "
+                f"{info['turn']}: it was restored, or stepped past the recorder; call reset() to "
+                "record another episode"
+            )
+
+    def close(self) -> None:
+        """Close the file and the environment."""
+        self._file.close()
+        super().close()
+
+
+def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) -> int:
+    """Replay a recording and compare every turn.
+
+    A recording may come from anyone. It decides neither where an environment connects, nor what it
+    reads, runs or imports: these arguments, and ids of the form `module:id`, are the caller's.
+
+    Args:
+        recording: The episode.
+        env_id: The environment, instead of the recorded one.
+        **kwargs: Arguments of `gymnasium.make` that override the recorded ones, such as `url`.
+
+    Returns:
+        The number of equal turns, the reset included.
+
+    Raises:
+        ReplayMismatch: A turn differs; the message names the turn and the field.
+        BadOption: The recording names no environment of this interface, or what only the caller
+            may give; nothing was made.
+    """
+    header = recording.header
+    env_id = env_id or _recorded_id(header)
+    taken = {name: value for name, value in header["kwargs"].items() if name not in kwargs}
+    _check_untrusted(find_maker(env_id)[0], taken)
+    env = make_text_env(env_id, **{**taken, **kwargs})
+    try:
+        _check_untrusted(type(env.unwrapped), taken)  # a function may have chosen the class
+        observation, info = env.reset(seed=header["seed"], options=header["options"])
+        replayed = RecordedTurn(0, "", observation, 0.0, False, False, info)
+        for recorded in recording.turns:
+            if recorded.turn:
+                observation, reward, terminated, truncated, info = env.step(recorded.action)
+                replayed = RecordedTurn(
+                    recorded.turn,
+                    recorded.action,
+                    observation,
+                    float(reward),
+                    terminated,
+                    truncated,
+                    info,
+                )
+            _compare(recorded, replayed)
+    finally:
+        env.close()
+    return len(recording.turns)
+
+
+def _recorded_id(header: Mapping[str, Any]) -> str:
+    env_id = str(header["env_id"])
+    module, colon, _ = env_id.rpartition(":")
+    if colon:
+        raise BadOption(
+            f"the recording names the environment {env_id!r}, which would import the module "
+            f"{module!r}: if you trust it, give the id yourself (on the command line: --env "
+            f"{env_id})"
+        )
+    return env_id
+
+
+def _check_untrusted(maker: Any, recorded: Mapping[str, Any]) -> None:
+    """Raise `BadOption` if a recording gives arguments that only the user may give."""
+    if names := private_names(maker, recorded):
+        given = ", ".join(f"{name}={shown(recorded[name])}" for name in names)
+        options = " ".join(f"--set {name}=..." for name in names)
+        raise BadOption(
+            f"the recording gives {given}, which decides what is read, run or connected to, and "
+            f"which servers get your keys: give it yourself (on the command line: {options})"
+        )
+
+
+def _compare(recorded: RecordedTurn, replayed: RecordedTurn) -> None:
+    for key in (
+        "task_id",
+        "state_key",
+        "observation_key",
+        "admissible_actions",
+        "feedback",
+        "success",
+    ):
+        _compare_field(
+            recorded.turn, f"info[{key!r}]", recorded.info.get(key), replayed.info.get(key)
+        )
+    if not equal_observations(recorded.observation, replayed.observation):
+        raise _difference(recorded.turn, "observation", recorded.observation, replayed.observation)
+    for key in ("reward", "terminated", "truncated"):
+        _compare_field(recorded.turn, key, getattr(recorded, key), getattr(replayed, key))
+
+
+def _compare_field(turn: int, name: str, recorded: Any, replayed: Any) -> None:
+    if recorded != replayed and not (
+        recorded != recorded and replayed != replayed
+    ):  # nan: unrated in both
+        raise _difference(turn, name, recorded, replayed)
+
+
+def _difference(turn: int, name: str, recorded: Any, replayed: Any) -> ReplayMismatch:
+    return ReplayMismatch(
+        f"turn {turn}: {name} was recorded as {shown(recorded)}, replay gives {shown(replayed)}"
+    )
+
+
+@cache
+def git_revision() -> str:
+    """Return the git revision of this source tree, or "" outside a checkout."""
+    here = Path(__file__).resolve()
+    git = ["git", "-C", str(here.parent)]
+    if _output([*git, "ls-files", "--error-unmatch", here.name]) == "":
+        return ""
+    return _output([*git, "describe", "--always", "--dirty", "--abbrev=12"])
+
+
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,174 @@
+"""The file format of recordings: episodes as JSON lines.
+
+An episode is a header line, a line for the reset (turn 0), and a line per turn. A file may hold
+several episodes. Only the header's `provenance` depends on when or where it was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.core import serialization
+from agentgyms.core.env import Observation
+from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+
+FORMAT: Final = "agentgyms-recording-1"
+_HEADER: Final[dict[str, type]] = {"env_id": str, "kwargs": dict, "seed": int, "options": dict}
+_TURN: Final[dict[str, type]] = {
+    "turn": int,
+    "action": str,
+    "terminated": bool,
+    "truncated": bool,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """One line of a recording; the reset is turn 0, with action "" and reward 0.
+
+    `agent` is the agent's prompt and response, for readers; a replay ignores it.
+    """
+
+    turn: int
+    action: str
+    observation: Observation
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    agent: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Recording:
+    """One recorded episode.
+
+    Attributes:
+        header: Environment id, keyword arguments, seed, options and provenance.
+        turns: The reset and every turn after it.
+    """
+
+    header: dict[str, Any]
+    turns: list[RecordedTurn] = field(default_factory=list)
+
+    @property
+    def actions(self) -> list[str]:
+        """The actions taken."""
+        return [turn.action for turn in self.turns[1:]]
+
+
+def turn_line(turn: RecordedTurn) -> str:
+    """Return a turn as a JSON line, without the newline."""
+    agent = {"agent": turn.agent} if turn.agent else {}
+    return serialization.dumps(
+        {
+            "turn": turn.turn,
+            "action": turn.action,
+            "observation": serialization.encode_observation(turn.observation),
+            "reward": serialization.encode_number(turn.reward),
+            "terminated": turn.terminated,
+            "truncated": turn.truncated,
+            "info": serialization.encode_info(turn.info),
+            **agent,
+        }
+    )
+
+
+def read(path: str | Path) -> list[Recording]:
+    """Return the episodes of a file.
+
+    Raises:
+        DataMissing: The file does not exist.
+        DataCorrupt: A line is invalid, and the message names it; or there is no episode.
+    """
+    if Path(path).is_char_device():  # it may never end
+        raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise DataMissing(f"there is no recording {path}") from None
+    except (UnicodeDecodeError, IsADirectoryError) as e:
+        what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
+        raise DataCorrupt(f"{path} is {what}: expected a recording, JSON lines") from None
+    episodes = list(parse(lines, str(path)))
+    if not episodes:
+        raise DataCorrupt(f"{path} holds no episode: expected a recording, JSON lines")
+    return episodes
+
+
+def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
+    """Yield the episodes in `lines`; `name` is the file name in errors.
+
+    Raises:
+        DataCorrupt: A line is invalid, or an episode has a header and no turn.
+    """
+    current: Recording | None = None
+    for number, line in enumerate(lines, 1):
+        try:
+            fields = _fields(line)
+            if "format" in fields:
+                if current:
+                    yield _check_complete(current)
+                current = _header(fields)
+            elif current is None:
+                raise BadRequest("no header line comes before it")
+            else:
+                current.turns.append(_turn(fields, expected=len(current.turns)))
+        except BadRequest as e:
+            raise DataCorrupt(f"{name}, line {number}: not a line of a recording: {e}") from None
+    if current:
+        try:
+            yield _check_complete(current)
+        except BadRequest as e:
+            raise DataCorrupt(f"{name}, at its end: {e}") from None
+
+
+def _fields(line: str) -> dict[str, Any]:
+    fields = serialization.loads(line, "line")
+    if not isinstance(fields, dict):
+        raise BadRequest(f"expected a JSON object, got {type(fields).__name__}")
+    return fields
+
+
+def _check_complete(recording: Recording) -> Recording:
+    if not recording.turns:
+        raise BadRequest("the header before it has no line of a reset (turn 0)")
+    return recording
+
+
+def _check_types(fields: Mapping[str, Any], types: Mapping[str, type], what: str) -> None:
+    for key, expected in types.items():
+        if key not in fields:
+            raise BadRequest(f"the {what} has no {key!r}")
+        if type(fields[key]) is not expected:
+            given = type(fields[key]).__name__
+            raise BadRequest(f"{key!r} of the {what} must be {expected.__name__}, got {given}")
+
+
+def _header(fields: dict[str, Any]) -> Recording:
+    if fields["format"] != FORMAT:
+        raise BadRequest(f"format {fields['format']!r}, expected {FORMAT!r}")
+    _check_types(fields, _HEADER, "header")
+    return Recording(fields)
+
+
+def _turn(fields: dict[str, Any], expected: int) -> RecordedTurn:
+    _check_types(fields, _TURN, "turn")
+    if fields["turn"] != expected:
+        raise BadRequest(f"turn {fields['turn']}, expected turn {expected}")
+    agent = fields.get("agent", {})
+    if not isinstance(agent, dict):
+        raise BadRequest(f"'agent' of the turn must be an object, got {type(agent).__name__}")
+    return RecordedTurn(
+        turn=fields["turn"],
+        action=fields["action"],
+        observation=serialization.decode_observation(fields.get("observation")),
+        reward=serialization.decode_number(fields.get("reward", "")),
+        terminated=fields["terminated"],
+        truncated=fields["truncated"],
+        info=serialization.decode_info(fields.get("info")),
+        agent=agent,
+    )

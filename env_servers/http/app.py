@@ -1,0 +1,137 @@
+"""`create_app`: one Flask application that serves any environment of the package."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, Response, g, request
+from werkzeug.wsgi import ClosingIterator
+
+from agentgyms.protocol import framing
+from env_servers.http.cross_site import OwnNames
+from env_servers.http.routes import root, v1
+from env_servers.observability import request_log
+from env_servers.observability.metrics import Metrics
+from env_servers.play.routes import admits_page, play
+from env_servers.sessions import requester
+from env_servers.sessions.env_factory import EnvFactory
+from env_servers.sessions.errors import Refusal, to_response
+from env_servers.sessions.service import EXTENSION, Service, service
+from env_servers.sessions.sessions import Sessions
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+MAX_SESSIONS = 256
+TTL_S = 600.0
+
+_OF_NOBODY = ("/healthz", "/readyz")
+
+
+def create_app(
+    env_id: str,
+    *,
+    token: str | None = None,
+    max_sessions: int = MAX_SESSIONS,
+    ttl_s: float = TTL_S,
+    max_body_bytes: int = framing.MAX_BODY_BYTES,
+    hosts: Iterable[str] = (),
+    clock: Callable[[], float] = time.monotonic,
+    **kwargs: Any,
+) -> Flask:
+    """Return the application that serves an environment.
+
+    The routes under `/v1` need the token, if there is one. `/healthz`, `/readyz`, `/metrics` and
+    `/openapi.json` are open: they tell nothing about episodes, and probes have no secrets.
+
+    Args:
+        env_id: A registered id; `module:namespace/Name-v0` imports the module first.
+        token: The bearer token; None takes the variable `AGENTGYMS_TOKEN`, "" asks for none.
+        max_sessions: Most sessions at a time; more are answered with 429.
+        ttl_s: A session that is not used for as long expires.
+        max_body_bytes: Longest request body.
+        hosts: Names at which the server answers without a token, beside addresses, `localhost`
+            and names without a dot: a page of another site cannot make it answer at its own name.
+        clock: A monotonic clock, in seconds; tests pass their own.
+        **kwargs: Arguments of the environment. Clients' arguments come on top, except for those
+            that the environment class calls private.
+
+    Raises:
+        BadOption: The id is not that of an agentgyms environment, or no client can send the token.
+    """
+    app = Flask("env_servers", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
+    app.url_map.merge_slashes = False  # else //v1/info would be redirected
+    factory, metrics = EnvFactory(env_id, kwargs), Metrics(env_id)
+    sessions = Sessions(factory, metrics, max_sessions=max_sessions, ttl_s=ttl_s, clock=clock)
+    given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
+    secret = framing.check_token(given)
+    state = Service(factory, sessions, metrics, token=secret, max_body_bytes=max_body_bytes)
+    app.extensions[EXTENSION] = state
+    app.wsgi_app = counted(app.wsgi_app, state.count)  # type: ignore[assignment]
+    app.before_request(partial(_before, OwnNames(hosts)))
+    app.after_request(_after)
+    app.register_error_handler(Exception, to_response)
+    app.register_blueprint(root)
+    app.register_blueprint(v1)
+    app.register_blueprint(play)
+    sessions.sweep_forever()
+    return app
+
+
+def _before(names: OwnNames) -> None:
+    g.started = time.perf_counter()
+    requester.meet(request.environ)
+    if service().access.is_open and request.path not in _OF_NOBODY:
+        mistake = names.mistake(request)
+        if mistake:
+            raise Refusal("unauthorized", mistake)
+    if request.blueprint != v1.name and not request.path.startswith("/v1"):
+        return
+    state, headers = service(), request.headers
+    has_token = state.access.bears(headers.get("Authorization", ""))
+    if not has_token and not admits_page(request):
+        raise Refusal("unauthorized", "the bearer token is missing or wrong")
+    if state.draining:
+        raise Refusal("draining", "the server is about to stop")
+    version = headers.get(framing.PROTOCOL_HEADER, framing.PROTOCOL)
+    if version != framing.PROTOCOL:
+        raise Refusal(
+            "protocol_mismatch",
+            f"the client speaks protocol {version!r:.20}, this server {framing.PROTOCOL}",
+        )
+
+
+def _after(response: Response) -> Response:
+    seconds = time.perf_counter() - g.started
+    route = request.url_rule.rule if request.url_rule else "unknown"
+    metrics = service().metrics
+    metrics.answered(request.method, route, response.status_code, seconds)
+    if "code" in g:
+        metrics.failed(g.code)
+    request_log.note(route, response.status_code, seconds)
+    response.headers["Server-Timing"] = f"app;dur={seconds * 1000:.3f}"
+    response.headers[framing.PROTOCOL_HEADER] = framing.PROTOCOL
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
+    """Return the application with a count of its requests, each until its reply is handed over.
+
+    Flask's own end of a request comes too early: its reply is not in the server's buffers then.
+    """
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        count(+1)
+        try:
+            return ClosingIterator(app(environ, start_response), lambda: count(-1))
+        except BaseException:
+            count(-1)
+            raise
+
+    return answer

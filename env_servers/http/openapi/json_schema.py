@@ -1,0 +1,114 @@
+"""JSON schemas of messages, made from the types and the docstrings of their fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints, is_typeddict
+
+Schema = dict[str, Any]
+
+_TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+_ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n        .+)*)", re.MULTILINE)
+
+
+def reference(name: str) -> Schema:
+    """Return a reference to a named schema of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def object_of(properties: Mapping[str, Schema], required: Iterable[str] | None = None) -> Schema:
+    """Return the schema of an object without other properties.
+
+    Args:
+        properties: The schema of each property.
+        required: Names of those that are never missing; None for all.
+    """
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
+
+
+def properties_of(kind: type[Any]) -> dict[str, Schema]:
+    """Return the schema of each field of a class, with its description and its default.
+
+    Args:
+        kind: A dataclass or a `TypedDict`, with the fields' meaning under `Attributes:`.
+    """
+    meaning = _meanings(kind)
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        schema = schema_of(hint)
+        if name in meaning and "$ref" not in schema:
+            schema["description"] = meaning[name]
+        found[name] = schema
+    return found
+
+
+def request_of(kind: type[Any]) -> Schema:
+    """Return the schema of a request: fields with a default may be missing."""
+    needed = [field.name for field in dataclasses.fields(kind) if not _has_default(field)]
+    return object_of(properties_of(kind), needed)
+
+
+def schema_of(hint: Any) -> Schema:
+    """Return the schema of the JSON values that a type stands for.
+
+    Args:
+        hint: A type of a field. `Annotated` adds keywords of JSON Schema as a dictionary, or
+            replaces the schema by a named one: a class stands for its name, a string for itself.
+
+    Raises:
+        TypeError: The type has no schema.
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _annotated(parts[0], parts[1:])
+    if hint is Any:
+        return {}
+    if isinstance(hint, type) and hint in _TYPES:
+        return {"type": _TYPES[hint]}
+    if origin is UnionType:
+        return _union([schema_of(part) for part in parts])
+    if origin is list:
+        return {"type": "array", "items": schema_of(parts[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": schema_of(parts[1]) or True}
+    if is_typeddict(hint) or dataclasses.is_dataclass(hint):
+        return reference(hint.__name__)
+    raise TypeError(f"no JSON schema for the type {hint!r} of a field")
+
+
+def _annotated(hint: Any, extras: tuple[Any, ...]) -> Schema:
+    schema = schema_of(hint)
+    for extra in extras:
+        if isinstance(extra, dict):
+            schema = schema | extra
+        else:
+            schema = reference(extra if isinstance(extra, str) else extra.__name__)
+    return schema
+
+
+def _union(options: list[Schema]) -> Schema:
+    """Return the schema of one type or null: one schema with both types."""
+    merged: Schema = {}
+    for option in options:
+        merged |= option
+    return merged | {"type": [option["type"] for option in options]}
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is not missing or field.default_factory is not missing
+
+
+def _meanings(kind: type[Any]) -> dict[str, str]:
+    """Return what the docstring of a class says of each of its attributes."""
+    _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(text)}

@@ -1,0 +1,1 @@
+"""Observability: logs, metrics in Prometheus' format, memory of the processes."""

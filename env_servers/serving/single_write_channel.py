@@ -1,0 +1,190 @@
+"""Connections: replies in one packet, so that a client wakes up once; bounds on what they hold."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from waitress.channel import ClientDisconnected, HTTPChannel
+from waitress.task import ErrorTask, Task, WSGITask
+
+from env_servers.serving.guesses import Guesses
+from env_servers.serving.request_parser import Parser, Terms
+from env_servers.sessions import requester
+
+_FORM: Final = "application/x-www-form-urlencoded"
+
+MOST_QUEUED: Final = 8
+"""Most requests that a connection may have waiting, the one being answered included."""
+
+
+class _OnePacket(Task):  # type: ignore[misc]  # waitress has no types
+    """A request and its reply."""
+
+    channel: Any
+
+    def write(self, data: bytes) -> None:
+        """Send a part of the body, the first one together with the head."""
+        channel, self.channel = self.channel, _Parts(self.channel)
+        try:
+            super().write(data)
+        finally:
+            parts, self.channel = self.channel, channel
+        if parts:
+            channel.write_reply(b"".join(parts), self._guesses_token())
+
+    def _guesses_token(self) -> bool:
+        """Return whether this answers a wrong token, in a header or in the form for it."""
+        if not self.status.startswith("401"):
+            return False
+        headers: dict[str, str] = self.request.headers
+        return "AUTHORIZATION" in headers or headers.get("CONTENT_TYPE", "").startswith(_FORM)
+
+
+class _Request(_OnePacket, WSGITask):  # type: ignore[misc]
+    """A request that the application answers."""
+
+    def get_environment(self) -> dict[str, Any]:
+        """Return the request's WSGI environment; it tells whether the client is still there."""
+        environ: dict[str, Any] = super().get_environment()
+        environ[requester.LEFT_FOR_S] = self.channel.left_for_s
+        return environ
+
+
+class _ErrorReply(_OnePacket, ErrorTask):  # type: ignore[misc]
+    """A request that waitress answers itself."""
+
+
+class _Parts(list[bytes]):
+    """Collects what is written to a connection."""
+
+    def __init__(self, channel: Any) -> None:
+        super().__init__()
+        self.server = channel.server
+
+    def write_soon(self, data: bytes) -> None:
+        """Keep a part."""
+        self.append(data)
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
+    """A connection that holds little, whatever its client sends and does not read.
+
+    Its replies have the head and the beginning of the body in one write. A request is answered when
+    the reply before it has been sent. More than `MOST_QUEUED` requests waiting end the connection.
+
+    Args:
+        *of_waitress: As for waitress's own.
+        terms: What is kept of requests.
+        guesses: Decides how late a wrong token is answered.
+        **named: As for waitress's own.
+
+    Attributes:
+        known: Whether a request on it had the token.
+        left_at: When the client left, in seconds of the monotonic clock; None while it is there.
+    """
+
+    task_class, error_task_class = _Request, _ErrorReply
+
+    def __init__(self, *of_waitress: Any, terms: Terms, guesses: Guesses, **named: Any) -> None:
+        super().__init__(*of_waitress, **named)
+        self._guesses = guesses
+        self._late: tuple[float, bytes] | None = None
+        self.known = False
+        self.left_at: float | None = None
+        self._waits = False
+        self.parser_class = partial(Parser, terms=terms, met=self._meet)
+
+    @property
+    def held(self) -> int:
+        """How many bytes are kept for it: of its unread replies, and of a request that comes in."""
+        request = self.request
+        return int(self.total_outbufs_len) + (request.held if request is not None else 0)
+
+    def received(self, data: bytes) -> bool:
+        """Take what has come in."""
+        accepted = bool(super().received(data))
+        if len(self.requests) > MOST_QUEUED:
+            self.drop()
+        return accepted
+
+    def service(self) -> None:
+        """Answer the first request; of a client that has left, only do what ends sessions."""
+        request = self.requests[0]
+        if not self.connected and _ends_sessions(request):
+            with suppress(ClientDisconnected):
+                self.task_class(self, request).service()
+        super().service()
+
+    def drop(self) -> None:
+        """Close the connection at once. Called by the thread that owns the connections.
+
+        `will_close` would wait until the client reads.
+        """
+        self.will_close = True
+        with self.requests_lock:
+            del self.requests[1:]
+        self.handle_close()
+
+    def left_for_s(self) -> float:
+        """Return how long the client has been gone, in seconds; -inf if it is there."""
+        return -math.inf if self.left_at is None else time.monotonic() - self.left_at
+
+    def may_go_on(self) -> bool:
+        """Return whether the next request can be answered; else `handle_write` sees to it later."""
+        with self.outbuf_lock:
+            self._waits = self.total_outbufs_len > 0 or self._late is not None
+            return not self._waits
+
+    def write_reply(self, data: bytes, wrong_token: bool) -> None:
+        """Send a part of a reply; that to a wrong token later, without holding the thread."""
+        delay_s = self._guesses.delay_s(self.addr[0]) if wrong_token and not self.known else 0.0
+        if not delay_s:
+            self.write_soon(data)
+            return
+        with self.outbuf_lock:
+            self._late = (time.monotonic() + delay_s, data)
+
+    def write_late(self) -> None:
+        """Send a late reply that is due. Called by the thread that owns the connections."""
+        if self._late is None or time.monotonic() < self._late[0] or not self.connected:
+            return
+        with self.outbuf_lock:
+            data, self._late = self._late[1], None
+        self.write_soon(data)
+        self._resume()
+
+    def writable(self) -> bool:
+        """Return whether there is something to send, or the connection is to be closed."""
+        sendable = self.total_outbufs_len or self.close_when_flushed
+        return bool(self.will_close or (sendable and self._late is None))
+
+    def handle_write(self) -> None:
+        """Send what is unsent, and let a request that waited for that be answered."""
+        super().handle_write()
+        self._resume()
+
+    def _resume(self) -> None:
+        with self.outbuf_lock:
+            goes_on = self._waits and not self.total_outbufs_len and self.connected
+            self._waits = self._waits and not goes_on
+        if goes_on:
+            self.server.add_task(self)
+
+    def handle_close(self) -> None:
+        """Close the connection, on which nothing is to be read or written any more."""
+        if self.left_at is None:
+            self.left_at = time.monotonic()
+        super().handle_close()
+
+    def _meet(self) -> None:
+        self.known = True
+
+
+def _ends_sessions(request: Any) -> bool:
+    """Return whether a request ends sessions, which is done for clients that have left, too."""
+    path: str = getattr(request, "path", "")
+    return request.command == "DELETE" or path.endswith("/batch/close")

@@ -1,0 +1,105 @@
+"""What one application holds: its environments, sessions, counters and whether it is ready."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Final, cast
+
+from flask import current_app
+
+import agentgyms
+from agentgyms.protocol import framing, messages
+from env_servers.observability.metrics import Metrics
+from env_servers.sessions.env_factory import EnvFactory
+from env_servers.sessions.sessions import Sessions
+from env_servers.sessions.token_access import Access
+
+EXTENSION: Final = "agentgyms"
+_PURPOSE: Final = "agentgyms play"
+
+
+class Service:
+    """The state of one application, found by its routes through `service()`.
+
+    Attributes:
+        draining: The server is about to stop; nothing new is begun.
+        in_flight: Requests being answered now.
+        waiting: Tells how many requests wait for a thread; set by what serves the application.
+        access: Who may use `/v1` and `/play`.
+    """
+
+    def __init__(
+        self,
+        factory: EnvFactory,
+        sessions: Sessions,
+        metrics: Metrics,
+        *,
+        token: str,
+        max_body_bytes: int,
+    ) -> None:
+        self.factory, self.sessions, self.metrics = factory, sessions, metrics
+        self.max_body_bytes = max_body_bytes
+        self.draining = False
+        self.in_flight = 0
+        self.access = Access(token, _PURPOSE)
+        self._ready = False
+        self._probing = threading.Lock()
+        self._counting = threading.Lock()
+        self.waiting: Callable[[], int] = lambda: 0
+        metrics.watch("draining", "1 once the server is about to stop.", lambda: self.draining)
+        metrics.watch("requests_in_flight", "Requests being answered.", lambda: self.in_flight)
+        metrics.watch("requests_waiting", "Requests without a thread.", lambda: self.waiting())
+
+    def ready(self) -> bool:
+        """Return whether sessions can be opened; the first time, by making one and warming it up.
+
+        Raises:
+            Exception: Whatever the environment raised.
+        """
+        if self.draining:
+            return False
+        if self._ready:
+            return True
+        if not self._probing.acquire(blocking=False):
+            return False
+        try:
+            env = self.factory.make()
+            try:
+                env.reset(seed=0)
+                env.warm()
+            finally:
+                env.close()
+            self._ready = True
+        finally:
+            self._probing.release()
+        return True
+
+    def info(self) -> messages.Info:
+        """Return what this server is."""
+        limits = messages.Limits(
+            max_sessions=self.sessions.max_sessions,
+            ttl_s=self.sessions.ttl_s,
+            max_body_bytes=self.max_body_bytes,
+            max_batch=messages.MAX_BATCH,
+            max_tasks=messages.MAX_TASKS,
+        )
+        return messages.Info(
+            protocol=framing.PROTOCOL,
+            agentgyms=agentgyms.__version__,
+            env_id=self.factory.env_id,
+            environment=self.factory.description(),
+            limits=asdict(limits),
+        )
+
+    def count(self, change: int) -> None:
+        """Add to the requests in flight."""
+        with self._counting:
+            self.in_flight += change
+
+
+def service() -> Service:
+    """Return the service of the application that answers now."""
+    found: Any = current_app.extensions[EXTENSION]
+    return cast("Service", found)

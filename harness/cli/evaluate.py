@@ -1,0 +1,189 @@
+"""Command line: `harness eval`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentgyms.core import extras
+from harness.types.errors import ConfigError
+
+if TYPE_CHECKING:
+    from harness.config import EvaluationConfig
+
+_SETTING_OF_OPTION = {
+    "env": "env.id",
+    "split": "env.split",
+    "agent": "agent.kind",
+    "model": "model.name",
+    "url": "model.url",
+    "backend": "model.backend",
+    "seeds": "run.seeds",
+    "tasks": "run.tasks",
+    "trials": "agent.trials",
+    "examples": "agent.examples",
+    "temperature": "sampling.temperature",
+    "name": "run.name",
+}
+"""The setting of each option."""
+
+
+@click.command("eval")
+@click.argument("config_file", required=False, type=click.Path(path_type=Path), metavar="[CONFIG]")
+@click.option("--env", help="Environment, such as ALFWorld or agentgyms/ALFWorld-v0.")
+@click.option("--split", help="Tasks to play; by default those that results are reported on.")
+@click.option("--agent", help="direct, react, reflexion, or trained for a training run's model.")
+@click.option(
+    "--model", help="Name at its server, folder, hub name, training run; or expert, random."
+)
+@click.option("--url", help="Of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1.")
+@click.option("--backend", help="openai, vllm, hf, expert or random.")
+@click.option("--seeds", metavar="A,B,...", help="Every task is played once per seed.")
+@click.option("--tasks", type=int, help="So many tasks, spread over the families.")
+@click.option("--trials", type=int, help="Attempts at a task, with reflection between them.")
+@click.option("--examples", type=int, help="Worked examples of the expert in the prompt.")
+@click.option("--temperature", type=float, help="By default the papers' for the environment.")
+@click.option("--name", help="Of the folder, in run.output (evaluations).")
+@click.option(
+    "--env-arg", "env_args", multiple=True, metavar="KEY=VALUE", help="Argument of the environment."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting."
+)
+@click.option(
+    "--resume", type=click.Path(path_type=Path), help="Play what this folder's evaluation lacks."
+)
+@click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
+@click.option("--help-config", is_flag=True, help="List all settings with their words and stop.")
+@extras.needed("eval")
+def evaluate(
+    config_file: Path | None,
+    env_args: tuple[str, ...],
+    overrides: tuple[str, ...],
+    resume: Path | None,
+    print_config: bool,
+    help_config: bool,
+    **options: Any,
+) -> None:
+    """Play every task of a split with a model, and write the results.
+
+    CONFIG is a TOML file with the sections run, env, model, agent, sampling and service; options
+    come after it. Episodes are kept as they end, so an interrupted evaluation continues with
+    --resume FOLDER.
+    """
+    if help_config:
+        from harness.config import evaluation, reference
+
+        click.echo(reference.as_text(evaluation.EvaluationConfig))
+        return
+    from harness.reporting import run_and_report
+
+    changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
+    given = _values(config_file, options, changes)
+    if resume is None:
+        config = _new_config(given)
+        if print_config:
+            _print_config(config)
+            return
+        folder = _run(lambda: run_and_report.run(config))
+    else:
+        if print_config:
+            raise click.UsageError("--print-config shows a new evaluation: leave --resume")
+        config = _resumed_config(resume, given)
+        folder = _run(lambda: run_and_report.resume(resume, config))
+    sys.exit(_report(folder))
+
+
+def _values(
+    file: Path | None, options: Mapping[str, Any], changes: Sequence[str]
+) -> dict[str, Any]:
+    """Return the settings given: those of a file, then options, then `--set` and `--env-arg`."""
+    from harness import config as configs
+
+    values = _check_sections({} if file is None else configs.read(file))
+    for option, value in options.items():
+        if value is not None:
+            section, key = _SETTING_OF_OPTION[option].split(".")
+            values.setdefault(section, {})[key] = _numbers(value) if option == "seeds" else value
+    return _check_sections(configs.overridden(values, changes))
+
+
+def _check_sections(values: dict[str, Any]) -> dict[str, Any]:
+    for section, inner in values.items():
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{section} must be a section, got {inner!r}")
+    return values
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--seeds must be numbers such as 0,1,2, got {text!r}") from None
+
+
+def _new_config(given: Mapping[str, Any]) -> EvaluationConfig:
+    from harness import config as configs
+
+    name = str(given.get("model", {}).get("name", ""))
+    of_run = bool(name) and Path(name).is_dir()
+    if not given.get("env", {}).get("id") and not of_run:
+        raise click.UsageError("give an environment with --env, or env.id in a file")
+    if not {"name", "backend"} & given.get("model", {}).keys():
+        raise click.UsageError("give a model with --model, or model.name in a file")
+    return configs.build(configs.EvaluationConfig, given)
+
+
+def _resumed_config(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:
+    """Return the settings of an evaluation's folder, changed by the given ones."""
+    from harness import config as configs
+    from harness.evaluation import defaults, results
+    from harness.evaluation.folders import read_config
+
+    values = configs.merged(results.config_to_json(read_config(folder)), given)
+    if "id" in given.get("env", {}):
+        values["env"]["id"] = defaults.find(given["env"]["id"])
+    return configs.build(configs.EvaluationConfig, values)
+
+
+def _print_config(config: EvaluationConfig) -> None:
+    from harness.evaluation import defaults, results
+    from harness.evaluation.open_model import backend_of
+
+    trained = None
+    if backend_of(config.model) in ("hf", "vllm") and config.model.name:
+        from harness.evaluation import model_source
+
+        trained = model_source.find(config.model.name).trained
+    click.echo(json.dumps(results.config_to_json(defaults.resolve(config, trained)), indent=1))
+
+
+def _run(work: Callable[[], Path]) -> Path:
+    try:
+        return work()
+    except KeyboardInterrupt as e:
+        click.echo(f"\n{e}", err=True)
+        sys.exit(130)
+
+
+def _report(folder: Path) -> int:
+    """Print an evaluation's table, and return the status: 1 if episodes are missing."""
+    from harness.evaluation import results
+    from harness.reporting.run_and_report import PAGE, TABLE
+
+    click.echo(f"\n{(folder / TABLE).read_text(encoding='utf-8')}")
+    click.echo(f"result: {folder / results.RESULT}\npage:   {folder / PAGE}")
+    result = results.read_json(folder / results.RESULT)
+    missing, planned = result["episodes"]["missing"], result["episodes"]["planned"]
+    if missing:
+        click.echo(
+            f"{missing} of {planned} episodes are missing, the first for "
+            f"{result['missing'][0]['error']}\nplay them with: harness eval --resume {folder}",
+            err=True,
+        )
+    return 1 if missing else 0

@@ -1,0 +1,75 @@
+"""`harness report`: tables, comparisons, curves and pages of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agentgyms.core import extras
+
+_FORMATS = ("markdown", "latex", "csv")
+
+
+def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Check that the file's folder exists, before anything is read."""
+    if value is not None and not value.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {value.parent}: make it first")
+    return value
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(_FORMATS), default="markdown", help="Of the tables."
+)
+@click.option("--bold", is_flag=True, help="Best number of each base model and column in bold.")
+@click.option("--reported", is_flag=True, help="Papers' numbers beside these, labelled.")
+@click.option("--paired", "compare", is_flag=True, help="Compare evaluations task by task.")
+@click.option(
+    "--curve",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_folder,
+    help="Draw success over training steps: a .png or .svg file.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_folder,
+    help="Write one page with the figures and every episode.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_folder,
+    help="Write the tables into a file.",
+)
+@extras.needed("eval")
+def report(
+    paths: tuple[Path, ...],
+    form: str,
+    bold: bool,
+    reported: bool,
+    compare: bool,
+    curve: Path | None,
+    html: Path | None,
+    output: Path | None,
+) -> None:
+    """Tables of the results in PATHS: folders of evaluations and of training runs.
+
+    Training runs that differ only in their seed are one row, mean ± standard deviation. So are
+    evaluations of one model, or of such runs' checkpoints, with different seeds. For a single
+    training run, its table and pictures are drawn again.
+    """
+    from harness.reporting.report_output import put_out
+
+    put_out(
+        paths,
+        form,
+        bold=bold,
+        reported=reported,
+        compare=compare,
+        curve=curve,
+        html=html,
+        output=output,
+    )

@@ -1,0 +1,104 @@
+"""Checks of settings that depend on each other, by the configuration alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.config.evaluation import EvaluationConfig
+from harness.config.schema import TINY_MODELS, Config
+from harness.types.errors import ConfigError
+
+_WEIGHT_TRANSFERS: Final[dict[str, tuple[str | None, ...]]] = {
+    "hf": (None,),
+    "vllm": (None, "reload"),
+    "server": (None, "disk", "nccl", "ipc"),
+}
+"""Ways to transfer weights, by backend. Within a process tensors are copied: "reload"."""
+
+
+def check(config: Config) -> None:
+    """Refuse training settings that contradict each other.
+
+    Raises:
+        ConfigError: The message names the settings.
+    """
+    _check_model(config)
+    _check_precision(config)
+    _check_early_ends(config)
+    _check_context(config)
+    _check_generation(config)
+
+
+def check_evaluation(config: EvaluationConfig) -> None:
+    """Refuse evaluation settings that contradict each other.
+
+    Raises:
+        ConfigError: The message names the settings.
+    """
+    if (config.service.price_prompt is None) != (config.service.price_response is None):
+        raise ConfigError("give both service.price_prompt and service.price_response, or neither")
+
+
+def _check_model(config: Config) -> None:
+    size = config.policy.tiny
+    if size.hidden % (2 * size.heads):
+        raise ConfigError(
+            f"policy.tiny.hidden must be a multiple of twice policy.tiny.heads ({size.heads}), "
+            f"got {size.hidden}"
+        )
+    width = size.hidden // size.heads
+    if config.policy.model == "tiny-vl" and (width < 8 or width % 4):
+        raise ConfigError(
+            f"policy.tiny.hidden must be 8, 12, 16... times policy.tiny.heads ({size.heads}) in a "
+            f"tiny vision-language model, got {size.hidden}"
+        )
+    if config.policy.model in TINY_MODELS and not config.warmstart.episodes:
+        raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
+
+
+def _check_precision(config: Config) -> None:
+    if config.policy.precision == "bfloat16" and not config.policy.lora.rank:
+        raise ConfigError(
+            "policy.precision 'bfloat16' is for adapters (policy.lora.rank): weights of 8 binary "
+            "digits lose updates smaller than 1/256 of them; take 'mixed' to train all weights"
+        )
+
+
+def _check_early_ends(config: Config) -> None:
+    enough, size = config.rollout.enough_members, config.rollout.group_size
+    if enough is not None and enough > size:
+        raise ConfigError(
+            f"rollout.enough_members is {enough}, but rollout.group_size only {size}: no group "
+            "could end early"
+        )
+
+
+def _check_context(config: Config) -> None:
+    answer, most = config.agent.max_tokens, config.agent.max_context
+    if most is not None and most <= answer:
+        raise ConfigError(
+            f"agent.max_context is {most}, which leaves no tokens for a prompt and a response of "
+            f"agent.max_tokens = {answer}: raise it, or lower agent.max_tokens"
+        )
+
+
+def _check_generation(config: Config) -> None:
+    rollout, model = config.rollout, config.policy.model
+    known = _WEIGHT_TRANSFERS[rollout.backend]
+    if rollout.transfer not in known:
+        raise ConfigError(
+            f"rollout.transfer of {rollout.backend!r} must be one of "
+            f"{', '.join(map(repr, known))}, got {rollout.transfer!r}"
+        )
+    if bool(rollout.urls) != (rollout.backend == "server"):
+        raise ConfigError(
+            f"rollout.urls is {list(rollout.urls)} and rollout.backend {rollout.backend!r}: "
+            "'server' needs the addresses of its servers, and no other backend has any"
+        )
+    if rollout.engine and rollout.backend != "vllm":
+        raise ConfigError("rollout.engine is for rollout.backend = 'vllm': leave it out")
+    if rollout.backend == "server" and model in TINY_MODELS:
+        raise ConfigError(
+            f"policy.model {model!r} is made by the run, so no server can have it: use a folder or "
+            "hub name, and start the servers with it"
+        )

@@ -1,0 +1,30 @@
+"""Digests of configurations: equal for equal settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from harness.config.section import Section, to_dict
+
+
+def digest(config: Section) -> str:
+    """Return the first 12 hex characters of the configuration's SHA-256."""
+    return digest_values(to_dict(config))
+
+
+def digest_values(values: Mapping[str, Any]) -> str:
+    """Return the first 12 hex characters of the SHA-256 of JSON values."""
+    text = json.dumps(values, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's configuration without seed, name, output folder and number of threads.
+
+    Runs that repeat each other with different seeds have equal results here.
+    """
+    kept = {k: v for k, v in run["run"].items() if k not in ("name", "seed", "output", "threads")}
+    return {**run, "run": kept}

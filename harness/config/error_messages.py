@@ -1,0 +1,94 @@
+"""Messages for pydantic's errors: dotted key, given value, allowed values, most similar name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from harness.config import allowed_values
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+_TYPES: Final = {
+    "bool_type": "bool",
+    "dict_type": "dict",
+    "float_type": "float",
+    "int_type": "int",
+    "string_type": "str",
+    "tuple_type": "list",
+}
+_RANGES: Final = (
+    "finite_number",
+    "greater_than",
+    "greater_than_equal",
+    "less_than",
+    "less_than_equal",
+)
+_LENGTHS: Final = ("missing", "too_long", "too_short")
+"""Errors of lists. Every setting has a default, so only items of a list can be missing."""
+
+
+def describe(kind: type[BaseModel], error: ValidationError) -> str:
+    """Return all errors in the values of a section, in one line.
+
+    Args:
+        kind: The section of the values.
+        error: pydantic's error.
+    """
+    details = error.errors(include_url=False)
+    return "; ".join(dict.fromkeys(_describe(kind, one) for one in details))
+
+
+def _describe(kind: type[BaseModel], error: ErrorDetails) -> str:
+    section, where, annotation = _find(kind, error["loc"])
+    name, given = error["type"], error["input"]
+    if name in ("extra_forbidden", "invalid_key"):
+        return _unknown(section, where)
+    if name == "model_type":
+        return f"{where or 'the configuration'} must be a section, got {given!r}"
+    if name == "value_error":
+        return f"{where} {error['ctx']['error']}"
+    if name == "literal_error":
+        known = allowed_values.choices(annotation)
+        near = nearest(str(given), (str(one) for one in known if one is not None))
+        hint = f"; did you mean {near!r}?" if near else ""
+        return f"{where} must be one of {', '.join(map(repr, known))}, got {given!r}{hint}"
+    if name in _LENGTHS:
+        return f"{where} needs {allowed_values.length(annotation)} values, got {list(given)!r}"
+    if name in _RANGES:
+        return f"{where} must be {allowed_values.bounds(annotation)}, got {given!r}"
+    if name in _TYPES:
+        return f"{where} must be of type {_TYPES[name]}, got {given!r}"
+    return f"{where}: {error['msg']}, got {given!r}"
+
+
+def _find(
+    kind: type[BaseModel], location: tuple[int | str, ...]
+) -> tuple[type[BaseModel], str, Any]:
+    """Return the section of an error, the dotted key, and the annotation of the key."""
+    section, names, annotation = kind, [], None
+    for part in location:
+        names.append(str(part))
+        annotation = allowed_values.annotations_of(section).get(str(part))
+        inner = allowed_values.section_of(annotation)
+        if inner is None:  # the rest is an index into a list or table
+            break
+        section = inner
+    return section, ".".join(names), annotation
+
+
+def _unknown(section: type[BaseModel], where: str) -> str:
+    *sections, key = where.split(".")
+    known = list(section.model_fields)
+    near = nearest(key, known)
+    hint = f"; did you mean {'.'.join([*sections, near])}?" if near else ""
+    return f"unknown configuration key {where}: expected one of {', '.join(known)}{hint}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name most similar to `name`; "" if none is similar."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")

@@ -1,0 +1,184 @@
+"""The settings of an evaluation, each with its type, range, default and description."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal, get_args
+
+from annotated_types import Gt, Le
+from pydantic import AfterValidator, Field
+
+from harness.config.schema import Context
+from harness.config.section import (
+    List,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Section,
+    Table,
+)
+
+AgentKind = Literal["direct", "react", "reflexion", "trained"]
+AGENTS: Final = get_args(AgentKind)
+Backend = Literal["openai", "vllm", "hf", "expert", "random"]
+BACKENDS: Final = get_args(Backend)
+
+_FOLDER_NAME: Final = re.compile(r"[\w.+=@ -]{0,200}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _folder_name(name: str) -> str:
+    if not _FOLDER_NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(
+            f"{name!r} is no plain name: use at most 200 letters, digits, '.', '_' and '-', and "
+            "run.output for the folder it is in"
+        )
+    return name
+
+
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ValueError(f"must be different numbers from 0 up, got {list(seeds)}")
+    return seeds
+
+
+def _without_env_settings(kwargs: dict[str, Any]) -> dict[str, Any]:
+    for name in ("max_turns", "split"):
+        if name in kwargs:
+            raise ValueError(f"has {name!r}: set env.{name} instead")
+    return kwargs
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(  # the value may be the key itself, so the message does not repeat it
+            "is no name of an environment variable: put the key into one, such as OPENAI_API_KEY, "
+            "and give its name here"
+        )
+    return name
+
+
+class EvalRunConfig(Section):
+    """Seeds, size and output folder of an evaluation."""
+
+    name: Annotated[str, AfterValidator(_folder_name)] = ""
+    """Name of the folder in `output`; "" makes one of environment, split, agent and model."""
+    output: str = "evaluations"
+    """Folder that the folder of the evaluation is created in."""
+    seeds: Annotated[List[int], AfterValidator(_distinct)] = (0,)
+    """Each task is played once per seed."""
+    tasks: PositiveInt | None = None
+    """Number of tasks of the split, spread over its families; None plays all."""
+    concurrency: PositiveInt = 32
+    """Largest number of episodes at the same time."""
+
+
+class EvalEnvConfig(Section):
+    """The environment of an evaluation."""
+
+    id: str = ""
+    """Such as `ALFWorld` or `agentgyms/ALFWorld-v0`; "" takes that of the model's training run."""
+    split: str | None = None
+    """None takes the split of reported results; see `harness.evaluation.defaults`."""
+    max_turns: PositiveInt | None = None
+    """Turn limit of an episode; None takes that of the model's training run or of the papers, else
+    the environment's own."""
+    kwargs: Annotated[Table, AfterValidator(_without_env_settings)] = Field(default_factory=dict)
+    """Arguments of the environment, `url` of a server included."""
+
+
+class ModelConfig(Section):
+    """The model, and where it runs."""
+
+    name: str = ""
+    """Name of a model at its server, a folder or hub name, or the folder of a training run."""
+    backend: Backend | None = None
+    """None: `openai` where there is a `url`, else `hf`. `expert` plays the environment's expert
+    through the same prompts and parsing, `random` plays random admissible actions."""
+    url: str | None = None
+    """Address of an OpenAI-compatible server, such as `http://127.0.0.1:8000/v1`."""
+    key_variable: Annotated[str, AfterValidator(_variable)] = "OPENAI_API_KEY"
+    """Environment variable with the server's key; the key itself is never written to a file."""
+    revision: str | None = None
+    """Revision of a model on the hub; None takes the newest."""
+    device: str | None = None
+    """torch's name of a device; None takes a GPU if there is one."""
+    max_batch: PositiveInt = 256
+    """Largest number of responses generated at the same time in this process."""
+    engine: Table = Field(default_factory=dict)
+    """Arguments of vLLM's engine."""
+    extra: Table = Field(default_factory=dict)
+    """Further fields of each request to a server, such as `{ reasoning_effort = "low" }`."""
+    expert: str = "best"
+    """The environment's expert that the backend `expert` plays."""
+
+
+class EvalAgentConfig(Section):
+    """Agent kind, prompt style and history of the model's prompts."""
+
+    kind: AgentKind | None = None
+    """None: `trained` for a training run's model, else `react`. `trained` takes style, context,
+    window and longest response from the run, and on the run's environment also its arguments and
+    turn limit."""
+    style: str | None = None
+    """Prompt style; None takes the agent's own: `direct` for direct, `think` for the others."""
+    context: Context | None = None
+    """`window`: each turn has its own prompt; `transcript`: an episode is one growing chat.
+    None takes that of the training run or of the papers."""
+    window: NonNegativeInt | None = None
+    """Past turns that a prompt shows; None takes those of the training run or of the papers."""
+    max_prompt: PositiveInt | None = None
+    """Most characters of a prompt; `harness.rollouts.agent` says what is left out first."""
+    examples: NonNegativeInt = 0
+    """Number of worked examples before the task: episodes of the train split that the expert
+    solves."""
+    trials: PositiveInt | None = None
+    """Attempts at a task, with reflection between them; None: 3 for reflexion, else 1."""
+    memory: PositiveInt = 3
+    """Largest number of reflections in a later trial's prompt; the latest are kept."""
+
+
+class SamplingConfig(Section):
+    """How the model samples; None takes the papers' setting for the environment."""
+
+    temperature: NonNegativeFloat | None = None
+    """Sampling temperature; 0 takes the most likely token."""
+    top_p: Annotated[float, Gt(0), Le(1)] = 1.0
+    """Nucleus sampling: tokens are drawn from the most likely ones with this total probability."""
+    max_tokens: PositiveInt | None = None
+    """Longest response, in tokens."""
+
+
+class ServiceConfig(Section):
+    """Requests to a model server: time limits, retries, rates, cache and prices."""
+
+    timeout_s: PositiveFloat = 120.0
+    """Timeout of a request in seconds."""
+    retries: NonNegativeInt = 5
+    """Largest number of retries of a failed request."""
+    requests_per_minute: PositiveFloat | None = None
+    """Most requests a minute; None sets no limit."""
+    tokens_per_minute: PositiveFloat | None = None
+    """Most tokens a minute; None sets no limit."""
+    stream: bool = False
+    """Stream answers."""
+    cache: bool = True
+    """Cache answers on disk by request (model, prompt, sampling, seed)."""
+    cache_path: str | None = None
+    """File of the cache, or a folder for it; None: the user's cache folder."""
+    price_prompt: NonNegativeFloat | None = None
+    """Price of a million prompt tokens, in any currency; give `price_response` with it."""
+    price_response: NonNegativeFloat | None = None
+    """Price of a million response tokens."""
+
+
+class EvaluationConfig(Section):
+    """All settings of an evaluation."""
+
+    run: EvalRunConfig = EvalRunConfig()
+    env: EvalEnvConfig = EvalEnvConfig()
+    model: ModelConfig = ModelConfig()
+    agent: EvalAgentConfig = EvalAgentConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    service: ServiceConfig = ServiceConfig()

@@ -1,0 +1,152 @@
+"""Settings in TOML files: recipes that extend others, and overrides from the command line."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from harness.config.schema import Config
+from harness.config.section import build
+from harness.types import plugins
+from harness.types.errors import ConfigError
+
+RECIPES: Final = Path(__file__).parent / "recipes"
+"""Folder of the built-in recipes; those in its folder `bases/` are only for `extends`."""
+
+SOURCES: Final = Path(__file__).parent / "sources.toml"
+"""What papers and scripts say of settings: `source` tables with `name`, `recipes`, `settings`."""
+
+DEPARTURES: Final = "departures"
+"""Section of a recipe: settings that differ from its sources, `section.key`, each with why."""
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe, and import its plug-ins.
+
+    Args:
+        path: A TOML file, or the name of a built-in recipe.
+        overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text.
+
+    Raises:
+        ConfigError: The file is missing or not TOML, or a key or value is wrong.
+    """
+    values = read(_find(path, Path()))
+    values.pop(DEPARTURES, None)
+    config = build(Config, overridden(values, overrides))
+    plugins.load(config.run.plugins)
+    return config
+
+
+def departures(path: str | Path) -> dict[str, str]:
+    """Return the settings in which a recipe departs from its source on purpose, each with why.
+
+    Raises:
+        ConfigError: The file is missing or not TOML.
+    """
+    return dict(read(_find(path, Path())).get(DEPARTURES, {}))
+
+
+def from_dict(values: Mapping[str, Any]) -> Config:
+    """Return the training configuration of nested dictionaries.
+
+    Raises:
+        ConfigError: A key is unknown, or a value has the wrong type or is out of its range.
+    """
+    return build(Config, values)
+
+
+def list_recipes() -> dict[str, str]:
+    """Return the built-in recipes by name, each with its first comment line."""
+    return {
+        file.stem: file.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
+        for file in sorted(RECIPES.glob("*.toml"))
+    }
+
+
+def _find(path: str | Path, folder: Path) -> Path:
+    """Return a file by its path relative to a folder, or by the name of a recipe."""
+    for candidate in (folder / path, RECIPES / f"{path}.toml", RECIPES / path):
+        if candidate.is_file():
+            return candidate
+    known = ", ".join(sorted(file.stem for file in RECIPES.glob("*.toml")))
+    raise ConfigError(f"there is no recipe {path}: expected a TOML file or one of {known}")
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Return the settings of a TOML file merged onto those of the file that it extends.
+
+    Raises:
+        ConfigError: A file is missing or not TOML, or files extend each other in a circle.
+    """
+    return _read(file, ())
+
+
+def _read(file: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+    chain = (*extended_by, file.resolve())
+    if file.resolve() in extended_by:
+        circle = " extends ".join(str(one) for one in chain)
+        raise ConfigError(f"recipes extend each other in a circle: {circle}")
+    values = _parse(file)
+    base = values.pop("extends", None)
+    if base is None:
+        return values
+    if not isinstance(base, str):
+        raise ConfigError(f"extends of {file} must be one recipe's name or path, got {base!r}")
+    try:
+        found = _find(base, file.parent)
+    except ConfigError as e:
+        raise ConfigError(f"{file} extends {base!r}, but {e}") from None
+    return merged(_read(found, chain), values)
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise ConfigError(f"{file} cannot be read: {e.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ConfigError(f"{file} is not valid TOML: {e}") from None
+
+
+def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested settings with changes applied: tables are merged, other values replaced."""
+    result = dict(values)
+    for key, value in changes.items():
+        before = result.get(key)
+        nested = isinstance(before, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(before, value) if nested else value  # type: ignore[arg-type]
+    return result
+
+
+def overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return nested settings with some of them replaced.
+
+    Args:
+        values: By section and key.
+        overrides: Such as `run.seed=3`; the part after the equals sign is TOML, else text.
+
+    Raises:
+        ConfigError: An override has another form, or its path contains a key that is no section.
+    """
+    changed = copy.deepcopy(dict(values))
+    for override in overrides:
+        _override(changed, override)
+    return changed
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    dotted, equals, text = override.partition("=")
+    if not equals:
+        raise ConfigError(f"an override has the form section.key=value, got {override!r}")
+    *sections, key = dotted.strip().split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{dotted!r}: {section!r} is no section")
+    try:
+        values[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[key] = text

@@ -1,0 +1,225 @@
+"""The table of methods: an estimator, a loss, annotators and their settings under one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.types.hyperparameters import Registry
+
+ACTORS: Final = ("policy", "initial", "expert")
+"""Policies that may play the rollouts of a method; see `Method`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A row of the table.
+
+    Attributes:
+        name: The method's name in the papers, in lower case.
+        estimator: Name in `harness.credit`.
+        reference: Paper.
+        credit: Hyperparameters that differ from the estimator's defaults.
+        loss: Name in `harness.losses`.
+        loss_settings: Hyperparameters that differ from the loss's defaults.
+        annotators: Names in `harness.annotators` that fill the columns it needs, with the settings
+            that differ from their defaults.
+        rows: What a row of the turn table is when credit is computed: a turn, or a token.
+        actor: What plays: the current policy (`"policy"`), the policy before training
+            (`"initial"`), or the environment's expert (`"expert"`, see the section `warmstart`).
+        run: Settings of a run, `section.key`, that the method sets where the recipe has None:
+            `optimizer.epochs`, `rollout.dynamic_sampling`...
+    """
+
+    name: str
+    estimator: str
+    reference: str
+    credit: Mapping[str, Any] = field(default_factory=dict)
+    loss: str = "clipped"
+    loss_settings: Mapping[str, Any] = field(default_factory=dict)
+    annotators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rows: str = "turn"
+    actor: str = "policy"
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+
+_KL: Final = {"kl_coefficient": 0.01}
+_SEQUENCES: Final = {"aggregation": "sequence_mean_token_mean"}
+_BY_SEQUENCE: Final = {**_KL, **_SEQUENCES}
+"""GRPO's and RLOO's mean over sequences (GVPO, Table 1), with the papers' penalty."""
+_HIGHER: Final = {"clip_low": 0.2, "clip_high": 0.28}
+_BY_ACTION: Final = {"ratio": "turn", **_SEQUENCES}
+"""OPRL, Eq. 6: one ratio for each action, no penalty. In the context "window" each action is a
+sequence, so actions weigh the same; in "transcript" rollouts do, and longer actions weigh more."""
+_PREFERENCES: Final = {"process_reward": {"objective": "dpo", "update": "before"}}
+_OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
+_SALT: Final = "Li et al., SALT, Algorithm 1 and Table 4"
+
+_CLASSIC: Final = (
+    Method("reinforce", "reinforce", "Williams 1992", credit={"baseline": "batch"}),
+    Method(
+        "ppo",
+        "gae",
+        "arXiv:1707.06347",
+        credit={"whiten": True},
+        loss_settings=_KL,
+        annotators={"critic": {}},
+    ),
+    Method(
+        "reinforce_pp",
+        "reinforce_pp",
+        "arXiv:2501.03262",
+        credit={"kl_coefficient": 0.01},
+        annotators={"reference_kl": {}},
+    ),
+    Method("rloo", "rloo", "arXiv:2402.14740", loss_settings=_BY_SEQUENCE),
+    Method("grpo", "grpo", "arXiv:2402.03300", loss_settings=_BY_SEQUENCE),
+    Method(
+        "dr_grpo",
+        "dr_grpo",
+        "arXiv:2503.20783",
+        loss_settings={"aggregation": "sequence_mean_token_sum"},
+    ),
+    Method(
+        "dapo",
+        "grpo",
+        "arXiv:2503.14476",
+        loss_settings={**_HIGHER, "aggregation": "token_mean"},
+        run={"rollout.dynamic_sampling": True, "method.overlong_share": 0.2},
+    ),
+    Method(
+        "gspo",
+        "grpo",
+        "arXiv:2507.18071",
+        loss_settings={"ratio": "sequence", "clip_low": 3e-4, "clip_high": 4e-4, **_SEQUENCES},
+    ),
+    # GVPO's description of LOOP says "several epochs" without a number; two is the smallest.
+    Method(
+        "loop", "rloo", "arXiv:2502.01600", loss_settings=_SEQUENCES, run={"optimizer.epochs": 2}
+    ),
+)
+
+_STEPWISE: Final = (
+    Method("gigpo", "gigpo", "arXiv:2505.10978", loss_settings=_KL),
+    Method("hgpo", "hgpo", "arXiv:2602.22817", loss_settings=_KL),
+    Method("hcapo", "hcapo", "arXiv:2603.08754", loss_settings=_KL, annotators={"hindsight": {}}),
+    Method("empg", "empg", "arXiv:2509.09265", loss_settings=_KL, annotators={"entropy": {}}),
+    Method(
+        "prime",
+        "prime",
+        "arXiv:2502.01456",
+        annotators={"process_reward": {"objective": "ce", "update": "after"}},
+        rows="token",
+    ),
+    Method(
+        "scpo",
+        "scpo",
+        "Semantic Consistency Policy Optimization (SCPO), section 3 and Table 3",
+        credit={"scorer": "cross-encoder"},
+        loss_settings=_KL,
+    ),
+    Method(
+        "ecpo",
+        "ecpo",
+        "Li et al., When Denser Credit Is Not Enough (ECPO), section 4",
+        loss_settings=_KL,
+    ),
+    Method(
+        "gvpo",
+        "gvpo",
+        "Group Verification-based Policy Optimization (GVPO), section 3 and appendix A.1",
+        loss_settings={**_HIGHER, **_SEQUENCES},
+        run={
+            "rollout.enough_members": 6,
+            "rollout.enough_share": 0.9,
+            "rollout.enough_turns": 30,
+        },
+    ),
+    Method("salt", "salt", _SALT, loss_settings=_BY_SEQUENCE),
+    Method("salt_rloo", "salt", _SALT, credit={"base": "rloo"}, loss_settings=_BY_SEQUENCE),
+    # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
+    Method(
+        "oprl",
+        "oprl",
+        _OPRL,
+        credit={"base": "rloo"},
+        loss_settings=_BY_ACTION,
+        annotators=_PREFERENCES,
+    ),
+    Method(
+        "oprl_grpo",
+        "oprl",
+        _OPRL,
+        credit={"base": "grpo"},
+        loss_settings=_BY_ACTION,
+        annotators=_PREFERENCES,
+    ),
+    Method(
+        "oprl_reinforce_pp",
+        "oprl",
+        _OPRL,
+        credit={"base": "reinforce_pp"},
+        loss_settings=_BY_ACTION,
+        annotators=_PREFERENCES,
+    ),
+)
+
+_SUPERVISED: Final = (
+    Method(
+        "sft",
+        "imitation",
+        "behaviour cloning of the environment's expert",
+        credit={"keep": "all"},
+        loss="nll",
+        actor="expert",
+    ),
+    Method("rft", "imitation", "arXiv:2308.01825", loss="nll", actor="initial"),
+    Method("ei", "imitation", "arXiv:1705.08439", loss="nll"),
+    # The sum over a turn's tokens is its log-probability, which the estimator weights.
+    Method(
+        "dmpo",
+        "dmpo",
+        "arXiv:2406.14868",
+        loss="nll",
+        loss_settings={"aggregation": "sequence_mean_token_sum"},
+        annotators={"reference_kl": {}},
+    ),
+)
+
+METHODS: Final[dict[str, Method]] = {row.name: row for row in (*_CLASSIC, *_STEPWISE, *_SUPERVISED)}
+"""The methods of this package."""
+
+
+def _of_object(name: str, found: Any) -> Method | None:
+    """Return the method of a plug-in's row, or of its estimator alone."""
+    if isinstance(found, Method):
+        return found
+    return Method(name, name, name.partition(":")[0]) if callable(found) else None
+
+
+_METHODS: Final = Registry("method", entries=METHODS, of_object=_of_object)
+
+
+def register(method: Method) -> Method:
+    """Add a method, under its name, and return it.
+
+    Raises:
+        ConfigError: The name is taken.
+    """
+    _METHODS.add(method.name, method)
+    return method
+
+
+def rows() -> dict[str, Method]:
+    """Return all methods by name, those of installed plug-ins last."""
+    return _METHODS.entries()
+
+
+def get(name: str) -> Method:
+    """Return the method of this name.
+
+    Raises:
+        ConfigError: No method has this name.
+    """
+    return _METHODS.get(name)

@@ -1,0 +1,317 @@
+"""The settings of training, each with its type, range, default and description."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, get_args
+
+from annotated_types import Ge, Gt, Le
+from pydantic import Field
+
+from harness.config.section import (
+    Fraction,
+    LearningRate,
+    List,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Pair,
+    PositiveFloat,
+    PositiveInt,
+    Section,
+    Table,
+)
+
+Context = Literal["window", "transcript"]
+CONTEXTS: Final = get_args(Context)
+"""Ways to show an episode to the model; see `AgentConfig.context`."""
+
+TINY_MODELS: Final = ("tiny", "tiny-vl")
+"""Values of `policy.model` for a new random model; the second one is a vision-language model."""
+
+
+class RunConfig(Section):
+    """Seed, length and output folder of a run."""
+
+    name: str = "run"
+    """Name of the run's folder."""
+    seed: NonNegativeInt = 0
+    """Seed of all random numbers."""
+    steps: NonNegativeInt = 100
+    """Training steps."""
+    output: str = "runs"
+    """Folder that the folder of the run is created in."""
+    threads: NonNegativeInt = 0
+    """CPU threads of torch; 0 takes torch's default."""
+    keep_rollouts: NonNegativeInt = 0
+    """Steps between saved rollouts, in `rollouts/` of the run; 0 saves none."""
+    plugins: List[str] = ()
+    """Modules to import first: they register methods, losses, annotators, rewards or environments
+    of one's own."""
+
+
+class EnvConfig(Section):
+    """The environment of training."""
+
+    id: str = "agentgyms/ALFWorld-v0"
+    """Id of the environment at Gymnasium."""
+    train_split: str = "train"
+    """Split of the training tasks."""
+    max_turns: PositiveInt | None = None
+    """Turn limit of an episode; None takes the environment's own."""
+    kwargs: Table = Field(default_factory=dict)
+    """Arguments of the environment, `url` of a server included."""
+
+
+class LoraConfig(Section):
+    """Size of low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685)."""
+
+    rank: NonNegativeInt = 0
+    """Rank of each adapter; 0 trains all weights without adapters."""
+    alpha: PositiveFloat = 32.0
+    """An adapter's update is scaled by `alpha / rank`."""
+    dropout: Fraction = 0.0
+    """Dropout probability of an adapter's inputs in training."""
+    targets: List[str] = ("all-linear",)
+    """Names of the layers that get an adapter; `"all-linear"` is all but the output layer."""
+
+
+class TinyConfig(Section):
+    """Size of the tiny model."""
+
+    layers: PositiveInt = 2
+    """Transformer layers."""
+    hidden: PositiveInt = 128
+    """Width; a multiple of twice `heads`."""
+    heads: PositiveInt = 8
+    """Attention heads, and as many key-value heads."""
+    feed_forward: PositiveInt = 256
+    """Width of the feed-forward layers."""
+    vocabulary: Annotated[int, Ge(300)] = 1024
+    """Largest vocabulary of the tokenizer, its 256 bytes included."""
+    max_length: PositiveInt = 2048
+    """Longest sequence, in tokens."""
+    initial_std: PositiveFloat = 0.1
+    """Standard deviation of the initial weights."""
+
+
+class PolicyConfig(Section):
+    """The model that is trained."""
+
+    model: str = "tiny"
+    """`"tiny"`; `"tiny-vl"`, a vision-language model; a local folder; or a name on the hub."""
+    device: str | None = None
+    """torch's name of a device, such as `"cuda"`; None takes a GPU if there is one."""
+    precision: Literal["float32", "mixed", "bfloat16"] | None = None
+    """`"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16; or `"bfloat16"` for both.
+    None takes mixed on a GPU and float32 on the CPU."""
+    attention: str | None = None
+    """transformers' name of an attention, such as `"flash_attention_2"`; None takes its default."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass, which saves memory and costs time."""
+    lora: LoraConfig = LoraConfig()
+    tiny: TinyConfig = TinyConfig()
+
+
+class AgentConfig(Section):
+    """Prompts and sampling: prompt style, past turns shown, limits, temperature."""
+
+    style: str = "think"
+    """Prompt style; see `harness/prompts/templates`."""
+    context: Context = "window"
+    """`"window"`: each turn has its own prompt, which shows the last `window` turns.
+    `"transcript"`: an episode is one growing chat, and one training sequence."""
+    window: NonNegativeInt = 2
+    """Past turns that a prompt shows."""
+    max_tokens: PositiveInt = 512
+    """Longest response, in tokens."""
+    max_context: Annotated[int, Ge(2)] | None = None
+    """Most tokens of a prompt and its longest response; an episode that exceeds them ends without
+    success. None takes the model's own limit."""
+    temperature: PositiveFloat = 1.0
+    """Sampling temperature in rollouts."""
+
+
+class RolloutConfig(Section):
+    """The generator, and the number of rollouts of a training step."""
+
+    backend: Literal["hf", "vllm", "server"] = "hf"
+    """`"hf"`: the policy itself; `"vllm"`: an engine in this process; `"server"`: its servers
+    at `urls`, on other GPUs or machines (vLLM both)."""
+    urls: List[str] = ()
+    """Addresses of servers, such as `"http://127.0.0.1:8000"`; requests are spread over them."""
+    engine: Table = Field(default_factory=dict)
+    """Arguments of vLLM's engine in this process, such as `{ gpu_memory_utilization = 0.5 }`."""
+    transfer: Literal["reload", "disk", "nccl", "ipc"] | None = None
+    """How servers get the weights after an update: `"disk"`, through a shared folder; `"nccl"`,
+    from GPU to GPU; or `"ipc"`, on the same GPU. None takes nccl on a GPU and disk on the CPU.
+    Within this process tensors are copied (`"reload"`)."""
+    sleep: bool = False
+    """vLLM in this process releases its GPU memory while the policy is updated."""
+    old_logprobs: Literal["rollout", "recompute"] | None = None
+    """Old log-probabilities of the loss: `"rollout"`, the generator's; `"recompute"`, those of the
+    policy before the update. None recomputes if another engine generates."""
+    mismatch_cap: PositiveFloat | None = None
+    """Largest importance weight of a token where recomputed probabilities differ from the
+    generator's (truncated importance sampling); None applies no weights."""
+    tasks_per_step: PositiveInt = 16
+    """Tasks of a training step; each has one group of episodes."""
+    group_size: PositiveInt = 8
+    """Episodes of a group."""
+    max_live: PositiveInt = 256
+    """Largest number of open environments in each process."""
+    max_batch: PositiveInt = 256
+    """Largest number of responses generated at the same time."""
+    dynamic_sampling: bool | None = None
+    """Replace groups whose returns are all equal by groups of other tasks (DAPO); None takes the
+    method's setting."""
+    max_draws: PositiveInt = 10
+    """Largest number of rounds of tasks in a step of dynamic sampling."""
+    enough_members: PositiveInt | None = None
+    """Stop the other episodes of a group once this many have ended (GVPO); None waits for all,
+    unless the method sets a number."""
+    enough_share: Annotated[float, Gt(0), Le(1)] | None = None
+    """Stop all running episodes once this share of the groups has ended: all their episodes, or
+    `enough_members` of them (GVPO)."""
+    enough_turns: NonNegativeInt | None = None
+    """Number of turns before which an episode is not stopped early (GVPO: 30)."""
+
+
+class MethodConfig(Section):
+    """The method, and settings that override its row in `harness.config.methods`."""
+
+    name: str = "gigpo"
+    """Name of the method; `harness methods` lists them."""
+    preset: str = "paper"
+    """Default settings of the estimator: the paper's (`"paper"`) or those of released code, such as
+    `"verl_agent"`."""
+    reward: str = "environment"
+    """The training reward: the environment's own; `"success"`: 1 at the end of a solved episode and
+    0 elsewhere, as in the papers, also where the environment rewards partial progress; or
+    `"score"`: the score at the end of each episode, such as the share of AppWorld's tests that pass
+    (LOOP, GVPO); or one of a plug-in."""
+    reward_scale: PositiveFloat = 10.0
+    """Factor of every reward."""
+    overlong_share: Annotated[float, Ge(0), Le(1)] | None = None
+    """Share of `agent.max_tokens`, at its end, over which a response costs more and more reward, up
+    to 1 at the limit, before `reward_scale`: DAPO's soft overlong punishment. 0 for none; None
+    takes the method's setting: 0.2 of DAPO, none of the others."""
+    rows: Literal["turn", "token"] | None = None
+    """A row of the turn table when credit is computed; None takes the method's setting."""
+    annotators: Table = Field(default_factory=dict)
+    """Settings of annotators by their names, such as `{ critic = { learning_rate = 1e-5 } }`."""
+    credit: Table = Field(default_factory=dict)
+    """Hyperparameters of the estimator."""
+    loss: Table = Field(default_factory=dict)
+    """Hyperparameters of the loss."""
+
+
+class OptimizerConfig(Section):
+    """AdamW, and how a step's sequences are split into mini-batches and micro-batches."""
+
+    learning_rate: LearningRate = 1e-6
+    """Learning rate after the warm-up."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Learning rate after the warm-up: `"constant"`, or decayed to `final_share` of it at the last
+    step of the run, linearly (`"linear"`) or along half a cosine (`"cosine"`)."""
+    final_share: Annotated[float, Ge(0), Le(1)] = 0.0
+    """Share of the learning rate at the last step of a decaying schedule."""
+    warmup_steps: NonNegativeInt = 0
+    """Training steps of the linear warm-up."""
+    weight_decay: NonNegativeFloat = 0.01
+    """AdamW's weight decay."""
+    betas: Pair[Fraction] = (0.9, 0.999)
+    """AdamW's decay rates of the two moments."""
+    max_grad_norm: PositiveFloat = 1.0
+    """Gradients are clipped to this norm."""
+    mini_batches: PositiveInt = 4
+    """Optimizer steps of a pass over a training step's sequences."""
+    mini_batch_size: PositiveInt | None = None
+    """Most sequences of an optimizer step, as papers give it: a pass has the necessary number of
+    steps, of nearly equal sizes. None uses `mini_batches`."""
+    epochs: PositiveInt | None = None
+    """Passes over a step's sequences; None takes the method's setting, mostly 1."""
+    max_kl: PositiveFloat | None = None
+    """Early stop: no further pass once the mean KL divergence per token from the policy of the
+    rollouts exceeds this, in nats; None makes all passes."""
+    micro_batch_tokens: PositiveInt = 8192
+    """Tokens of one forward pass, padding included."""
+    padding_free: bool | None = None
+    """Pack the sequences of a micro-batch into one row, without padding; None does so if the
+    model's attention supports it."""
+
+
+class WarmstartConfig(Section):
+    """Supervised learning from the environment's expert before reinforcement learning."""
+
+    episodes: NonNegativeInt = 0
+    """Expert episodes; 0 makes no warm start."""
+    expert: str = "best"
+    """The environment's expert that plays."""
+    noise: Fraction = 0.0
+    """Share of random actions in the expert's episodes; they are context, not targets."""
+    steps: PositiveInt = 200
+    """Optimizer steps."""
+    batch_size: PositiveInt = 64
+    """Turns of an optimizer step."""
+    learning_rate: LearningRate = 1e-5
+    """Learning rate of AdamW."""
+    weight_decay: NonNegativeFloat = 0.01
+    """AdamW's weight decay."""
+
+
+class EvalConfig(Section):
+    """Evaluation on held-out tasks."""
+
+    split: str = "valid_seen"
+    """Split that is evaluated during training."""
+    tasks: PositiveInt | None = None
+    """Number of tasks of the split, spread over its families; None takes each once."""
+    every: NonNegativeInt = 10
+    """Training steps between evaluations; 0 evaluates only before and after training."""
+    temperature: NonNegativeFloat = 0.4
+    """Sampling temperature; 0 takes the most likely token."""
+    max_turns: PositiveInt | None = None
+    """Turn limit of evaluation; None takes that of training."""
+    kwargs: Table = Field(default_factory=dict)
+    """Arguments of the environment in evaluation that differ from `env.kwargs`."""
+    final_splits: List[str] = ()
+    """Further splits, evaluated before and after training, each task once."""
+
+
+class CheckpointConfig(Section):
+    """Checkpoints to resume from."""
+
+    every: PositiveInt = 10
+    """Training steps between checkpoints."""
+    keep: PositiveInt = 2
+    """Number of newest checkpoints to keep."""
+    keep_best: NonNegativeInt = 1
+    """Number of further checkpoints to keep: the best by `best`, among those with an evaluation."""
+    best: Literal["success", "score"] = "success"
+    """Figure of the validation split that ranks checkpoints."""
+
+
+class LogConfig(Section):
+    """Outputs of metrics, beside `metrics.jsonl`."""
+
+    tensorboard: bool = True
+    """Write event files of TensorBoard."""
+    wandb: str | None = None
+    """Project on Weights & Biases; None sends nothing."""
+    price_per_hour: NonNegativeFloat | None = None
+    """Price of the machine in US dollars per hour, for the figures of cost."""
+
+
+class Config(Section):
+    """All settings of a training run."""
+
+    run: RunConfig = RunConfig()
+    env: EnvConfig = EnvConfig()
+    policy: PolicyConfig = PolicyConfig()
+    agent: AgentConfig = AgentConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    method: MethodConfig = MethodConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    warmstart: WarmstartConfig = WarmstartConfig()
+    eval: EvalConfig = EvalConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    log: LogConfig = LogConfig()

@@ -1,0 +1,90 @@
+"""A section of settings: a frozen pydantic model whose errors name the dotted key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from harness.config.error_messages import describe
+from harness.types.errors import ConfigError
+
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound="Section")
+
+
+class Section(BaseModel):
+    """Base of all sections. Refuses unknown keys, values of another type, nan and infinity.
+
+    An int is accepted for a float; nothing else is converted.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+
+def _from_list(value: Any) -> Any:
+    """Return a list as a tuple: TOML and JSON have no tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _json_plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Refuse values that JSON cannot represent."""
+    try:
+        json.dumps(values, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"{values!r} cannot be written down as JSON: {e}") from None
+    return values
+
+
+NonNegativeInt = Annotated[int, Ge(0)]
+PositiveInt = Annotated[int, Ge(1)]
+NonNegativeFloat = Annotated[float, Ge(0)]
+PositiveFloat = Annotated[float, Gt(0)]
+LearningRate = Annotated[float, Gt(0), Le(10)]
+"""A step of AdamW changes each weight by about so much."""
+Fraction = Annotated[float, Ge(0), Lt(1)]
+FROM_LIST = BeforeValidator(_from_list)
+List = Annotated[tuple[_T, ...], FROM_LIST]
+Pair = Annotated[tuple[_T, _T], FROM_LIST]
+Table = Annotated[dict[str, Any], AfterValidator(_json_plain)]
+"""Free settings that other code checks, such as the arguments of an environment."""
+
+
+def build(kind: type[_S], values: Mapping[str, Any]) -> _S:
+    """Return a section or a configuration of nested dictionaries.
+
+    Args:
+        kind: Class of the section or configuration.
+        values: Values by key; missing keys take their defaults.
+
+    Raises:
+        ConfigError: A key is unknown, or a value has the wrong type or is out of its range. The
+            message lists all errors.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as e:
+        raise ConfigError(describe(kind, e)) from None
+
+
+def replace(section: _S, **changes: Any) -> _S:
+    """Return a section with some settings changed and checked.
+
+    Raises:
+        ConfigError: A setting is unknown or its value cannot be used.
+    """
+    return build(type(section), {**dict(section), **changes})
+
+
+def to_dict(section: Section) -> dict[str, Any]:
+    """Return all settings as nested dictionaries."""
+    return section.model_dump()

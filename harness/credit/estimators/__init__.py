@@ -1,0 +1,26 @@
+"""Estimators of credit, one paper a file.
+
+Each takes a turn table and hyperparameters, and returns one advantage per row. Importing this
+package registers all of them.
+"""
+
+from harness.credit.estimators import (  # noqa: F401 (registers the estimators)
+    dmpo,
+    dr_grpo,
+    ecpo,
+    empg,
+    gae,
+    gigpo,
+    grpo,
+    gvpo,
+    hcapo,
+    hgpo,
+    imitation,
+    oprl,
+    prime,
+    reinforce,
+    reinforce_pp,
+    rloo,
+    salt,
+    scpo,
+)

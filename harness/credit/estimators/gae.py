@@ -1,0 +1,100 @@
+"""GAE: PPO's advantages over a critic's values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.credit.groups import whiten as whitened
+from harness.credit.registry import estimator
+from harness.credit.returns import PenaltyOn, penalised
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats
+from harness.types.hyperparameters import number, one_of
+
+
+@estimator("gae", needs=("value",), preset={"gamma": 1.0, "eps": 1e-8})
+def gae(
+    turns: TurnTable,
+    *,
+    gamma: float = 1.0,
+    lam: float = 1.0,
+    whiten: bool = False,
+    ddof: int = 1,
+    eps: float = 1e-8,
+    invalid_penalty: float = 0.1,
+    penalty_on: PenaltyOn = "step",
+) -> Floats:
+    """Generalised advantage of each row over the critic's value of its state.
+
+    A_t = delta_t + gamma * lambda * A_{t+1} with delta_t = r_t + gamma * V_{t+1} - V_t, and both V
+    and A are 0 after the rollout's last row. Rows are turns, or tokens if the table has tokens for
+    rows. PPO's code whitens the advantages over the batch: `whiten=True`.
+    Reference: Schulman et al. 2016, arXiv:1506.02438 (the truncated, exponentially weighted sum);
+    used by PPO, arXiv:1707.06347.
+    Departs from it: a rollout that was cut off counts as finished; its last state has no value.
+
+    Args:
+        turns: N rows of R rollouts, with the column `value`.
+        gamma: Discount, in [0, 1].
+        lam: lambda, in [0, 1]: 1 for the return less the value, 0 for one step of bootstrapping.
+        whiten: Divide by the standard deviation of all rows after subtracting their mean.
+        ddof: Of the whitening: 1 for the sample standard deviation, 0 for the population's.
+        eps: Of the whitening: added to the standard deviation; at least 0.
+        invalid_penalty: Of an invalid turn, at least 0.
+        penalty_on: What it is subtracted from: the advantage of the `row` before whitening, or the
+            turn's reward, and so the `return` that the critic learns; `step` is nothing here.
+
+    Returns:
+        Advantage of each row. Shape [N].
+
+    Raises:
+        ConfigError: A hyperparameter is out of its range.
+        TableError: The table has no column `value`.
+    """
+    one_of("whiten", whiten, (True, False))
+    number("eps", eps, 0)
+    one_of("ddof", ddof, (0, 1))
+    reward, local = penalised(turns, invalid_penalty, penalty_on)
+    advantage = _advantages(replace(turns, reward=reward), gamma, lam)
+    if penalty_on == "row":
+        advantage = advantage - local
+    if not whiten:
+        return advantage
+    return whitened(advantage, np.ones(len(turns), np.bool_), ddof=ddof, eps=eps)
+
+
+def gae_returns(
+    turns: TurnTable,
+    *,
+    gamma: float = 1.0,
+    lam: float = 1.0,
+    invalid_penalty: float = 0.1,
+    penalty_on: PenaltyOn = "step",
+) -> Floats:
+    """Return what the critic is trained to: the advantage before whitening plus the value.
+
+    With lambda 1 it is the discounted sum of the rewards to go, less the penalties that are on the
+    return. Shape [N].
+
+    Raises:
+        ConfigError: A hyperparameter is out of its range.
+        TableError: The table has no column `value`.
+    """
+    turns.require(("value",), "gae_returns")
+    assert turns.value is not None
+    reward, _ = penalised(turns, invalid_penalty, penalty_on)
+    return _advantages(replace(turns, reward=reward), gamma, lam) + turns.value
+
+
+def _advantages(turns: TurnTable, gamma: float, lam: float) -> Floats:
+    number("gamma", gamma, 0, 1)
+    number("lam", lam, 0, 1)
+    assert turns.value is not None
+    goes_on = turns.goes_on
+    next_value = np.where(goes_on, np.roll(turns.value, -1), 0.0)
+    delta = (turns.reward + gamma * next_value - turns.value).tolist()
+    for t in np.flatnonzero(goes_on)[::-1].tolist():
+        delta[t] += gamma * lam * delta[t + 1]
+    return np.asarray(delta, dtype=np.float64)

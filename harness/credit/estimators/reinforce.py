@@ -1,0 +1,52 @@
+"""REINFORCE: the return, or the return less a baseline."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from harness.credit.estimators.grpo import Statistics
+from harness.credit.registry import estimator
+from harness.credit.returns import PenaltyOn, outcomes
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats
+from harness.types.hyperparameters import number
+
+
+@estimator("reinforce")
+def reinforce(
+    turns: TurnTable,
+    *,
+    baseline: float | Literal["batch"] = 0.0,
+    statistics: Statistics = "rollout",
+    invalid_penalty: float = 0.1,
+    penalty_on: PenaltyOn = "step",
+) -> Floats:
+    """Return of a rollout less a baseline, shared by all its turns.
+
+    A_i = R_i - b, with R the undiscounted return. Groups play no part: so a group of one has an
+    advantage, and a batch in which nothing differs has one too, unless b is the batch's mean.
+    Reference: Williams 1992, Simple statistical gradient-following algorithms for connectionist
+    reinforcement learning, with one baseline for all states.
+    Departs from it: a running mean over steps is state, which an estimator does not have. The
+    caller passes its present value as `baseline`, or takes the mean of the batch.
+
+    Args:
+        turns: N turns of R rollouts.
+        baseline: b: a number, or `batch` for the mean score of the whole batch.
+        statistics: `rollout`, or `turn`, which counts rows in the batch's mean; see `grpo`.
+        invalid_penalty: Of an invalid turn, at least 0.
+        penalty_on: `step`, `row` or `return`; see `grpo`.
+
+    Returns:
+        Advantage of each turn. Shape [N].
+
+    Raises:
+        ConfigError: A hyperparameter is out of its range.
+    """
+    score, _, owner, weight = outcomes(turns, statistics, invalid_penalty, penalty_on)
+    if baseline == "batch":
+        return (score - np.average(score, weights=weight))[owner] if len(score) else score
+    number("baseline", baseline)
+    return score[owner] - float(baseline)

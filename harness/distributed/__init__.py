@@ -1,0 +1,25 @@
+"""Processes that train together.
+
+Takes tensors and objects; exchanges them between the processes (`process_group`, `joining`), shards
+models (`fsdp`), stops all processes at the end of a step (`signals`), and ends those that
+`torchrun` left behind (`parent`). A single process needs none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+
+__all__ = ["SINGLE_PROCESS", "ProcessGroup"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "SINGLE_PROCESS": "harness.distributed.process_group",
+        "ProcessGroup": "harness.distributed.process_group",
+    },
+)

@@ -1,0 +1,231 @@
+"""The process group: the processes that train together, one per GPU, and their collectives.
+
+`torchrun` starts them; without it there is one process, and a collective returns its input. All
+processes call each collective in the same order; objects are pickled and ordered by rank.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from agentgyms.core.errors import AgentGymsError
+from harness.distributed.joining import first_line, is_connection_error, join
+from harness.distributed.parent import end_with_parent
+from harness.types.errors import ConfigError, HarnessError, TrainingError, TrainingStopped
+
+_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import torch
+
+_T = TypeVar("_T")
+
+_EXIT_DELAY_S: Final = 2.0
+"""The other processes wait before they exit: `torchrun` kills the first one once another exits."""
+
+_RELEASE_DELAY_S: Final = 0.5
+"""Seconds that a finished process waits before it exits, so that gloo's threads can take the GIL.
+
+Each thread takes it after a collective to release its tensors. A thread that still waits for the
+GIL when the interpreter exits would abort the process. The threads of a sharded model's group
+outlive `destroy_process_group`, because torch keeps the model's mesh in caches.
+"""
+
+
+class ReportedElsewhere(HarnessError):
+    """Training cannot go on; the first process reports the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """The processes that train together, as one of them sees them.
+
+    Attributes:
+        rank: Number of this process, from 0.
+        size: Number of processes.
+        device_name: torch's name of this process's device; a single process uses its policy's.
+    """
+
+    rank: int = 0
+    size: int = 1
+    device_name: str = "cpu"
+
+    @property
+    def device(self) -> torch.device:
+        """Device of this process."""
+        import torch
+
+        return torch.device(self.device_name)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the first process, which writes files and prints messages."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[_T]) -> Sequence[_T]:
+        """Return this process's share of items that all processes have."""
+        return items[self.rank :: self.size]
+
+    def padded_share(self, items: Iterable[_T], filler: _T) -> Iterator[_T]:
+        """Yield this process's share, padded with `filler` so that all shares have equal length."""
+        if self.size == 1:
+            yield from items
+            return
+        known = list(items)
+        own = self.share(known)
+        yield from own
+        for _ in range(math.ceil(len(known) / self.size) - len(own)):
+            yield filler
+
+    def gather(self, item: _T) -> list[_T]:
+        """Return the items of all processes."""
+        if self.size == 1:
+            return [item]
+        from torch import distributed
+
+        found: list[_T | None] = [None] * self.size
+        distributed.all_gather_object(found, item)
+        return found  # type: ignore[return-value]
+
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag of any process is set."""
+        return any(self.gather(flag))
+
+    def gather_or_raise(self, item: _T | None, error: Exception | None = None) -> list[_T]:
+        """Return the items of all processes, unless one of them passes an error.
+
+        Raises:
+            TrainingError: A process passed an error; the first process raises the first error.
+            ReportedElsewhere: The same, in the other processes.
+        """
+        if self.size == 1:
+            if error is not None:
+                raise error
+            return [item]  # type: ignore[list-item]
+        own_message = None if error is None else f"{type(error).__name__}: {error}"
+        found = self.gather((item, own_message))
+        for rank, (_, message) in enumerate(found):
+            if message is not None:
+                self._raise_for(rank, message, error)
+        return [one for one, _ in found]  # type: ignore[misc]
+
+    def _raise_for(self, rank: int, message: str, own: Exception | None) -> None:
+        if not self.is_first:
+            if own is not None and not isinstance(own, AgentGymsError):
+                _log.error("process %d of %d", self.rank, self.size, exc_info=own)
+            raise ReportedElsewhere(message) from own
+        if rank == self.rank and own is not None:
+            raise own
+        raise TrainingError(f"process {rank} of {self.size} failed: {message}")
+
+    def run_on_all(self, work: Callable[[], _T]) -> _T:
+        """Run a function that uses no collectives in every process and return its result.
+
+        Raises:
+            TrainingError: It failed in a process; see `gather_or_raise`.
+            ReportedElsewhere: The same, in the other processes.
+        """
+        item, error = None, None
+        try:
+            item = work()
+        except Exception as e:
+            error = e
+        self.gather_or_raise(None, error)
+        return item  # type: ignore[return-value]
+
+    def run_on_first(self, work: Callable[[], _T]) -> _T:
+        """Run a function in the first process and return its result in all processes.
+
+        Raises:
+            ReportedElsewhere: The function failed; raised in the other processes.
+        """
+        if self.size == 1:
+            return work()
+        item, error = None, None
+        if self.is_first:
+            try:
+                item = work()
+            except Exception as e:
+                error = e
+        return self.gather_or_raise(item, error)[0]
+
+
+SINGLE_PROCESS: Final = ProcessGroup()
+"""The group of a single process."""
+
+
+@contextlib.contextmanager
+def torchrun_processes() -> Iterator[ProcessGroup]:
+    """Initialise the process group that `torchrun` started, and destroy it at the end.
+
+    Processes after the first print errors only.
+
+    Raises:
+        ConfigError: A variable that `torchrun` sets is missing or invalid.
+        TrainingError: Another process did not join, has ended or does not answer.
+    """
+    end_with_parent()
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield SINGLE_PROCESS
+        return
+    from torch import distributed
+
+    processes = _initialize()
+    quiet = contextlib.nullcontext() if processes.is_first else _mute()
+    try:
+        with quiet:
+            yield processes
+    except ReportedElsewhere:
+        time.sleep(_EXIT_DELAY_S)
+        raise SystemExit(2) from None
+    except TrainingStopped as e:
+        time.sleep(_RELEASE_DELAY_S)
+        if processes.is_first:
+            raise
+        raise SystemExit(e.exit_code) from None
+    except RuntimeError as e:
+        if isinstance(e, HarnessError) or not is_connection_error(e):
+            raise
+        raise TrainingError(
+            f"process {processes.rank} of {processes.size} lost another process, which has ended "
+            f"or does not answer; its own message gives the reason ({first_line(e)})"
+        ) from e
+    finally:
+        # Not after an error: other processes may be inside a collective. vLLM's engine may have
+        # destroyed the group already.
+        if sys.exc_info()[0] is None and distributed.is_initialized():
+            time.sleep(_RELEASE_DELAY_S)
+            distributed.destroy_process_group()
+
+
+def _initialize() -> ProcessGroup:
+    import torch
+
+    try:
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        local = int(os.environ["LOCAL_RANK"])
+    except (KeyError, ValueError) as e:
+        raise ConfigError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']} but {e}: start several processes with "
+            "torchrun --nproc-per-node N -m harness train ..."
+        ) from None
+    device = f"cuda:{local}" if torch.cuda.is_available() else "cpu"
+    join(rank, size, device)
+    return ProcessGroup(rank, size, device)
+
+
+@contextlib.contextmanager
+def _mute() -> Iterator[None]:
+    with (
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):
+        yield

@@ -1,0 +1,56 @@
+"""Actors without a model that use a model's prompts and parsing: expert and random."""
+
+from __future__ import annotations
+
+import random
+
+from harness.rollouts.agent import Agent, Decision, EpisodeView, choices_of
+from harness.rollouts.demonstrations import expert_answer
+from harness.types.rollout import Completion, Usage
+
+_ANSWERED = Usage(calls=1)
+
+
+class ExpertActor:
+    """Plays an expert's actions through an agent's prompts and parsing.
+
+    Args:
+        agent: Its prompts and its style are used; its model is not called.
+        kind: Name of the expert; its actions are read from `info["oracle"]`.
+    """
+
+    def __init__(self, agent: Agent, kind: str = "best") -> None:
+        """Keep both."""
+        self._agent, self._kind = agent, kind
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return the expert's action; see `expert_answer` for what is raised."""
+        self._agent.messages(view)
+        answer = expert_answer(self._agent.style, view, self._kind)
+        return self._agent.decide(view, Completion(answer, usage=_ANSWERED))
+
+
+class RandomActor:
+    """Plays legal actions uniformly at random through an agent's prompts and parsing.
+
+    Open arguments are filled with the goal; if no action can be listed, the action is the goal.
+
+    Args:
+        agent: Its prompts and its style are used; its model is not called.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        """Keep the agent."""
+        self._agent = agent
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return a random action, drawn with `seed`.
+
+        Raises:
+            ConfigError: The style cannot write the action.
+        """
+        self._agent.messages(view)
+        choices = choices_of(view)
+        action = random.Random(seed).choice(choices or [view.info["goal"]])
+        answer = self._agent.style.answer(action, choices)
+        return self._agent.decide(view, Completion(answer, usage=_ANSWERED))

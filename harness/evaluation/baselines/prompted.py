@@ -1,0 +1,132 @@
+"""Builds the agent of a configuration: direct, ReAct, Reflexion or a trained policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from harness import prompts
+from harness.config import EvaluationConfig
+from harness.evaluation.baselines.expert import ExpertActor, RandomActor
+from harness.evaluation.baselines.reflexion import Reflection, Reflector
+from harness.inference.completers import Completer, Sampling
+from harness.prompts.few_shot import Preamble
+from harness.rollouts.agent import Actor, Agent
+from harness.types.errors import ConfigError
+from harness.types.messages import Message
+from harness.types.rollout import Rollout
+
+_T = TypeVar("_T")
+
+
+class Baseline:
+    """The agent of a configuration.
+
+    Direct, ReAct and trained policies differ only in style, context and window. Reflexion also
+    reflects on failed trials.
+
+    Args:
+        config: Resolved: agent, style, context, window, trials and sampling are set.
+        completer: The model; None for the backends `expert` and `random`.
+        examples: Worked examples as text; see `harness.evaluation.baselines.examples`.
+
+    Attributes:
+        trials: Maximum number of attempts at a task.
+        prompt_versions: Hash of each used template, by its name.
+
+    Raises:
+        ConfigError: The configuration is not resolved, or its prompt style does not exist.
+    """
+
+    def __init__(
+        self, config: EvaluationConfig, completer: Completer | None, examples: Sequence[str] = ()
+    ) -> None:
+        """Load the templates."""
+        agent, sampling = config.agent, config.sampling
+        self._model, self._agent, self._env_id = config.model, agent, config.env.id
+        self._completer, self._examples = completer, tuple(examples)
+        self._style = prompts.load(_required(agent.style, "agent.style"), config.env.id)
+        self._sampling = Sampling(
+            _required(sampling.temperature, "sampling.temperature"),
+            _required(sampling.max_tokens, "sampling.max_tokens"),
+            sampling.top_p,
+        )
+        self.trials = _required(agent.trials, "agent.trials")
+        self._reflector = None
+        if _required(agent.kind, "agent.kind") == "reflexion":
+            self._reflector = Reflector(
+                completer, self._sampling, config.env.id, max_prompt=agent.max_prompt
+            )
+        if completer is None and config.model.backend not in ("expert", "random"):
+            raise ConfigError(f"the backend {config.model.backend!r} needs a model, got none")
+        self.prompt_versions = self._versions()
+
+    def actor(self, reflections: Sequence[str] = ()) -> Actor:
+        """Return the actor of a trial.
+
+        Args:
+            reflections: Reflections on the task's earlier trials, oldest first; the last
+                `agent.memory` of them stand before the prompt.
+        """
+        agent = Agent(
+            self._completer or _NoModel(),
+            self._style,
+            self._sampling,
+            _required(self._agent.window, "agent.window"),
+            _required(self._agent.context, "agent.context"),
+            preamble=self._preamble(reflections),
+            max_prompt=self._agent.max_prompt,
+        )
+        if self._model.backend == "expert":
+            return ExpertActor(agent, self._model.expert)
+        return RandomActor(agent) if self._model.backend == "random" else agent
+
+    def preamble(self, reflections: Sequence[str] = ()) -> str:
+        """Return the text before the prompts of a trial, without any length limit."""
+        return self._preamble(reflections).text()
+
+    async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
+        """Return the agent's reflection on a failed trial.
+
+        Args:
+            rollout: The failed trial.
+            reflections: Reflections on earlier trials, oldest first; the last `agent.memory` of
+                them are in the prompt.
+            seed: Seed of the answer.
+
+        Raises:
+            ModelUnavailable: The model gave no answer, so the task's outcome is unknown.
+            ContextOverflow: The shortest prompt does not fit into the model's context.
+            ConfigError: This agent does not reflect.
+        """
+        if self._reflector is None:
+            raise ConfigError(f"the agent {self._agent.kind!r} does not reflect")
+        return await self._reflector.reflect(rollout, self._remembered(reflections), seed)
+
+    def _remembered(self, reflections: Sequence[str]) -> tuple[str, ...]:
+        given = [reflection for reflection in reflections if reflection]
+        return tuple(given[max(0, len(given) - self._agent.memory) :])
+
+    def _preamble(self, reflections: Sequence[str]) -> Preamble:
+        return Preamble(self._env_id, self._examples, self._remembered(reflections))
+
+    def _versions(self) -> dict[str, str]:
+        names = ["episode", "examples"] if self._examples else []
+        names += ["memory", "reflect"] if self._reflector else []
+        parts = [prompts.load_part(name, self._env_id) for name in names]
+        return {self._style.name: self._style.version, **{p.name: p.version for p in parts}}
+
+
+def _required(value: _T | None, key: str) -> _T:
+    if value is None:
+        raise ConfigError(
+            f"{key} is not set: resolve the configuration with harness.evaluation.defaults.resolve"
+        )
+    return value
+
+
+class _NoModel:
+    """The completer of actors that call no model."""
+
+    async def complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Any:
+        raise AssertionError("the expert and the random actor call no model")

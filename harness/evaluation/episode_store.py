@@ -1,0 +1,231 @@
+"""The file of an evaluation's episodes: appended unit by unit, intact after any interruption.
+
+A unit is one task played with one seed: one trial, or several with reflections between them. All
+lines of a unit are written at once and are on the disk before those of the next unit. An
+interruption can therefore cut off only the last unit of the file; it is dropped and played again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from agentgyms.core import serialization
+from agentgyms.recording.recording_format import Recording, turn_line
+from harness.evaluation.episodes import EPISODE_KEY
+from harness.runs import fsync
+from harness.types.errors import ResultError
+from harness.types.json_files import parse
+
+RECORDINGS: Final = "recordings.jsonl"
+
+_HEADER: Final = b'{"format":'
+
+UnitKey = tuple[int, int]
+"""Seed and index of the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Episode:
+    """Position of an episode in the file, and its outcome."""
+
+    start: int
+    end: int
+    key: UnitKey
+    trial: int
+    success: bool
+
+
+@dataclass(slots=True)
+class _Span:
+    """Position of a unit in the file; `ended` unless a trial is missing."""
+
+    key: UnitKey
+    start: int
+    end: int
+    trial: int
+    success: bool
+    trials: int
+
+    @property
+    def ended(self) -> bool:
+        return self.success or self.trial == self.trials
+
+
+class Store:
+    """The file of an evaluation's episodes.
+
+    Args:
+        folder: The evaluation's folder, locked by this process.
+        trials: Maximum number of trials per task.
+
+    Raises:
+        ResultError: The file is damaged at another place than its end.
+    """
+
+    def __init__(self, folder: Path, trials: int) -> None:
+        """Read which units have ended, and drop a last unit that was cut off."""
+        self.path = folder / RECORDINGS
+        self._spans: dict[UnitKey, _Span] = {}
+        self._file: FileIO | None = None
+        self._failure = ""
+        if self.path.exists():
+            self._load(trials)
+
+    def __contains__(self, key: UnitKey) -> bool:
+        """Return whether the unit has ended."""
+        return key in self._spans
+
+    def __len__(self) -> int:
+        """Return how many units have ended."""
+        return len(self._spans)
+
+    def end(self, key: UnitKey) -> int:
+        """Return the end of a unit in the file, in bytes."""
+        return self._spans[key].end
+
+    def successes(self) -> int:
+        """Return how many units were solved by any trial."""
+        return sum(span.success for span in self._spans.values())
+
+    def append(self, key: UnitKey, trials: Sequence[Recording]) -> None:
+        """Append a unit to the file and wait until it is on the disk.
+
+        Args:
+            key: Seed and index of the task.
+            trials: Its episodes in order, described by
+                `harness.evaluation.episodes.describe_episode`.
+
+        Raises:
+            ResultError: The file cannot be written, for example on a full disk.
+        """
+        text = "".join(recording_lines(recording) for recording in trials).encode()
+        if self._failure:  # a partly written unit must stay the last one in the file
+            raise ResultError(self._failure)
+        try:
+            start = self._write(text)
+        except OSError as e:
+            self._failure = f"{self.path} cannot be written: {e.strerror}"
+            raise ResultError(self._failure) from None
+        success = bool(trials[-1].turns[-1].info["success"])
+        self._spans[key] = _Span(key, start, start + len(text), len(trials), success, len(trials))
+
+    def _write(self, text: bytes) -> int:
+        """Append text, wait until it is on the disk, and return where it starts."""
+        if self._file is None:
+            # Unbuffered: a later close must not write what a full disk refused.
+            self._file = self.path.open("ab", buffering=0)
+            fsync.flush(self.path.parent)
+        # Data written to a deleted file would be lost without an error.
+        if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+            raise OSError(errno.ENOENT, "it was replaced by another file")
+        start = self._file.tell()
+        left = memoryview(text)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+        return start
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def sort(self) -> None:
+        """Sort the file by seed, task and trial.
+
+        The file is replaced in one step: an interruption leaves the old file or the new one.
+        """
+        self.close()
+        spans = [self._spans[key] for key in sorted(self._spans)]
+        if all(a.end == b.start for a, b in pairwise(spans)):
+            return
+        with self.path.open("rb") as old, fsync.replacing(self.path) as new:
+            for span in spans:
+                old.seek(span.start)
+                new.write(old.read(span.end - span.start))
+
+    def _load(self, trials: int) -> None:
+        spans = list(self._read_spans(trials))
+        end = spans[-1].end if spans else 0
+        if spans and not spans[-1].ended:
+            end = spans.pop().start
+        for span in spans:
+            if not span.ended or span.key in self._spans:
+                what = "is there twice" if span.ended else "is not whole"
+                raise self._damaged(f"the unit of seed and task {span.key} {what}")
+            self._spans[span.key] = span
+        if end < self.path.stat().st_size:
+            with self.path.open("r+b") as file:
+                file.truncate(end)
+
+    def _read_spans(self, trials: int) -> Iterator[_Span]:
+        """Yield the units in the order of the file; the last one may be cut off."""
+        current: _Span | None = None
+        for episode in self._read_episodes():
+            if current and current.key == episode.key and episode.trial == current.trial + 1:
+                current.end, current.trial = episode.end, episode.trial
+                current.success = episode.success
+                continue
+            if current:
+                yield current
+            if episode.trial != 1:
+                raise self._damaged("an episode follows none of its unit")
+            start, end = episode.start, episode.end
+            current = _Span(episode.key, start, end, 1, episode.success, trials)
+        if current:
+            yield current
+
+    def _read_episodes(self) -> Iterator[_Episode]:
+        """Yield the complete episodes of the file; an incomplete one at its end is left out."""
+        lines: list[bytes] = []
+        offset = start = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break  # cut off: the last turn of an episode, or the header of the next one
+                if line.startswith(_HEADER) and lines:
+                    yield self._complete_episode(lines, start)
+                    lines, start = [], offset
+                lines.append(line)
+                offset += len(line)
+        if lines:
+            last = _episode(lines, start)
+            if last is not None:
+                yield last
+
+    def _complete_episode(self, lines: list[bytes], start: int) -> _Episode:
+        found = _episode(lines, start)
+        if found is None:
+            raise self._damaged(f"the episode at byte {start} is not whole")
+        return found
+
+    def _damaged(self, what: str) -> ResultError:
+        return ResultError(f"{self.path} is damaged: {what}; delete the folder and evaluate again")
+
+
+def _episode(lines: list[bytes], start: int) -> _Episode | None:
+    """Return the episode in these lines, or None if it is incomplete."""
+    try:
+        described = parse(lines[0])["provenance"][EPISODE_KEY]
+        if len(lines) != described["turns"] + 2:
+            return None
+        key = int(described["seed"]), int(described["index"])
+        success = bool(parse(lines[-1])["info"]["success"])
+        end = start + sum(map(len, lines))
+        return _Episode(start, end, key, int(described["trial"]), success)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def recording_lines(recording: Recording) -> str:
+    """Return an episode as its lines, each with its newline."""
+    lines = [serialization.dumps(recording.header), *map(turn_line, recording.turns)]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,160 @@
+"""Where a model comes from: a hub name, a model's folder, a checkpoint, a training run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tqdm import tqdm
+
+from harness import config as configs
+from harness.model.adapters import DESCRIPTION, base_of
+from harness.runs import checkpoints
+from harness.types.errors import CheckpointError, ConfigError
+from harness.types.json_files import read_object
+
+_HUB_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+_KINDS_OF_FILES: Final = (
+    "*.safetensors",
+    "pytorch_model*.bin",
+    "*.json",
+    "*.jinja",
+    "*.model",
+    "*.txt",
+)
+"""What makes a model: weights, configuration, tokenizer, chat template."""
+
+_NOT_THE_MODEL: Final = ("checkpoint.json", "training_args.json")
+_PIECE: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model to load.
+
+    Attributes:
+        path: Its folder, or its hub name; that of adapters holds them alone.
+        local: It is a folder.
+        step: Of the checkpoint, or None.
+        trained: Configuration of the training run it comes from, complete as nested dictionaries,
+            or None.
+    """
+
+    path: str
+    local: bool
+    step: int | None = None
+    trained: dict[str, Any] | None = None
+
+
+def find(name: str) -> Source:
+    """Return what a name stands for.
+
+    Args:
+        name: A hub name; or the folder of a model, of a checkpoint, or of a training run, which
+            stands for its newest complete checkpoint.
+
+    Raises:
+        ConfigError: There is no such folder and it can be no hub name either, or the folder holds
+            no model.
+    """
+    folder = Path(name)
+    if not folder.is_dir():
+        if _HUB_NAME.fullmatch(name):
+            return Source(name, local=False)
+        raise ConfigError(
+            f"model.name: there is no folder {name!r}; give the folder of a model, of a checkpoint "
+            "or of a training run, or a hub name such as Qwen/Qwen2.5-1.5B-Instruct"
+        )
+    described = _read(folder / "config.json")
+    if "model_type" in described or (folder / DESCRIPTION).is_file():
+        return _model(folder)
+    if "policy" in described or (folder / "checkpoints").is_dir():
+        return _run(folder)
+    raise ConfigError(
+        f"model.name: the folder {name!r} holds neither a model (a config.json with its "
+        "model_type) nor a training run"
+    )
+
+
+def _run(folder: Path) -> Source:
+    try:
+        found = checkpoints.find_all(folder)
+    except CheckpointError as e:
+        raise ConfigError(f"model.name: {e}") from e
+    if not found:
+        raise ConfigError(
+            f"model.name: the training run {str(folder)!r} has no complete checkpoint yet: wait "
+            "for its first one (see checkpoint.every)"
+        )
+    return _model(found[-1].folder)
+
+
+def _model(folder: Path) -> Source:
+    """Return a model's folder, with what is known of the run if it is one's checkpoint."""
+    described = _read(folder / "checkpoint.json")
+    if "step" not in described:
+        return Source(str(folder), local=True)
+    run = folder.resolve().parent.parent
+    values = _read(run / "config.json")
+    trained = _completed(values) if "policy" in values else None
+    return Source(str(folder), local=True, step=int(described["step"]), trained=trained)
+
+
+def _completed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's configuration; what its version did not know yet has its default."""
+    complete = configs.to_dict(configs.Config())
+    for section, defaults in complete.items():
+        given = values.get(section, {})
+        complete[section] = {**defaults, **given} if isinstance(given, dict) else defaults
+    return complete
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return what a JSON file holds; nothing if it is missing."""
+    return read_object(file, ConfigError) if file.exists() else {}
+
+
+def commit(name: str, revision: str | None) -> str | None:
+    """Return the commit of a hub's model that was loaded; None if it left no trace on the disk.
+
+    Args:
+        name: At the hub.
+        revision: Branch, tag or commit; None for its main branch.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(found).parent.name if isinstance(found, str) else None
+
+
+def digest(folder: str | Path) -> str:
+    """Return the first 12 hex characters of the SHA-256 over a model's files.
+
+    These are weights, configuration, tokenizer and chat template, by name and content; what else
+    lies there, such as an optimizer's state, does not count. Of adapters, the model in the folder
+    that they are on counts too, and not where it lies.
+    """
+    folder, left_out = Path(folder), set(_NOT_THE_MODEL)
+    base = base_of(folder)
+    below = digest(base) if base is not None and Path(base).is_dir() else ""
+    if below:
+        left_out.add(DESCRIPTION)
+    files = sorted(
+        {file for kind in _KINDS_OF_FILES for file in folder.glob(kind) if file.is_file()}
+        - {folder / name for name in left_out}
+    )
+    total = hashlib.sha256(below.encode())
+    size = sum(file.stat().st_size for file in files)
+    with tqdm(total=size, desc="hashing the model", unit="B", unit_scale=True, delay=2) as bar:
+        for file in files:
+            content = hashlib.sha256()
+            with file.open("rb") as stream:
+                while piece := stream.read(_PIECE):
+                    content.update(piece)
+                    bar.update(len(piece))
+            total.update(f"{file.name} {content.hexdigest()}\n".encode())
+    return total.hexdigest()[:12]

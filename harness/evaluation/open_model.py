@@ -1,0 +1,197 @@
+"""Opens the model that an evaluation asks for, wherever it runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.config import EvaluationConfig, ModelConfig, digest_values, without_seed
+from harness.inference.completers import Completer
+from harness.types.errors import ConfigError
+
+if TYPE_CHECKING:
+    from harness.evaluation.model_source import Source
+
+
+async def _nothing() -> None:
+    """Close a model that needs no closing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that answers.
+
+    Attributes:
+        completer: None for `expert` and `random`, which no language model plays.
+        identity: What it is, JSON-plain, equal whenever the same model is opened again and without
+            secrets: `backend`, `name`, `revision` and what else decides its answers. `revision` is
+            the hub's commit, or for a folder the hash of the model's files.
+        trained: Configuration of the training run that the model comes from, or None.
+        close: Frees it.
+        report: Returns what its treatment was like, such as retries, JSON-plain: not for results.
+    """
+
+    completer: Completer | None
+    identity: dict[str, Any]
+    trained: dict[str, Any] | None = None
+    close: Callable[[], Awaitable[None]] = _nothing
+    report: Callable[[], dict[str, Any]] = dict
+
+
+def backend_of(model: ModelConfig) -> str:
+    """Return where a model runs, one of `BACKENDS`, also where the configuration leaves it open."""
+    if model.backend is None:
+        if model.name in ("expert", "random"):
+            return model.name
+        return "openai" if model.url else "hf"
+    return model.backend
+
+
+async def open_model(config: EvaluationConfig) -> Model:
+    """Return the model that the configuration names: loaded if it runs in this process, else found.
+
+    Raises:
+        ConfigError: It is not there, cannot be loaded, or something that it needs is not given.
+        ModelUnavailable: Its server does not answer.
+    """
+    backend = backend_of(config.model)
+    if backend == "expert":
+        named = {"name": "expert", "revision": None, "expert": config.model.expert}
+        return Model(None, {"backend": "expert", **named})
+    if backend == "random":
+        return Model(None, {"backend": "random", "name": "random", "revision": None})
+    if not config.model.name:
+        raise ConfigError(
+            "model.name is missing: give a model's name at its server, a folder, a hub name or a "
+            "training run"
+        )
+    if backend == "openai":
+        return await _open_server(config)
+    return _open_hf(config) if backend == "hf" else _open_vllm(config)
+
+
+async def _open_server(config: EvaluationConfig) -> Model:
+    from harness.inference.completers.openai import OpenAICompleter
+
+    model = config.model
+    if model.url is None:
+        raise ConfigError(
+            f"model.url is missing: the backend openai needs the address of the server that has "
+            f"{model.name!r}, such as http://127.0.0.1:8000/v1"
+        )
+    key = os.environ.get(model.key_variable)  # a server of one's own needs none
+    service = config.service
+    server = OpenAICompleter(model.name, model.url, key, service, model.extra, cached=service.cache)
+    try:
+        await server.check()
+    except BaseException:
+        await server.close()
+        raise
+    identity = {"revision": None, **server.identity()}
+    return Model(server, identity, close=server.close, report=server.report)
+
+
+def _open_hf(config: EvaluationConfig) -> Model:
+    from harness.evaluation import model_source
+    from harness.inference.completers.hf import HFCompleter
+    from harness.model.policy import Policy
+
+    source = model_source.find(config.model.name)
+    _refuse_revision(config.model, source)
+    try:
+        policy = Policy.load(source.path, config.model.device, config.model.revision)
+    except (ConfigError, RuntimeError) as e:  # torch's own, such as too little memory
+        raise _not_loaded(config.model, source, e) from e
+    identity = {
+        **_identity("hf", config.model, source),
+        "device": policy.device.type,  # decides the precision
+    }
+    return Model(HFCompleter(policy, config.model.max_batch), identity, source.trained)
+
+
+def _open_vllm(config: EvaluationConfig) -> Model:
+    from harness.evaluation import model_source
+    from harness.inference.completers.vllm import VLLMCompleter
+
+    model, source = config.model, model_source.find(config.model.name)
+    _refuse_revision(model, source)
+    if model.device is not None:
+        raise ConfigError(
+            f"model.device {model.device!r} is not for the backend vllm: vLLM runs on the device "
+            "that it was built for; leave model.device out"
+        )
+    arguments = {"max_num_seqs": model.max_batch, **model.engine}
+    try:
+        with _whole(source) as path:
+            completer = VLLMCompleter(path, revision=model.revision, arguments=arguments)
+    except ConfigError as e:
+        if isinstance(e.__cause__, ImportError):
+            raise
+        raise _not_loaded(model, source, e) from e
+    dtype = completer.engine.model_config.dtype
+    identity = {
+        **_identity("vllm", model, source),
+        "dtype": str(dtype).removeprefix("torch."),
+        "vllm": completer.version,
+    }
+    return Model(completer, identity, source.trained, close=completer.close)
+
+
+@contextmanager
+def _whole(source: Source) -> Iterator[str]:
+    """Yield what an engine loads: of adapters a folder with them merged into their model."""
+    from harness.model.adapters import base_of
+
+    if not source.local or base_of(source.path) is None:
+        yield source.path
+        return
+    from harness.model.policy import Policy
+
+    with tempfile.TemporaryDirectory() as folder:
+        Policy.load(source.path, "cpu").save(Path(folder), merged=True)
+        yield folder
+
+
+def _refuse_revision(model: ModelConfig, source: Source) -> None:
+    if source.local and model.revision is not None:
+        raise ConfigError(
+            f"model.revision {model.revision!r} is for hub names, and model.name is the folder "
+            f"{model.name!r}: leave model.revision out"
+        )
+
+
+def _identity(backend: str, model: ModelConfig, source: Source) -> dict[str, Any]:
+    from harness.evaluation import model_source
+
+    if source.local:
+        revision: str | None = model_source.digest(source.path)
+    else:
+        revision = model_source.commit(source.path, model.revision)
+    named: dict[str, Any] = {"backend": backend, "name": model.name, "revision": revision}
+    if source.step is not None:
+        named["step"] = source.step
+    if source.trained is not None:
+        run = source.trained
+        named["trained"] = {
+            "method": run["method"]["name"],
+            "model": run["policy"]["model"],
+            "seed": run["run"]["seed"],
+            "settings": digest_values(without_seed(run)),  # equal but for the seed
+        }
+    return named
+
+
+def _not_loaded(model: ModelConfig, source: Source, error: Exception) -> ConfigError:
+    message = f"model.name {model.name!r} cannot be loaded: {error.__cause__ or error}"
+    if source.local or not isinstance(error.__cause__, OSError):
+        return ConfigError(message)
+    return ConfigError(
+        f"{message}\nThere is no folder {model.name!r} here. As a hub name it has to be on this "
+        f"machine's disk, or the hub in reach: run 'hf download {model.name}' where there is a "
+        "network, and give the folder that it prints"
+    )

@@ -1,0 +1,27 @@
+"""Inference: completers generate tokens, and get the policy's weights after each update.
+
+Takes messages and sampling settings; returns completions (`completers`). `generation` chooses the
+generator of a training run, `weight_sync` and `weight_check` give it the weights, `old_logprobs`
+recomputes old log-probabilities with the policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.inference.completers import Completer
+    from harness.inference.generation import Generator, make_generator
+
+__all__ = ["Completer", "Generator", "make_generator"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Completer": "harness.inference.completers",
+        "Generator": "harness.inference.generation",
+        "make_generator": "harness.inference.generation",
+    },
+)

@@ -1,0 +1,210 @@
+"""Generation with the policy itself: continuous batching over transformers' forward pass.
+
+Requests join the running batch as they arrive and leave it as they finish; none waits for the
+longest response. Each request samples with its own random numbers, so its text depends on its seed,
+not on the other requests in the batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from harness.inference.completers import Sampling, check_length
+from harness.inference.completers.decoding import DecodeBatch
+from harness.model.policy import Policy
+from harness.types.errors import ConfigError
+from harness.types.messages import Image, Message
+from harness.types.rollout import Completion, Usage
+
+JOIN_SHARE = 0.5
+"""Waiting requests join the running batch once they are at least this share of its rows."""
+
+_BELOW_ONE = 1 - 2.0**-24
+"""The greatest number below 1 in float32: a random number of 1 would select no token."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One response being generated."""
+
+    prompt_ids: tuple[int, ...]
+    images: tuple[Image, ...]
+    sampling: Sampling
+    uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]
+    done: asyncio.Future[Completion]
+    response_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+
+class HFCompleter:
+    """Answers with a policy of this process.
+
+    Args:
+        policy: The model.
+        max_batch: Most responses generated at once.
+        max_length: Most tokens of prompt and response; None takes the model's own limit.
+    """
+
+    def __init__(self, policy: Policy, max_batch: int = 256, max_length: int | None = None) -> None:
+        """Raise `ConfigError` unless `max_batch` is positive."""
+        if max_batch < 1:
+            raise ConfigError(f"max_batch must be at least 1, got {max_batch}")
+        self.policy, self.max_batch = policy, max_batch
+        self.max_length = min(policy.max_length, max_length or policy.max_length)
+        self._waiting: list[Request] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`.
+
+        The log-probabilities are those of the sampling distribution: at the sampling's temperature,
+        and cut to `top_p` if that is below 1. At temperature 0 they are those of temperature 1, and
+        `top_p` has no effect.
+
+        Raises:
+            ContextOverflow: Prompt and longest response do not fit into the model's context.
+            ConfigError: The prompt shows an image and the model takes only text, or `top_p` is not
+                in (0, 1].
+        """
+        if not 0 < sampling.top_p <= 1:
+            raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
+        prompt_ids = self.policy.encode_chat(messages)
+        check_length(prompt_ids, sampling, self.max_length)
+        done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
+        uniforms = np.minimum(uniforms, _BELOW_ONE)
+        images = self.policy.chat_encoder.images(messages)
+        request = Request(prompt_ids, images, sampling, uniforms, done)
+        self._waiting.append(request)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._generate())
+        return await done
+
+    async def _generate(self) -> None:
+        """Generate until no request is left; the order of events depends only on the requests."""
+        batch: DecodeBatch[Request] = DecodeBatch(self.policy)
+        joining: list[Request] = []
+        was_training = self.policy.model.training
+        self.policy.model.eval()
+        gc.freeze()  # else the garbage collector scans torch and transformers again and again
+        try:
+            while self._waiting or batch.rows:
+                await asyncio.sleep(0)  # every episode that can make a request does so first
+                self._drop_cancelled(batch)
+                joining = self._take_joining(len(batch.rows))
+                self._advance(batch, joining)
+        except Exception as e:
+            for request in [*batch.rows, *joining, *self._waiting]:
+                if not request.done.done():
+                    request.done.set_exception(e)
+            self._waiting.clear()
+        finally:
+            gc.unfreeze()
+            self.policy.model.train(was_training)
+
+    @torch.inference_mode()
+    def _drop_cancelled(self, batch: DecodeBatch[Request]) -> None:
+        """Drop the requests whose episodes were stopped."""
+        self._waiting = [request for request in self._waiting if not request.done.cancelled()]
+        if any(request.done.cancelled() for request in batch.rows):
+            batch.keep([not request.done.cancelled() for request in batch.rows])
+
+    def _take_joining(self, running: int) -> list[Request]:
+        """Return the requests that join the batch now, at most as many as it has room for.
+
+        Joining costs a forward pass and a copy of the cache. So requests wait until they are at
+        least `JOIN_SHARE` of the running rows.
+        """
+        if len(self._waiting) < running * JOIN_SHARE:
+            return []
+        room = self.max_batch - running
+        joining, self._waiting = self._waiting[:room], self._waiting[room:]
+        return joining
+
+    @torch.inference_mode()
+    def _advance(self, batch: DecodeBatch[Request], joining: list[Request]) -> None:
+        """Generate one token for every request of the batch and every request that joins."""
+        if batch.rows:
+            self._add_tokens(batch, *self._sample(batch.rows, batch.decode()))
+        if joining:
+            newcomers: DecodeBatch[Request] = DecodeBatch(self.policy)
+            prompts = [request.prompt_ids for request in joining]
+            images = [request.images for request in joining]
+            logits = newcomers.prefill(joining, prompts, images)
+            self._add_tokens(newcomers, *self._sample(joining, logits))
+            batch.join(newcomers)
+
+    def _sample(self, rows: list[Request], logits: torch.Tensor) -> tuple[list[int], list[float]]:
+        """Draw a token for each row: inverse transform sampling with the row's random number."""
+        temperatures = [row.sampling.temperature for row in rows]
+        scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
+        distribution = torch.log_softmax(logits.float() / scale[:, None], dim=-1)  # [B, V]
+        shares = [row.sampling.top_p if row.sampling.temperature else 1.0 for row in rows]
+        if min(shares) < 1:
+            distribution = _nucleus(distribution, torch.tensor(shares, device=logits.device))
+        numbers = [row.uniforms[len(row.response_ids)] for row in rows]
+        uniform = torch.tensor(numbers, device=logits.device, dtype=torch.float32)
+        cumulative = distribution.exp().cumsum(-1)
+        drawn = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None], right=True)
+        drawn = drawn[:, 0].clamp(max=logits.shape[-1] - 1)
+        greedy = torch.tensor([t == 0 for t in temperatures], device=logits.device)
+        token = torch.where(greedy, distribution.argmax(-1), drawn)
+        logprob = distribution.gather(-1, token[:, None])[:, 0]
+        return token.tolist(), logprob.tolist()
+
+    def _add_tokens(
+        self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]
+    ) -> None:
+        """Append the tokens to their requests and remove finished requests."""
+        unfinished, stop_ids = [], self.policy.stop_ids
+        for request, token, logprob in zip(batch.rows, tokens, logprobs, strict=True):
+            request.response_ids.append(token)
+            request.logprobs.append(logprob)
+            ended = token in stop_ids
+            full = len(request.response_ids) == request.sampling.max_tokens
+            unfinished.append(not (ended or full))
+            if not unfinished[-1] and not request.done.done():
+                request.done.set_result(self._completion(request, ended))
+        batch.append(tokens)
+        batch.keep(unfinished)
+
+    def _completion(self, request: Request, ended: bool) -> Completion:
+        return Completion(
+            text=self.policy.decode(request.response_ids),
+            prompt_ids=request.prompt_ids,
+            response_ids=tuple(request.response_ids),
+            logprobs=tuple(request.logprobs),
+            finished=ended,
+            images=request.images,
+            usage=Usage(len(request.prompt_ids), len(request.response_ids), 1),
+        )
+
+
+def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
+    """Return distributions cut to the smallest set of likely tokens with probability `top_p`.
+
+    Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share
+    belongs to the set. A row with share 1 is returned unchanged, bit for bit.
+
+    Args:
+        distribution: Log-probabilities. Shape [B, V].
+        top_p: The share of each row, in (0, 1]. Shape [B].
+
+    Returns:
+        Log-probabilities that sum to 1 again, -inf outside. Shape [B, V].
+    """
+    ordered, order = distribution.sort(dim=-1, descending=True, stable=True)
+    before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # probability of all more likely tokens
+    before[:, 0] = 0
+    outside = torch.zeros_like(distribution, dtype=torch.bool)
+    outside.scatter_(-1, order, before >= top_p[:, None])
+    cut = torch.log_softmax(distribution.masked_fill(outside, -torch.inf), dim=-1)
+    return torch.where(top_p[:, None] < 1, cut, distribution)

@@ -1,0 +1,162 @@
+"""A completer for servers with OpenAI's chat completions API."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final
+
+from agentgyms.core import errors
+from agentgyms.core.images import encode_png
+from agentgyms.models import types
+from agentgyms.models.cache import PNG_ADDRESS, CachedClient
+from agentgyms.models.client import ChatClient
+from agentgyms.models.setting_names import SettingNames
+from harness.config import ServiceConfig
+from harness.inference.completers import Sampling
+from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
+from harness.types.messages import Content, Image, Message, images_of
+from harness.types.rollout import Completion, Usage
+
+_TERMS: Final = SettingNames(
+    model="model.",
+    service="service.",
+    sampling="sampling.",
+    seed="run.seeds",
+    later="run the evaluation again later",
+    resume="run the evaluation again to resume",
+    without_images="play an environment that observes in words",
+)
+
+
+class OpenAICompleter:
+    """Answers with a model at `POST {url}/chat/completions`.
+
+    `agentgyms.models.client.ChatClient` retries when a server fails.
+
+    Args:
+        model: Its name at the server.
+        url: Of the server, with or without `/v1`.
+        key: Bearer token, or None; it is not written to any file.
+        service: Time limits, retries, rate limits, and the path of the answer cache.
+        extra: Further fields of each request.
+        cached: Keep answers on disk and answer equal requests from there.
+        first_pause_s: Longest pause after the first failed attempt; it doubles with each
+            further attempt, up to a minute.
+
+    Raises:
+        ConfigError: An argument is out of range.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        url: str,
+        key: str | None = None,
+        service: ServiceConfig = ServiceConfig(),  # noqa: B008 - frozen
+        extra: Mapping[str, Any] | None = None,
+        *,
+        cached: bool = False,
+        first_pause_s: float = 0.5,
+    ) -> None:
+        settings = types.Service(
+            service.timeout_s,
+            service.retries,
+            service.requests_per_minute,
+            service.tokens_per_minute,
+            service.stream,
+        )
+        with _harness_errors():
+            self._server = ChatClient(
+                model, url, key, settings, extra, first_pause_s=first_pause_s, names=_TERMS
+            )
+        self._client = CachedClient(self._server, service.cache_path) if cached else self._server
+
+    async def check(self) -> None:
+        """Check that the server has the model, so that a wrong setting fails before any episode.
+
+        If the server has no list of models, or the model is not on it, a short request decides.
+
+        Raises:
+            ModelUnavailable: The server does not answer.
+            ConfigError: The server refuses the key or the model; the message names other models.
+        """
+        with _harness_errors():
+            await self._server.check()
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`; without token ids and log-probabilities.
+
+        Raises:
+            ContextOverflow: Prompt and longest response do not fit into the model's context.
+            ConfigError: The server refuses the request; a retry would not help.
+            ModelUnavailable: Every attempt failed.
+        """
+        with _harness_errors():
+            answer = await self._client.complete(_api_messages(messages), sampling, seed)
+        shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
+        return Completion(answer.text, finished=answer.finished, images=shown, usage=usage)
+
+    async def close(self) -> None:
+        """Close all connections, and the answer cache."""
+        await self._client.close()
+
+    def identity(self) -> dict[str, Any]:
+        """Return what identifies the model; it does not depend on the server's address.
+
+        It has `root` after `check` if the server says what it loaded under the model's name.
+        """
+        return self._server.identity()
+
+    def scope(self) -> dict[str, Any]:
+        """Return what an answer depends on besides messages, sampling and seed, JSON-plain."""
+        return self._server.scope()
+
+    def report(self) -> dict[str, Any]:
+        """Return statistics of the requests, JSON-plain: counts, waits, model names in answers.
+
+        `refused_fields` are fields that the server refuses; if `seed` is one of them, equal
+        requests may get different answers.
+        """
+        return self._client.report()
+
+
+@contextmanager
+def _harness_errors() -> Iterator[None]:
+    """Turn errors of `agentgyms` into the harness's."""
+    try:
+        yield
+    except errors.PromptTooLong as e:
+        raise ContextOverflow(str(e)) from None
+    except errors.BadOption as e:
+        raise ConfigError(str(e)) from None
+    except errors.ModelUnavailable as e:
+        raise ModelUnavailable(str(e)) from None
+
+
+def _api_messages(messages: Sequence[Message]) -> list[types.Message]:
+    """Return the messages as the API takes them."""
+    return [
+        {"role": message["role"], "content": _content(message["content"])} for message in messages
+    ]
+
+
+def _content(content: Content) -> str | list[dict[str, Any]]:
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "image_url", "image_url": {"url": _data_url(part["image"])}}
+        for part in content
+    ]
+
+
+@lru_cache(128)
+def _data_url(image: Image) -> str:
+    """Return an image as a data URL."""
+    return f"{PNG_ADDRESS}," + base64.b64encode(encode_png(image.pixels)).decode("ascii")

@@ -1,0 +1,297 @@
+"""Generation with vLLM in this process; the event loop of the episodes steps the engine.
+
+Prompts have exactly the tokens that training uses, because the same code encodes them. There is no
+second process and no thread, so the batches depend only on the requests.
+
+In training, `load_weights` gives the engine new weights; see `harness.inference.vllm_generators`.
+
+On the CPU the environment variable VLLM_CPU_KVCACHE_SPACE sets the size of the cache in GiB, and
+the engine's arguments are `{ dtype = "float32", enforce_eager = true }`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from harness.inference.completers import Sampling, check_length
+from harness.model.tokenizer import ChatTokenizer
+from harness.types.errors import ConfigError, ModelUnavailable
+from harness.types.messages import Message, images_of
+from harness.types.rollout import Completion, Usage
+
+_log = logging.getLogger(__name__)
+
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
+_ENVIRONMENT: Final = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+"""Defaults of vLLM's environment variables: one process, only errors, no usage statistics."""
+
+
+class VLLMCompleter:
+    """Answers with a model that vLLM runs in this process.
+
+    Images are not supported. vLLM raises a temperature between 0 and 0.01 to 0.01.
+
+    Args:
+        model: A folder or hub name.
+        revision: Branch, tag or commit of a hub name; None takes its main branch.
+        seed: Of the engine; requests have seeds of their own.
+        arguments: Of vLLM's engine, such as `{"max_model_len": 8192}`.
+        chat_tokenizer: Tokenizer of the model; None loads it.
+
+    Attributes:
+        engine: vLLM's `LLMEngine`.
+        version: Of vLLM.
+        chat_tokenizer: Tokenizer of the model.
+        max_length: Longest sequence in tokens.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        revision: str | None = None,
+        seed: int = 0,
+        arguments: Mapping[str, Any] = _NO_ARGUMENTS,
+        chat_tokenizer: ChatTokenizer | None = None,
+    ) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: vLLM is not installed, or cannot run the model with these arguments.
+        """
+        self.version = _version()
+        self.chat_tokenizer = chat_tokenizer or _chat_tokenizer(model, revision)
+        self.engine: Any = _engine(model, {"revision": revision, "seed": seed, **arguments})
+        self.max_length = int(self.engine.model_config.max_model_len)
+        self._request_ids = itertools.count()
+        self._pending: dict[str, asyncio.Future[Any]] = {}
+        self._worker: asyncio.Task[None] | None = None
+        self._failure = ""
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
+
+        Raises:
+            ContextOverflow: Prompt and longest response do not fit into the model's context.
+            ConfigError: The prompt shows an image, or vLLM refuses the sampling.
+            ModelUnavailable: The engine failed.
+        """
+        if images_of(messages):
+            raise ConfigError(
+                "the prompt shows an image, and vLLM in this process takes only text: use "
+                "model.backend = 'hf', or a style without an image"
+            )
+        prompt_ids = self.chat_tokenizer.encode_chat(messages)
+        check_length(prompt_ids, sampling, self.max_length)
+        try:
+            parameters = self._parameters(sampling, seed)
+        except (ValueError, TypeError, _client_error()) as e:
+            raise ConfigError(f"vLLM refuses the request: {e}") from e
+        return self._completion(prompt_ids, await self._request(prompt_ids, parameters))
+
+    async def score(self, ids: Sequence[int]) -> tuple[float, ...]:
+        """Return the log-probability of each token but the first, at temperature 1.
+
+        Raises:
+            ModelUnavailable: The engine failed.
+        """
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            temperature=0.0,
+            max_tokens=1,
+            prompt_logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        output = await self._request(tuple(ids), parameters)
+        logprobs = output.prompt_logprobs[1:]
+        return tuple(step[token].logprob for step, token in zip(logprobs, ids[1:], strict=True))
+
+    def load_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Load weights by transformers' names, and clear the cache.
+
+        An output layer that is tied to the embedding has to be among them: without it the engine
+        silently keeps the old one.
+
+        Raises:
+            ModelUnavailable: The engine failed, or has unfinished requests.
+        """
+        if self.engine.has_unfinished_requests():
+            raise ModelUnavailable(
+                "vLLM cannot load weights while it has unfinished requests: wait for them"
+            )
+        try:
+            arguments = {"weights_iterator": iter(weights)}
+            self.engine.collective_rpc("reload_weights", kwargs=arguments)
+            cleared = self.engine.reset_prefix_cache()
+        except Exception as e:
+            self._fail(f"vLLM could not load weights: {type(e).__name__}: {e}")
+            raise ModelUnavailable(self._failure) from e
+        if not cleared:
+            self._fail("vLLM could not clear the cache of the old weights: it is in use")
+            raise ModelUnavailable(self._failure)
+
+    def sleep(self) -> None:
+        """Free the GPU memory of weights and cache; see `wake`."""
+        self.engine.sleep(level=2)
+
+    def wake(self, what: str) -> None:
+        """Allocate memory again, for `"weights"`, which must then be loaded, or `"kv_cache"`."""
+        self.engine.wake_up([what])
+
+    async def close(self) -> None:
+        """Shut the engine down and free its memory; unfinished requests fail."""
+        if self.engine is None:
+            return
+        self._fail("vLLM's engine was closed")
+        self.engine.engine_core.shutdown()
+        self.engine = None
+
+    async def _request(self, prompt_ids: tuple[int, ...], parameters: Any) -> Any:
+        """Return vLLM's output for a prompt; a cancelled caller aborts its request."""
+        name = self._add_request(prompt_ids, parameters)
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pending[name] = done
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._generate())
+        try:
+            return await done
+        finally:
+            if self._pending.pop(name, None) is not None and not self._failure:
+                self.engine.abort_request([name])  # its episode was stopped
+
+    def _add_request(self, prompt_ids: tuple[int, ...], parameters: Any) -> str:
+        if self._failure:
+            raise ModelUnavailable(self._failure)
+        name = str(next(self._request_ids))
+        prompt = {"type": "token", "prompt_token_ids": list(prompt_ids)}
+        try:
+            self.engine.add_request(name, prompt, parameters)
+        except (ValueError, TypeError, _client_error()) as e:
+            raise ConfigError(f"vLLM refuses the request: {e}") from e
+        return name
+
+    def _parameters(self, sampling: Sampling, seed: int) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        return SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            seed=seed % 2**63,
+            stop_token_ids=sorted(self.chat_tokenizer.stop_ids),
+            logprobs=0,  # only of the sampled token
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    async def _generate(self) -> None:
+        """Step the engine until no request is left."""
+        try:
+            while self._pending and not self._failure:
+                await asyncio.sleep(0)  # every episode that can make a request does so first
+                if self._failure or not self.engine.has_unfinished_requests():
+                    self._fail_lost()
+                    continue  # the callers have not run yet
+                for output in self.engine.step():
+                    done = self._pending.pop(output.request_id, None)
+                    if done and not done.done():
+                        done.set_result(output)
+        except Exception as e:
+            _log.warning("vLLM's engine failed", exc_info=True)
+            self._fail(f"vLLM's engine failed: {type(e).__name__}: {e}")
+
+    def _fail_lost(self) -> None:
+        """Fail the requests that the engine does not have any more."""
+        for done in self._pending.values():
+            if not done.done():
+                done.set_exception(ModelUnavailable("vLLM lost a request and did not answer it"))
+
+    def _fail(self, reason: str) -> None:
+        self._failure = reason
+        for done in self._pending.values():
+            if not done.done():
+                done.set_exception(ModelUnavailable(reason))
+
+    def _completion(self, prompt_ids: tuple[int, ...], output: Any) -> Completion:
+        answer = output.outputs[0]
+        if answer.finish_reason not in ("stop", "length"):
+            raise ModelUnavailable(f"vLLM ended a request with {answer.finish_reason!r}")
+        response = tuple(answer.token_ids)
+        return Completion(
+            text=self.chat_tokenizer.decode(response),
+            prompt_ids=prompt_ids,
+            response_ids=response,
+            logprobs=tuple(
+                step[token].logprob for step, token in zip(answer.logprobs, response, strict=True)
+            ),
+            finished=answer.finish_reason == "stop",
+            usage=Usage(len(prompt_ids), len(response), 1),
+        )
+
+
+def _client_error() -> type[Exception]:
+    """Return the error that vLLM raises if it refuses a request."""
+    from vllm.exceptions import VLLMClientError
+
+    kind: type[Exception] = VLLMClientError
+    return kind
+
+
+def _engine(model: str, arguments: Mapping[str, Any]) -> Any:
+    from vllm import EngineArgs, LLMEngine
+    from vllm.exceptions import VLLMError
+    from vllm.platforms import current_platform
+
+    chosen: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "disable_log_stats": True}
+    if current_platform.is_cpu():
+        # Chunked prefill resets a request's random generator, which fails on the CPU.
+        chosen["enable_chunked_prefill"] = False
+    try:
+        return LLMEngine.from_engine_args(EngineArgs(model=model, **{**chosen, **arguments}))
+    except (OSError, RuntimeError, ValueError, TypeError, VLLMError) as e:
+        raise ConfigError(f"vLLM cannot run the model {model!r}: {e}") from e
+
+
+def _version() -> str:
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import vllm
+    except ImportError as e:
+        raise ConfigError(
+            f"model.backend = 'vllm' needs vLLM, which cannot be imported here ({e}): install it "
+            "with pip install 'agentgyms[vllm]', or use its server and model.url"
+        ) from e
+    return str(vllm.__version__)
+
+
+def _chat_tokenizer(model: str, revision: str | None) -> ChatTokenizer:
+    from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+
+    source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, **source)
+        try:
+            generation = GenerationConfig.from_pretrained(model, revision=revision or "main")
+        except OSError:  # the model has no generation_config.json
+            architecture = AutoConfig.from_pretrained(model, **source)
+            generation = GenerationConfig.from_model_config(architecture)
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"the model {model!r} cannot be loaded: {e}") from e
+    return ChatTokenizer(tokenizer, generation)

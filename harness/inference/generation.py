@@ -1,0 +1,149 @@
+"""Generators: completers that get the policy's weights after each update."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from harness.config import Config
+from harness.distributed.fsdp import full_tensor
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.inference.completers import Completer
+from harness.inference.completers.hf import HFCompleter
+from harness.model.policy import Policy
+from harness.types.errors import ConfigError
+
+
+class Generator(Protocol):
+    """A completer that follows the policy in training.
+
+    Attributes:
+        completer: Answers with the weights of the last `sync`.
+    """
+
+    @property
+    def completer(self) -> Completer: ...  # noqa: D102 - above
+
+    def sync(self) -> None:
+        """Load the policy's weights; called before the first step and after every update."""
+        ...
+
+    def sleep(self) -> None:
+        """Free memory until the next `sync`, while the policy learns."""
+        ...
+
+    def close(self) -> None:
+        """Free everything."""
+        ...
+
+
+class PolicyGenerator:
+    """Generates with the policy itself, so there are no weights to copy."""
+
+    def __init__(self, config: Config, policy: Policy) -> None:
+        """Make the completer."""
+        limit = config.agent.max_context
+        self.completer: Completer = HFCompleter(policy, config.rollout.max_batch, limit)
+
+    def sync(self) -> None:
+        """Do nothing."""
+
+    def sleep(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class ReplicaGenerator(PolicyGenerator):
+    """Generates in each process with a whole copy of a policy that is sharded over processes.
+
+    The processes play different episodes, so they make different numbers of forward passes, which
+    sharded layers do not allow. The policy is sharded after it is copied.
+    """
+
+    def __init__(self, config: Config, policy: Policy, processes: ProcessGroup) -> None:
+        """Copy the policy, then shard it."""
+        self._policy, self._copy = policy, policy.frozen_copy()
+        self._copy.device = processes.device
+        self._copy.model.to(processes.device)
+        super().__init__(config, self._copy)
+        policy.shard(processes)
+
+    @torch.no_grad()
+    def sync(self) -> None:
+        """Copy the trained weights; all processes call this."""
+        own = dict(self._copy.model.named_parameters())
+        for name, weight in self._policy.model.named_parameters():
+            if weight.requires_grad:
+                own[name].copy_(full_tensor(weight))
+
+
+def make_policy_generator(config: Config, policy: Policy, processes: ProcessGroup) -> Generator:
+    """Return a generator that needs no other engine."""
+    return (
+        PolicyGenerator(config, policy)
+        if processes.size == 1
+        else ReplicaGenerator(config, policy, processes)
+    )
+
+
+def make_generator(
+    config: Config, policy: Policy, folder: Path, processes: ProcessGroup = SINGLE_PROCESS
+) -> Generator:
+    """Return the generator of a policy; several processes shard the policy here.
+
+    Args:
+        config: The run, resolved.
+        policy: Its weights are used.
+        folder: Of the run; an engine's files go into `generator/` in it.
+        processes: This process among those that train.
+    """
+    if config.rollout.backend == "hf":
+        return make_policy_generator(config, policy, processes)
+    policy.shard(processes)
+    from harness.inference.vllm_generators import EngineGenerator, ServersGenerator
+
+    kind = EngineGenerator if config.rollout.backend == "vllm" else ServersGenerator
+    return kind(config, policy, folder / "generator", processes)
+
+
+def check_generation(config: Config, *, shows_image: bool) -> None:
+    """Refuse settings of generation that this run or machine cannot use.
+
+    Args:
+        config: The run, resolved.
+        shows_image: Whether its prompts show images.
+
+    Raises:
+        ConfigError: A setting cannot be used; the message names it.
+    """
+    rollout = config.rollout
+    if shows_image and rollout.backend != "hf":
+        raise ConfigError(
+            f"agent.style {config.agent.style!r} shows images, which rollout.backend "
+            f"{rollout.backend!r} does not take yet: use 'hf'"
+        )
+    _check_sleep(config)
+    _check_cap(config)
+
+
+def _check_sleep(config: Config) -> None:
+    on_gpu = config.policy.device != "cpu" and torch.cuda.is_available()
+    if config.rollout.sleep and not (config.rollout.backend == "vllm" and on_gpu):
+        raise ConfigError(
+            "rollout.sleep frees the GPU memory of rollout.backend = 'vllm' while the policy "
+            "learns: leave it out on the CPU and for other backends"
+        )
+
+
+def _check_cap(config: Config) -> None:
+    from harness.inference.old_logprobs import recomputes
+
+    if config.rollout.mismatch_cap is not None and not recomputes(config):
+        raise ConfigError(
+            "rollout.mismatch_cap compares the policy's log-probabilities with the generator's: "
+            "use it with rollout.old_logprobs = 'recompute' and a method whose policy plays"
+        )

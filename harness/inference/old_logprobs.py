@@ -1,0 +1,131 @@
+"""Old log-probabilities, recomputed by the policy, and their mismatch with the sampler's.
+
+If another engine samples, its log-probabilities differ slightly from the policy's, because it
+rounds differently and fuses operations. The update compares the policy with the old policy, so the
+training code recomputes the old log-probabilities before the update. Rollouts on disk keep the
+sampler's.
+
+The tokens were still drawn from another distribution than the update assumes.
+Truncated importance sampling weighs each token by min(pi_old / pi_sampler, C), which is
+`rollout.mismatch_cap`. Reference: Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You
+Off-Policy RL Training". The weight multiplies the token's advantage, which equals the
+paper's loss if the loss is linear in the advantage. The weight has no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from harness.config import Config, methods
+from harness.model.logprobs import score_tokens
+from harness.model.packing import samples
+from harness.model.policy import Policy
+from harness.types.arrays import Floats
+from harness.types.rollout import Rollout, Turn
+
+_FAR: Final = 0.1
+"""Nats; a token counts as far off if its log-probabilities differ by more (10 %)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecomputedRollouts:
+    """Rollouts with the log-probabilities that the update uses.
+
+    Attributes:
+        rollouts: With the policy's log-probabilities.
+        weight: Importance weights of each turn's tokens, or None without weights.
+        figures: For the log, under `mismatch/`.
+    """
+
+    rollouts: list[Rollout]
+    weight: list[Floats] | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def weighted(self, advantage: Floats | list[Floats]) -> Floats | list[Floats]:
+        """Return advantages of turns or tokens, multiplied by the tokens' importance weights."""
+        if self.weight is None:
+            return advantage
+        return [a * w for a, w in zip(advantage, self.weight, strict=True)]
+
+
+def recomputes(config: Config) -> bool:
+    """Return whether a run recomputes the old log-probabilities.
+
+    By default it does if another engine samples. It never does if the rollouts are not the
+    policy's, because then no loss reads old log-probabilities.
+    """
+    if methods.get(config.method.name).actor != "policy":
+        return False
+    wanted = config.rollout.old_logprobs
+    return wanted == "recompute" or (wanted is None and config.rollout.backend != "hf")
+
+
+def recompute_logprobs(
+    config: Config, policy: Policy, rollouts: list[Rollout]
+) -> RecomputedRollouts:
+    """Return a step's rollouts with the old log-probabilities of the update.
+
+    Args:
+        config: The run, resolved.
+        policy: With the weights that sampled the rollouts.
+        rollouts: Without errors, each with a turn; they are not changed.
+    """
+    if not recomputes(config):
+        return RecomputedRollouts(rollouts)
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    rows = samples(rollouts, np.zeros(len(turns)), config.agent.context)
+    recomputed = score_tokens(
+        policy, rows, config.agent.temperature, config.optimizer.micro_batch_tokens
+    )
+    own = np.concatenate([one.logprob for one in recomputed])
+    sampled = np.concatenate([np.asarray(turn.completion.logprobs) for turn in turns])
+    ends = np.cumsum([len(turn.completion.logprobs) for turn in turns])[:-1]
+    figures, weight = mismatch(own, sampled), None
+    cap = config.rollout.mismatch_cap
+    if cap is not None:
+        ratio = np.exp(np.minimum(own - sampled, np.log(cap) + 1))  # no overflow
+        capped = np.minimum(ratio, cap)
+        weight = np.split(capped, ends)
+        figures |= {
+            "mismatch/weight": float(capped.mean()),
+            "mismatch/capped_share": float((ratio > cap).mean()),
+        }
+    return RecomputedRollouts(_with_logprobs(rollouts, turns, np.split(own, ends)), weight, figures)
+
+
+def _with_logprobs(
+    rollouts: Sequence[Rollout], turns: Sequence[Turn], logprobs: Sequence[Floats]
+) -> list[Rollout]:
+    """Return copies of rollouts with other log-probabilities."""
+    changed = iter(
+        replace(turn, completion=replace(turn.completion, logprobs=tuple(own.tolist())))
+        for turn, own in zip(turns, logprobs, strict=True)
+    )
+    return [replace(one, turns=[next(changed) for _ in one.turns]) for one in rollouts]
+
+
+def mismatch(own: Floats, sampled: Floats) -> dict[str, float]:
+    """Return the sampler-trainer log-prob mismatch: KL, mean and maximum difference.
+
+    With d = log pi_old - log pi_sampler of tokens that the sampler drew, the divergence
+    KL(pi_sampler || pi_old) is estimated by the means of -d (k1) and of exp(d) - 1 - d (k3).
+    Reference: Schulman 2020, "Approximating KL Divergence".
+
+    Args:
+        own: The policy's log-probabilities. Shape [A].
+        sampled: The sampler's. Shape [A].
+    """
+    d = own - sampled
+    constant = own.std() == 0 or sampled.std() == 0
+    return {
+        "mismatch/kl_k1": float(-d.mean()),
+        "mismatch/kl_k3": float((np.expm1(d) - d).mean()),
+        "mismatch/difference": float(np.abs(d).mean()),
+        "mismatch/difference_max": float(np.abs(d).max()),
+        "mismatch/far_share": float((np.abs(d) > _FAR).mean()),
+        "mismatch/correlation": 1.0 if constant else float(np.corrcoef(own, sampled)[0, 1]),
+    }

@@ -1,0 +1,262 @@
+"""vLLM as the generator of a training run: an engine in this process, or servers.
+
+After every update, between requests, each engine loads the policy's weights and clears its cache.
+Then it scores a known text, and its log-probabilities have to be the policy's
+(`harness.inference.weight_check`). Later answers of a server carry the update's label.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+from harness.config import Config
+from harness.distributed.process_group import ProcessGroup
+from harness.inference.completers.vllm import VLLMCompleter
+from harness.inference.completers.vllm_server import VLLMServer
+from harness.inference.completers.vllm_servers import PATIENCE_S, VLLMServersCompleter
+from harness.inference.weight_check import WeightCheck
+from harness.inference.weight_sync import make_transfer
+from harness.model.policy import Policy
+from harness.types.errors import ModelUnavailable
+
+_log = logging.getLogger(__name__)
+
+ENGINE_SHARE: Final = 0.4
+"""Default share of a GPU's memory that vLLM's engine takes beside the policy."""
+
+
+class EngineGenerator:
+    """A vLLM engine in this process, beside the policy; under torchrun one in each process.
+
+    It is made from the policy's configuration and tokenizer, with dummy weights; the first `sync`
+    loads the policy's. While it sleeps, the policy can use its GPU memory.
+
+    Args:
+        config: The run, resolved.
+        policy: Its weights are used.
+        folder: Is made; gets the files that vLLM reads at its start.
+        processes: This process among those that train.
+    """
+
+    def __init__(
+        self, config: Config, policy: Policy, folder: Path, processes: ProcessGroup
+    ) -> None:
+        """Start the engine.
+
+        Raises:
+            ConfigError: vLLM is not installed, or cannot run the model with these arguments.
+        """
+        processes.run_on_first(lambda: _write_model_files(policy, folder))
+        arguments = _engine_arguments(config, policy, processes)
+        self._engine = VLLMCompleter(
+            str(folder),
+            seed=config.run.seed,
+            arguments=arguments,
+            chat_tokenizer=policy.chat_tokenizer,
+        )
+        self.completer = self._engine
+        self._policy, self._weight_check = policy, WeightCheck(policy)
+        self._may_sleep, self._asleep = config.rollout.sleep, False
+
+    def sync(self) -> None:
+        """Wake the engine up and load the policy's weights.
+
+        Raises:
+            ModelUnavailable: The engine failed.
+            TrainingError: It answers with other weights.
+        """
+        if self._asleep:
+            self._engine.wake("weights")
+        self._engine.load_weights(self._policy.named_weights())
+        if self._asleep:
+            self._engine.wake("kv_cache")
+            self._asleep = False
+        self._weight_check.update_expected()
+        logprobs = asyncio.run(self._engine.score(self._weight_check.ids))
+        self._weight_check.check(logprobs, "vLLM in this process")
+        self._weight_check.fix_limit()
+
+    def sleep(self) -> None:
+        """Free the engine's GPU memory until the next `sync`, if `rollout.sleep` is set."""
+        if self._may_sleep and not self._asleep:
+            self._engine.sleep()
+            self._asleep = True
+
+    def close(self) -> None:
+        """Shut the engine down; a second call does nothing."""
+        asyncio.run(self._engine.close())
+
+
+def _write_model_files(policy: Policy, folder: Path) -> None:
+    """Write the files that vLLM reads of a model, without its weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    policy.model.config.save_pretrained(folder)
+    policy.model.generation_config.save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
+
+
+def _engine_arguments(config: Config, policy: Policy, processes: ProcessGroup) -> dict[str, Any]:
+    """Return the engine's arguments; those that the run sets come last."""
+    on_cpu = policy.device.type == "cpu"
+    is_float32 = on_cpu or config.policy.precision == "float32"
+    arguments: dict[str, Any] = {
+        "load_format": "dummy",
+        "dtype": "float32" if is_float32 else "bfloat16",
+        "enforce_eager": on_cpu,
+        "enable_prefix_caching": True,
+        "enable_sleep_mode": config.rollout.sleep,
+        "gpu_memory_utilization": ENGINE_SHARE,
+        "max_model_len": max_sequence_length(config, policy),
+        "max_num_seqs": config.rollout.max_batch,
+    }
+    if processes.size > 1:
+        arguments["distributed_executor_backend"] = "external_launcher"
+    return arguments | config.rollout.engine
+
+
+def max_sequence_length(config: Config, policy: Policy) -> int:
+    """Return the maximum number of tokens of a prompt and its response."""
+    return min(policy.max_length, config.agent.max_context or policy.max_length)
+
+
+class ServersGenerator:
+    """vLLM servers at `rollout.urls`.
+
+    A server that is down when weights are sent is skipped as long as another one answers. When it
+    is back, it gets the weights of the latest update before any request (`VLLMServersCompleter`).
+    The run ends if no server is back after ten minutes.
+
+    Args:
+        config: The run, resolved.
+        policy: Its weights are used.
+        folder: For weights that are sent as files.
+        processes: This process among those that train; the first one sends weights, all use
+            servers.
+        patience_s: Longest wait for servers that are down.
+
+    Attributes:
+        servers: In the order of the addresses.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        folder: Path,
+        processes: ProcessGroup,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """Wait for the servers and check their settings.
+
+        Raises:
+            ModelUnavailable: A server does not answer in time.
+            ConfigError: A server was started with options that training cannot use.
+        """
+        self.servers = [VLLMServer(url) for url in config.rollout.urls]
+        for server in self.servers:
+            await_start(server, patience_s)
+        limit = min(
+            [max_sequence_length(config, policy), *(server.max_length for server in self.servers)]
+        )
+        self._locks = {server: threading.Lock() for server in self.servers}
+        self.completer = VLLMServersCompleter(
+            self.servers,
+            policy.chat_tokenizer,
+            limit,
+            config.rollout.max_batch,
+            self._restore,
+            patience_s,
+        )
+        self._transfer = make_transfer(policy, config.rollout.transfer, folder, processes)
+        self._weight_check, self._processes, self._patience_s = (
+            WeightCheck(policy),
+            processes,
+            patience_s,
+        )
+        self._run = processes.run_on_first(lambda: uuid.uuid4().hex[:8])
+        self._updates = 0
+
+    def sync(self) -> None:
+        """Send the policy's weights to the servers.
+
+        Raises:
+            ModelUnavailable: No server answers.
+            TrainingError: A server could not load them, or answers with other weights.
+        """
+        self._updates += 1
+        version = f"{self._run}-{self._updates:06d}"
+        self._transfer.publish(version)
+        self._weight_check.update_expected()
+        self.completer.version = version
+        for server in self.servers:
+            server.version = ""
+            self._processes.run_on_first(lambda server=server: self._send(server))  # type: ignore[misc]
+        versions = self._processes.run_on_first(self._wait_for_one)
+        for server, version in zip(self.servers, versions, strict=True):
+            server.version = version
+        self._weight_check.fix_limit()
+
+    def _send(self, server: VLLMServer) -> None:
+        try:
+            self._restore(server)
+        except ModelUnavailable as e:
+            _log.warning("%s", e)
+
+    def _wait_for_one(self) -> list[str]:
+        """Wait until a server has the weights; return the versions of all servers."""
+        give_up = time.monotonic() + self._patience_s
+        while not any(server.version for server in self.servers):
+            if time.monotonic() > give_up:
+                urls = ", ".join(server.url for server in self.servers)
+                raise ModelUnavailable(
+                    f"no vLLM server answers, after {self._patience_s:.0f} s, at {urls}: start "
+                    "them again and resume the run"
+                )
+            time.sleep(1.0)
+            for server in self.servers:
+                self._send(server)
+        return [server.version for server in self.servers]
+
+    def _restore(self, server: VLLMServer) -> None:
+        """Send the weights of the latest update to a server unless it has them, and check them."""
+        with self._locks[server]:
+            version = self.completer.version
+            if server.weight_version() != version:
+                server.load(version, self._transfer.send)
+            logprobs = server.score(self._weight_check.ids)
+            self._weight_check.check(logprobs, f"the vLLM server at {server.url}")
+            server.version = version
+
+    def sleep(self) -> None:
+        """Do nothing: servers have GPUs of their own."""
+
+    def close(self) -> None:
+        """Do nothing: servers run on."""
+
+
+def await_start(server: VLLMServer, patience_s: float) -> None:
+    """Wait until a server answers, which may take minutes after its start, and check its settings.
+
+    Raises:
+        ModelUnavailable: It did not answer in time.
+        ConfigError: It was started with options that training cannot use.
+    """
+    give_up = time.monotonic() + patience_s
+    warned = False
+    while True:
+        try:
+            server.check()
+            return
+        except ModelUnavailable as e:
+            if time.monotonic() > give_up:
+                raise ModelUnavailable(f"{e}: start it, or leave it out of rollout.urls") from e
+            if not warned:
+                _log.warning("waiting up to %.0f s for a server: %s", patience_s, e)
+            warned = True
+        time.sleep(min(1.0, patience_s))

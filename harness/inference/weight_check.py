@@ -1,0 +1,81 @@
+"""Checks that another engine has the policy's weights, by log-probabilities of a known text.
+
+A label, such as the number of an update, says which weights an engine should have, not which ones
+it uses. So after every update each engine scores one short text, and its log-probabilities are
+compared with the policy's: one request and one forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from harness.model.logprobs import score_tokens
+from harness.model.packing import Sample
+from harness.model.policy import Policy
+from harness.types.arrays import Floats
+from harness.types.errors import TrainingError
+
+FIRST_LIMIT: Final = 0.3
+"""Largest difference in nats per token before the rounding of the engines is known."""
+
+LEAST_LIMIT: Final = 0.02
+FACTOR: Final = 4.0
+"""Later limit: `FACTOR` times the largest first difference, but at least `LEAST_LIMIT`."""
+
+_MAX_TOKENS: Final = 64
+_TEXT: Final = (
+    "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, a drawer 2 "
+    "and a fridge 1. Your task is to: put a clean plate in the fridge. What do you do next?"
+)
+
+
+class WeightCheck:
+    """Compares an engine's log-probabilities of a short text with the policy's.
+
+    Args:
+        policy: The policy in training.
+
+    Attributes:
+        ids: The text's tokens.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        """Encode the text."""
+        self.ids = policy.encode_chat([{"role": "user", "content": _TEXT}])[:_MAX_TOKENS]
+        self._policy, self._noise = policy, 0.0
+        self._is_first = True
+        self._expected: Floats = np.zeros(0)
+
+    def update_expected(self) -> None:
+        """Compute the policy's current log-probabilities; all processes call this."""
+        response = self.ids[1:]
+        row = Sample(self.ids[:1], response, (0.0,) * len(response), 0.0)
+        self._expected = score_tokens(self._policy, [row])[0].logprob
+
+    def check(self, logprobs: Sequence[float], engine: str) -> None:
+        """Compare an engine's log-probabilities of the text with the policy's.
+
+        Args:
+            logprobs: Of each token but the first.
+            engine: Its name, for the message.
+
+        Raises:
+            TrainingError: They differ by more than rounding: the engine has other weights.
+        """
+        difference = float(np.abs(np.asarray(logprobs) - self._expected).mean())
+        limit = FIRST_LIMIT if self._is_first else max(LEAST_LIMIT, FACTOR * self._noise)
+        if not difference <= limit:  # NaN too
+            raise TrainingError(
+                f"{engine} does not answer with the policy's weights: its log-probabilities of a "
+                f"known text differ by {difference:.3g} nats per token, expected at most "
+                f"{limit:.3g}. Check that it serves the model of policy.model and that its vLLM is "
+                "0.32 or newer; then resume the run, which sends all weights again"
+            )
+        self._noise = max(self._noise, difference) if self._is_first else self._noise
+
+    def fix_limit(self) -> None:
+        """Take the largest difference so far as the rounding of the engines."""
+        self._is_first = False

@@ -1,0 +1,27 @@
+"""The policy's model.
+
+Takes token ids; returns log-probabilities, entropies and features, with or without gradients.
+`policy` is the model with its tokenizer, `packing` makes batches of rollouts, `chat_template` and
+`tokenizer` encode messages, `vision` encodes images, `adapters` has the low-rank adapters (LoRA).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.model.packing import Sample, TokenBatch
+    from harness.model.policy import Policy
+
+__all__ = ["Policy", "Sample", "TokenBatch"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Policy": "harness.model.policy",
+        "Sample": "harness.model.packing",
+        "TokenBatch": "harness.model.packing",
+    },
+)

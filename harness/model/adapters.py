@@ -1,0 +1,246 @@
+"""Low-rank adapters (LoRA): create, load, merge, save and copy them.
+
+peft injects them into the model's layers, so the model keeps its class.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from harness.config import LoraConfig
+from harness.distributed.fsdp import full_tensor
+from harness.types.errors import ConfigError
+from harness.types.json_files import read_object
+
+ADAPTER: Final = "default"
+"""peft's name of a model's only adapter."""
+
+DESCRIPTION: Final = "adapter_config.json"
+BASE_FOLDER: Final = "base"
+"""Subfolder of a run for the adapters' base model, if it is stored nowhere else."""
+
+_BASE: Final = "base_layer"
+_ADAPTER: Final = re.compile(r"\.lora_[A-Za-z_]+\.")
+_EVERY_LINEAR: Final = "all-linear"
+
+
+def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
+    """Add adapters to a model and freeze its other weights; the initial update is zero.
+
+    Args:
+        model: A transformers model.
+        config: Size of the adapters.
+        base: Folder or hub name that the model was loaded from. It is saved with the adapters.
+        seed: Seed of the adapters' initial weights.
+
+    Raises:
+        ConfigError: peft is not installed, or the model has none of the target layers.
+    """
+    check_installed()
+    from peft import LoraConfig as PeftConfig
+
+    targets, alpha = config.targets, config.alpha
+    described = PeftConfig(
+        r=config.rank,
+        lora_alpha=alpha,  # type: ignore[arg-type]  # any number divides by the rank
+        lora_dropout=config.dropout,
+        target_modules=_EVERY_LINEAR if targets == (_EVERY_LINEAR,) else list(targets),
+        task_type="CAUSAL_LM",
+    )
+    model.name_or_path = base
+    with torch.random.fork_rng(devices=[]):  # a GPU's adapters are made on the CPU as well
+        torch.manual_seed(seed % 2**63)
+        try:
+            model.add_adapter(described)
+        except ValueError as e:
+            raise ConfigError(f"policy.lora.targets {targets!r} cannot be used: {e}") from e
+    _check_layers(model)
+    _prepare_for_training(model)
+
+
+def _check_layers(model: Any) -> None:
+    """Refuse adapters that cannot be merged into the weight of one linear layer."""
+    embedding = model.get_input_embeddings().weight
+    for name, layer in model.named_modules():
+        if not _has_adapter(layer):
+            continue
+        if ADAPTER not in layer.lora_A or layer.get_base_layer().weight is embedding:
+            raise ConfigError(
+                f"policy.lora.targets: an adapter on {name!r} would change the embedding, or an "
+                "output layer that shares its weights: leave it out"
+            )
+
+
+def check_installed() -> None:
+    """Raise `ConfigError` if peft is not installed."""
+    if find_spec("peft") is None:
+        raise ConfigError("LoRA adapters need peft: run pip install 'agentgyms[harness]'")
+
+
+def load(model: Any, folder: Path) -> None:
+    """Add the adapters of a folder to their base model.
+
+    Raises:
+        ConfigError: peft is not installed, or the adapters do not fit the model.
+    """
+    check_installed()
+    from peft import LoraConfig as PeftConfig
+
+    try:
+        described = PeftConfig.from_pretrained(str(folder))
+        base, described.inference_mode = described.base_model_name_or_path, False
+        model.add_adapter(described)
+    except (OSError, ValueError, TypeError) as e:
+        raise ConfigError(f"the adapters in {folder} cannot be used: {e}") from e
+    model.name_or_path = base
+    model.peft_config[ADAPTER].base_model_name_or_path = base
+    _prepare_for_training(model)
+    load_weights(model, folder)
+
+
+def load_weights(model: Any, folder: Path) -> None:
+    """Load the weights of a folder into a model's adapters.
+
+    Raises:
+        ConfigError: The weights belong to other adapters.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    kept = {
+        name.removeprefix("base_model.model."): weight
+        for name, weight in load_file(folder / "adapter_model.safetensors").items()
+    }
+    try:
+        result: Any = set_peft_model_state_dict(model, kept, ADAPTER)
+    except RuntimeError as e:
+        raise ConfigError(f"the adapters in {folder} have other sizes: {e}") from e
+    missing = [name for name in result.missing_keys if _ADAPTER.search(name)]
+    if missing or result.unexpected_keys:
+        named = ", ".join([*missing, *result.unexpected_keys][:3])
+        raise ConfigError(f"the adapters in {folder} belong to another model: {named}")
+
+
+def base_of(folder: str | Path) -> str | None:
+    """Return the folder or hub name of the base model of a folder's adapters.
+
+    The base model of a run that was moved is found in its subfolder `base`.
+
+    Returns:
+        None if the folder has no adapters.
+
+    Raises:
+        ConfigError: Their description is damaged.
+    """
+    file = Path(folder) / DESCRIPTION
+    if not file.exists():
+        return None
+    base = read_object(file, ConfigError).get("base_model_name_or_path")
+    if not isinstance(base, str):
+        raise ConfigError(f"{file} is damaged: it names no base model")
+    if Path(base).is_absolute() and not Path(base).is_dir():
+        for above in list(Path(folder).resolve().parents)[:2]:
+            if (above / BASE_FOLDER / "config.json").is_file():
+                return str(above / BASE_FOLDER)
+    return base
+
+
+def has_adapters(model: Any) -> bool:
+    """Return whether a model has adapters."""
+    return bool(getattr(model, "_hf_peft_config_loaded", False))
+
+
+def _prepare_for_training(model: Any) -> None:
+    """Convert adapters to float32, where small updates are not lost, and freeze other weights."""
+    for name, parameter in model.named_parameters():
+        if _ADAPTER.search(f"{name}."):
+            parameter.data = parameter.data.float()
+    train_only_adapters(model)
+
+
+def rank_of(model: Any) -> int:
+    """Return the rank of a model's adapters."""
+    return int(model.peft_config[ADAPTER].r)
+
+
+def train_only_adapters(model: Any) -> None:
+    """Freeze all weights of a model except its adapters."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(_ADAPTER.search(f"{name}.") is not None)
+
+
+def copy_model(model: Any) -> Any:
+    """Return a copy of a model; adapters are copied, frozen base weights are shared."""
+    shared: dict[int, Any] = {}
+    if has_adapters(model):
+        named = model.named_parameters()
+        shared = {id(weight): weight for name, weight in named if not _ADAPTER.search(f"{name}.")}
+    return copy.deepcopy(model, shared)
+
+
+def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+    """Save a model's adapters and the name of their base; peft and transformers can load them.
+
+    Args:
+        model: A model with adapters.
+        folder: Created if it does not exist.
+        state: Full weights of the model; None takes its own.
+    """
+    model.save_pretrained(folder, state_dict=None if state is None else dict(state))
+    file = folder / DESCRIPTION
+    described = json.loads(file.read_text(encoding="utf-8"))
+    described["target_modules"] = sorted(described["target_modules"])  # peft's order is random
+    file.write_text(json.dumps(described, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def save_merged(model: Any, folder: Path) -> None:
+    """Save all weights of a model with its adapters merged in."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tied = model.config.get_text_config().tie_word_embeddings
+    weights = {
+        name: weight.cpu().contiguous()
+        for name, weight in merged(model)
+        if not (tied and name == "lm_head.weight")
+    }
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    model.config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)
+
+
+def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield name and weight of a model with adapters merged in: W + alpha / rank * B A for W.
+
+    Sums are computed in float32 and cast to the weight's type, one weight at a time.
+    """
+    layers = {name: module for name, module in model.named_modules() if _has_adapter(module)}
+    for key, weight in model.state_dict().items():
+        name, _, kind = key.rpartition(f".{_BASE}.")
+        if name:
+            full = full_tensor(weight)
+            if kind == "weight":
+                full = (full.float() + _update(layers[name])).to(full.dtype)
+            yield f"{name}.{kind}", full
+        elif not _ADAPTER.search(key):
+            yield key, full_tensor(weight)
+
+
+def _has_adapter(module: torch.nn.Module) -> bool:
+    return hasattr(module, _BASE) and hasattr(module, "lora_A")
+
+
+@torch.no_grad()
+def _update(layer: Any) -> torch.Tensor:
+    """Return the update that an adapter adds to its layer's weight."""
+    up, down = (full_tensor(part[ADAPTER].weight).float() for part in (layer.lora_B, layer.lora_A))
+    update: torch.Tensor = float(layer.scaling[ADAPTER]) * (up @ down)
+    return update

@@ -1,0 +1,184 @@
+"""Attention over packed sequences: several sequences in one row, with no attention across them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, Final
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from harness.types.errors import ConfigError
+
+_varlen: Any = None  # torch has it from 2.10 on
+with suppress(ImportError):
+    from torch.nn.attention.varlen import varlen_attn as _varlen
+
+NAME: Final = "packed_sdpa"
+"""transformers' name of `attend`: torch's attention, extended to packed rows."""
+
+_sdpa: Final[Any] = sdpa_attention_forward
+_FLASH: Final = "flash_attention"
+_HALVES: Final = (torch.float16, torch.bfloat16)
+
+
+def packing_obstacle(model: Any) -> str | None:
+    """Return the reason why a model's attention cannot take packed rows, None if it can."""
+    kind = str(model.config._attn_implementation)
+    if kind.startswith(_FLASH) or kind == NAME:
+        return None
+    if kind != "sdpa":
+        return f"its attention is {kind!r}, and only sdpa and flash attention support it"
+    layers = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+    if layers - {"full_attention"}:
+        others = ", ".join(sorted(layers - {"full_attention"}))
+        return f"it has layers of {others}, which only flash attention supports"
+    return None
+
+
+def allow_packed(model: Any) -> None:
+    """Let a model's attention take packed rows.
+
+    Flash attention supports them already. Torch's scaled dot product attention is replaced by
+    `attend`, which gives the same result for rows of one sequence.
+
+    Raises:
+        ConfigError: The attention cannot take packed rows.
+    """
+    obstacle = packing_obstacle(model)
+    if obstacle is not None:
+        raise ConfigError(
+            f"optimizer.padding_free is not for this {model.config.model_type}: {obstacle}; set "
+            "it to false, or policy.attention to 'sdpa' or 'flash_attention_2'"
+        )
+    if model.config._attn_implementation == "sdpa":
+        model.set_attn_implementation(NAME)
+
+
+def is_fast(model: Any, dtype: torch.dtype) -> bool:
+    """Return whether a model's attention computes packed rows with one kernel.
+
+    Args:
+        model: The model on its device.
+        dtype: Type of the arithmetic.
+    """
+    on_gpu = model.device.type == "cuda"
+    if not on_gpu or dtype not in _HALVES or packing_obstacle(model) is not None:
+        return False
+    kind = str(model.config._attn_implementation)
+    return kind.startswith(_FLASH) or _varlen is not None
+
+
+def packed_features(
+    model: Any, given: dict[str, torch.Tensor], lengths: Sequence[int], where: torch.Tensor
+) -> torch.Tensor:
+    """Return the last layer's features that predict tokens, sequences packed. Shape [A, H].
+
+    Args:
+        model: A model prepared by `allow_packed`.
+        given: Its arguments for B sequences padded on the right to T tokens: `input_ids` [B, T] or
+            `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...
+        lengths: Lengths of the sequences without padding; empty means T each.
+        where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
+    """
+    rows, width = where.shape
+    sizes = list(lengths) or [width] * rows
+    index = torch.arange(width, device=where.device)
+    real = index < torch.tensor(sizes, device=where.device)[:, None]  # [B, T]
+    position = given.get("position_ids", index.expand(rows, width))
+    out = model.base_model(
+        **{name: x[real][None] for name, x in given.items() if name != "position_ids"},
+        position_ids=position[..., real].unsqueeze(-2),
+        use_cache=False,
+        **_boundaries(model, sizes, where.device),
+    )
+    hidden: torch.Tensor = out.last_hidden_state
+    before = where.roll(-1, dims=1)  # whether the next token is to be predicted
+    return hidden[0, before[real]]
+
+
+def _boundaries(model: Any, lengths: Sequence[int], device: torch.device) -> dict[str, Any]:
+    """Return the attention's arguments for the boundaries of the sequences in a row."""
+    ends = torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
+    arguments: dict[str, Any] = {"cu_seq_lens_q": ends, "cu_seq_lens_k": ends}
+    arguments["max_length_q"] = arguments["max_length_k"] = max(lengths)
+    if model.config._attn_implementation == NAME:
+        # transformers passes a mask of four dimensions on, instead of creating one of T x T.
+        arguments["attention_mask"] = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
+    return arguments
+
+
+def attend(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    cu_seq_lens_q: torch.Tensor | None = None,
+    max_length_q: int | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Return scaled dot product attention, causal within each sequence of a packed row.
+
+    The cost is the sum of the squared lengths of the sequences. A GPU in half precision uses one
+    kernel (torch's `varlen_attn`, flash attention 2); otherwise sequences are computed one by one.
+
+    Args:
+        module: The layer.
+        query: Shape [B, heads, T, D]; B is 1 in a packed row.
+        key: Shape [B, heads of keys, T, D].
+        value: Shape [B, heads of keys, T, D].
+        attention_mask: Mask of unpacked rows.
+        dropout: Dropout of attention weights.
+        scaling: Factor of scores; None takes 1 / sqrt(D).
+        cu_seq_lens_q: Starts of the sequences, and the end of the last; None in unpacked rows.
+        max_length_q: Tokens of the longest sequence.
+        **kwargs: Further arguments that transformers passes to an attention.
+
+    Returns:
+        The attention's output, shape [B, T, heads, D], and None for the weights.
+    """
+    plain: dict[str, Any] = {"dropout": dropout, "scaling": scaling}
+    if cu_seq_lens_q is None:
+        out: tuple[torch.Tensor, None] = _sdpa(
+            module, query, key, value, attention_mask, **plain, **kwargs
+        )
+        return out
+    half = _half_precision(query)
+    if half is not None and _varlen is not None and not dropout:
+        rows = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
+        limits = (cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q)
+        row = _varlen(*rows, *limits, scale=scaling, window_size=(-1, 0), enable_gqa=True)
+        return row[None], None
+    ends = cu_seq_lens_q.tolist()
+    parts = [
+        _sdpa(
+            module,
+            *(x[:, :, start:end] for x in (query, key, value)),
+            None,
+            is_causal=True,
+            **plain,
+        )[0]
+        for start, end in pairwise(ends)
+    ]
+    return torch.cat(parts, dim=1), None
+
+
+def _half_precision(query: torch.Tensor) -> torch.dtype | None:
+    """Return the type for the GPU's variable-length kernel; None if it cannot run."""
+    if query.device.type != "cuda":
+        return None
+    autocast = torch.is_autocast_enabled("cuda")
+    dtype = torch.get_autocast_dtype("cuda") if autocast else query.dtype
+    return dtype if dtype in _HALVES else None
+
+
+AttentionInterface.register(NAME, attend)
+AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,0 +1,182 @@
+"""A model on one device and its forward pass: log-probabilities of batches of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+
+from harness.distributed import fsdp
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.model import adapters
+from harness.model.attention import allow_packed, is_fast, packed_features
+from harness.model.output_layer import token_scores
+from harness.model.packing import Sample, TokenBatch, micro_batch_indices, padding_sample, to_batch
+from harness.model.vision import Vision
+from harness.types.errors import ConfigError
+
+
+class Network:
+    """A transformers model on one device, or sharded over those of several processes.
+
+    Args:
+        model: A causal language model, or a Qwen2.5-VL.
+        pad_id: Padding token.
+        device: `"cpu"`, `"cuda"`, or None for a GPU if there is one.
+        precision: `"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16 (autocast); or
+            `"bfloat16"` for both. None takes mixed on a GPU and float32 on the CPU.
+
+    Attributes:
+        precision: One of the three.
+        padding_free: Sequences of a batch are packed into one row, without padding.
+        processes: The processes that share its weights and micro-batches.
+        vision: Prepares images; None for a text model.
+    """
+
+    def __init__(self, model: Any, pad_id: int, device: str | None, precision: str | None) -> None:
+        """Move the model to the device.
+
+        Raises:
+            ConfigError: The device does not exist.
+        """
+        self.device = _device(device)
+        self.precision = precision or ("mixed" if self.device.type == "cuda" else "float32")
+        self.pad_id, self.padding_free = pad_id, False
+        self.vision: Vision | None = None
+        self.processes: ProcessGroup = SINGLE_PROCESS
+        self._run: fsdp.Run = fsdp.run_directly
+        if self.precision == "bfloat16" and not adapters.has_adapters(
+            model
+        ):  # adapters stay in float32
+            model = model.to(torch.bfloat16)
+        self.model = model.to(self.device)
+
+    def micro_batches(self, rows: Sequence[Sample], max_tokens: int) -> Iterator[TokenBatch]:
+        """Yield the samples in micro-batches of at most `max_tokens` tokens."""
+        return (batch for _, batch in self.indexed_batches(rows, max_tokens))
+
+    def indexed_batches(
+        self, rows: Sequence[Sample], max_tokens: int
+    ) -> Iterator[tuple[list[int], TokenBatch]]:
+        """Yield micro-batches with the indices of their samples.
+
+        All processes get equally many: the last one may be a padding sample without an index.
+        """
+        parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free)
+        for part in self.processes.padded_share(parts, []):
+            chosen = [rows[i] for i in part] or [padding_sample(rows[0])]
+            yield part, to_batch(chosen, self.pad_id, self.device)
+
+    def shard(self, processes: ProcessGroup) -> None:
+        """Shard the weights over the processes; all of them call this once.
+
+        Afterwards all processes must call `logprobs`, `features`, `save` and `named_weights`
+        equally often, and the policy can neither be copied nor generate. A single process does
+        nothing.
+        """
+        if processes.size > 1 and self.processes is SINGLE_PROCESS:
+            self.processes, self.device = processes, processes.device
+            self._run = fsdp.shard(self.model, self.device)
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return the autocast context of the model: bfloat16 if the precision is mixed."""
+        if self.precision != "mixed":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def logprobs(
+        self, batch: TokenBatch, temperature: float = 1.0, *, entropy_gradient: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return log-probability and entropy of the action tokens given all tokens before them.
+
+        Only action positions pass through the output layer, so its cost does not grow with prompts.
+
+        Args:
+            batch: B sequences of T tokens.
+            temperature: Sampling temperature of the tokens; 0 counts as 1.
+            entropy_gradient: Compute the gradient of the entropy, too.
+
+        Returns:
+            Log-probabilities of the tokens and entropies of their distributions, in nats, both 0
+            outside the action mask. Shapes [B, T], [B, T].
+        """
+        found: tuple[torch.Tensor, torch.Tensor] = self._run(
+            self._logprobs, batch, temperature, entropy_gradient
+        )
+        return found
+
+    def _logprobs(
+        self, batch: TokenBatch, temperature: float, entropy_gradient: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        predicts = batch.action_mask[:, 1:]  # position t - 1 predicts token t
+        chosen = batch.tokens[:, 1:][predicts]  # [A]
+        with self.autocast():
+            hidden = self._features(batch, batch.action_mask)  # [A, H]
+            picked, spread = token_scores(
+                self.model.get_output_embeddings(),
+                hidden,
+                chosen,
+                temperature or 1.0,
+                entropy_gradient=entropy_gradient,
+            )
+        logprob = torch.zeros(batch.tokens.shape, device=self.device)
+        logprob[:, 1:][predicts] = picked
+        entropy = torch.zeros_like(logprob)
+        entropy[:, 1:][predicts] = spread
+        return logprob, entropy
+
+    def features(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
+        """Return the last layer's features that predict tokens: the output layer's input. [A, H].
+
+        Args:
+            batch: B sequences of T tokens.
+            where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
+        """
+        found: torch.Tensor = self._run(self._features, batch, where)
+        return found
+
+    def _features(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
+        with self.autocast():
+            if self.padding_free:
+                return packed_features(self.model, self._inputs(batch), batch.lengths, where)
+            # Padding is on the right, where a causal model's tokens do not attend: no mask needed.
+            out = self.model.base_model(**self._inputs(batch), use_cache=False)
+        hidden: torch.Tensor = out.last_hidden_state
+        return hidden[:, :-1][where[:, 1:]]
+
+    def _inputs(self, batch: TokenBatch) -> dict[str, torch.Tensor]:
+        if self.vision is None:
+            return {"input_ids": batch.tokens}
+        seen = self.vision.embed(batch.tokens, batch.images)
+        return {"inputs_embeds": seen.embedding, "position_ids": seen.position}
+
+    def set_padding_free(self, wanted: bool | None) -> None:
+        """Choose whether the sequences of a batch are packed without padding.
+
+        Args:
+            wanted: None takes the faster way: packing, if one kernel computes the attention of
+                sequences of different lengths (flash attention, on a GPU in half precision).
+
+        Raises:
+            ConfigError: The model's attention needs padding.
+        """
+        if wanted is None:
+            dtype = torch.float32 if self.precision == "float32" else torch.bfloat16
+            wanted = is_fast(self.model, dtype)
+        if wanted:
+            allow_packed(self.model)
+        self.padding_free = wanted
+
+
+def _device(name: str | None) -> torch.device:
+    """Return the device of this name, or a GPU if there is one.
+
+    Raises:
+        ConfigError: There is no GPU.
+    """
+    device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("the device is 'cuda' but torch finds no GPU: use 'cpu' or leave it out")
+    return device

@@ -1,0 +1,63 @@
+"""Models, tokenizers and image processors from folders and hub names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.model.vision import MODEL_TYPES, load_image_processor
+from harness.types.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a policy.
+
+    Attributes:
+        model: A causal language model or a vision-language model.
+        tokenizer: Its tokenizer.
+        image_processor: Image processor of a vision-language model, else None.
+    """
+
+    model: Any
+    tokenizer: Any
+    image_processor: Any
+
+
+def load_parts(
+    path: str, revision: str | None = None, half: bool = False, attention: str | None = None
+) -> Parts:
+    """Return the parts of a local folder or a hub name.
+
+    Args:
+        path: The folder or name.
+        revision: Branch, tag or commit of a hub name; None takes its main branch.
+        half: Weights are in bfloat16, else in float32.
+        attention: transformers' name of an attention; None takes its default.
+
+    Raises:
+        ConfigError: They cannot be loaded; the message has transformers' error.
+    """
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoTokenizer,
+    )
+
+    dtype = torch.bfloat16 if half else torch.float32
+    chosen = {} if attention is None else {"attn_implementation": attention}
+    source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    try:
+        sees = AutoConfig.from_pretrained(path, **source).model_type in MODEL_TYPES
+        tokenizer = AutoTokenizer.from_pretrained(path, **source)
+        image_processor = load_image_processor(path, revision) if sees else None
+        kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+        model = kind.from_pretrained(path, dtype=dtype, **source, **chosen)
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as e:  # of damaged files, transformers raises errors of any kind
+        raise ConfigError(f"policy.model {path!r} cannot be loaded: {e}") from e
+    return Parts(model, tokenizer, image_processor)

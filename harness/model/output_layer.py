@@ -1,0 +1,71 @@
+"""Log-probabilities and entropies of tokens, computed from the output layer in chunks.
+
+A: number of tokens. H: the model's width. V: size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+MOST_LOGITS: Final = 1 << 26
+"""Logits in memory at the same time: 256 MB in float32. With a vocabulary of 152 thousand a chunk
+has 441 tokens; tiny models need one chunk."""
+
+
+def token_scores(
+    layer: Any,
+    hidden: torch.Tensor,
+    chosen: torch.Tensor,
+    temperature: float,
+    *,
+    entropy_gradient: bool = False,
+    most_logits: int = MOST_LOGITS,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return log-probabilities of tokens and entropies of their distributions.
+
+    If there are more than `most_logits` logits, tokens are processed in chunks, and the backward
+    pass recomputes their logits.
+
+    Args:
+        layer: The output layer, H -> V.
+        hidden: Input of the layer. Shape [A, H].
+        chosen: The tokens. Shape [A], integers.
+        temperature: Divides the logits; more than 0.
+        entropy_gradient: Compute the gradient of the entropy, too.
+        most_logits: Largest number of logits in memory.
+
+    Returns:
+        Shapes [A], [A], in nats and float32.
+    """
+    size = max(1, most_logits // int(layer.weight.shape[0]))
+    if len(hidden) <= size:
+        return _scores(layer, hidden, chosen, temperature, entropy_gradient)
+    cut: Any = torch.split  # torch has no types for it
+    parts = [
+        checkpoint(_scores, layer, *part, temperature, entropy_gradient, use_reentrant=False)
+        for part in zip(cut(hidden, size), cut(chosen, size), strict=True)
+    ]
+    logprob, entropy = zip(*parts, strict=True)
+    return torch.cat(logprob), torch.cat(entropy)
+
+
+def _scores(
+    layer: Any,
+    hidden: torch.Tensor,
+    chosen: torch.Tensor,
+    temperature: float,
+    entropy_gradient: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    logits = layer(hidden).float()
+    if temperature != 1:
+        logits = logits / temperature
+    distribution = torch.log_softmax(logits, dim=-1)  # [A, V]
+    picked = distribution.gather(-1, chosen[:, None])[:, 0]
+    if entropy_gradient and torch.is_grad_enabled():
+        return picked, -(distribution.exp() * distribution).sum(-1)
+    with torch.no_grad():
+        weight = distribution.exp()
+        return picked, -weight.mul_(distribution).sum(-1)

@@ -1,0 +1,317 @@
+"""Rollouts and advantages to token batches."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+import torch
+
+from harness.config import CONTEXTS, OptimizerConfig
+from harness.types.arrays import Floats
+from harness.types.errors import TableError
+from harness.types.hyperparameters import one_of
+from harness.types.messages import Image
+from harness.types.rollout import Completion, Rollout, Turn
+
+Credit = float | tuple[float, ...]
+"""Advantage of a sequence's action tokens: one number for all, or one for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One training sequence: a prompt, the tokens after it, and the advantages of action tokens.
+
+    After the prompt comes a response, or in a transcript responses with observations between them.
+    Action tokens are those that the policy generated; L is their number.
+
+    Attributes:
+        prompt_ids: Tokens before the first action token.
+        response_ids: All tokens after the prompt.
+        old_logprobs: Log-probabilities of the action tokens at generation. L values.
+        advantage: Advantage of the action tokens: one number for all, or L numbers.
+        images: Images of the sequence, in order.
+        turn: Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens of
+            the environment; empty if all are action tokens of one turn.
+    """
+
+    prompt_ids: tuple[int, ...]
+    response_ids: tuple[int, ...]
+    old_logprobs: tuple[float, ...]
+    advantage: Credit
+    images: tuple[Image, ...] = ()
+    turn: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Number of tokens."""
+        return len(self.prompt_ids) + len(self.response_ids)
+
+    @property
+    def num_actions(self) -> int:
+        """Number of action tokens: L."""
+        return len(self.old_logprobs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenBatch:
+    """Sequences padded on the right to one length. B sequences, T tokens.
+
+    Attributes:
+        tokens: Shape [B, T], integers.
+        action_mask: True at action tokens; only these are trained. Shape [B, T].
+        old_logprob: Log-probability of action tokens at generation, else 0. Shape [B, T].
+        advantage: Advantage of action tokens, else 0. Shape [B, T].
+        turn: Turn of each action token in its sequence, from 0, else -1. Shape [B, T], integers.
+        reference_logprob: Log-probability under the reference policy, or None. Shape [B, T].
+        images: Images of each sequence, in order; the model's `Vision` makes tensors of them.
+        lengths: Tokens of each sequence without padding; empty if there is no padding.
+    """
+
+    tokens: torch.Tensor
+    action_mask: torch.Tensor
+    old_logprob: torch.Tensor
+    advantage: torch.Tensor
+    turn: torch.Tensor
+    reference_logprob: torch.Tensor | None = None
+    images: tuple[tuple[Image, ...], ...] = ()
+    lengths: tuple[int, ...] = ()
+
+
+def samples(
+    rollouts: Sequence[Rollout], advantage: Floats | Sequence[Floats], context: str = "window"
+) -> list[Sample]:
+    """Return training sequences in the order of the turn table.
+
+    In the context "window" each turn is a sequence. In "transcript" each rollout is one, as long as
+    every prompt starts with the tokens of the prompt and response before it; if one does not,
+    because the chat was truncated, a new sequence starts.
+
+    Args:
+        rollouts: The rollouts of the table, with N turns in total.
+        advantage: Advantage of each turn, shape [N]; or for each turn an array of its tokens'.
+        context: "window" or "transcript".
+
+    Raises:
+        TableError: Advantages and turns or tokens differ in number, an advantage is not finite, or
+            a turn has no tokens.
+        ConfigError: There is no such context.
+    """
+    one_of("context", context, CONTEXTS)
+    credit = iter(
+        _credit_of_turns([turn for rollout in rollouts for turn in rollout.turns], advantage)
+    )
+    packed: list[Sample] = []
+    for rollout in rollouts:
+        credit_of_turn = [next(credit) for _ in rollout.turns]
+        if context == "window":
+            packed += map(_single_turn, rollout.turns, credit_of_turn)
+        else:
+            packed += _transcripts(rollout.turns, credit_of_turn)
+    return packed
+
+
+def _credit_of_turns(turns: Sequence[Turn], advantage: Floats | Sequence[Floats]) -> list[Credit]:
+    """Return the advantage of each turn or of its tokens, after checks against the turns."""
+    for turn in turns:
+        completion = turn.completion
+        num_tokens, num_logprobs = len(completion.response_ids), len(completion.logprobs)
+        if not completion.prompt_ids or not num_tokens == num_logprobs > 0:
+            raise TableError(
+                "a turn has no tokens with log-probabilities: its completer does not report them"
+            )
+    if len(advantage) != len(turns):
+        raise TableError(f"there are {len(advantage)} advantages for {len(turns)} turns")
+    if isinstance(advantage, np.ndarray) and advantage.ndim == 1 and advantage.dtype != object:
+        _check_finite(advantage, "turn")
+        return [float(value) for value in advantage]
+    credit: list[Credit] = []
+    for row, (turn, values) in enumerate(zip(turns, advantage, strict=True)):
+        shape, expected = np.shape(values), (len(turn.completion.response_ids),)
+        if shape != expected:
+            raise TableError(f"the advantages of turn {row} have shape {shape}, not {expected}")
+        _check_finite(np.asarray(values), f"turn {row}, token")
+        credit.append(tuple(float(value) for value in values))
+    return credit
+
+
+def _check_finite(values: Floats, where: str) -> None:
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise TableError(
+            f"the advantage of {where} {row} is {values[row]}, expected finite numbers"
+        )
+
+
+def _single_turn(turn: Turn, credit: Credit) -> Sample:
+    one = turn.completion
+    return Sample(one.prompt_ids, one.response_ids, one.logprobs, credit, one.images)
+
+
+def _transcripts(turns: Sequence[Turn], credit_of_turn: Sequence[Credit]) -> Iterator[Sample]:
+    """Yield a sequence for each unbroken part of one rollout's chat."""
+    start = 0
+    for end in range(1, len(turns) + 1):
+        if end == len(turns) or not _continues(turns[end - 1].completion, turns[end].completion):
+            yield _merge_turns(turns[start:end], credit_of_turn[start:end])
+            start = end
+
+
+def _continues(before: Completion, after: Completion) -> bool:
+    tokens, images = before.prompt_ids + before.response_ids, before.images
+    return after.prompt_ids[: len(tokens)] == tokens and after.images[: len(images)] == images
+
+
+def _merge_turns(turns: Sequence[Turn], credit_of_turn: Sequence[Credit]) -> Sample:
+    first, last = turns[0].completion, turns[-1].completion
+    start = len(first.prompt_ids)
+    following = (last.prompt_ids + last.response_ids)[start:]
+    turn_of_token = [-1] * len(following)
+    advantage: list[float] = []
+    for i, (turn, credit) in enumerate(zip(turns, credit_of_turn, strict=True)):
+        begin, size = len(turn.completion.prompt_ids) - start, len(turn.completion.response_ids)
+        turn_of_token[begin : begin + size] = [i] * size
+        advantage += credit if isinstance(credit, tuple) else (credit,) * size
+    return Sample(
+        first.prompt_ids,
+        following,
+        tuple(chain.from_iterable(turn.completion.logprobs for turn in turns)),
+        tuple(advantage),
+        last.images,
+        tuple(turn_of_token),
+    )
+
+
+def merge(rows: Sequence[Sample]) -> list[Sample]:
+    """Return fewer samples with the same gradient, for a loss that is linear in the advantage.
+
+    Samples with equal images, tokens, old log-probabilities (rounded to 4 decimals) and signs of
+    the advantages are merged into one, whose advantage is their sum. Samples with advantage 0 are
+    dropped. Means must be taken over the tokens and sequences of the original samples;
+    `harness.losses.is_linear` tells which losses allow this.
+    """
+    merged: dict[tuple[object, ...], Sample] = {}
+    for row in rows:
+        if not _has_credit(row.advantage):
+            continue
+        old = tuple(round(value, 4) for value in row.old_logprobs)
+        sign = _sign(row.advantage)
+        key = (row.images, row.prompt_ids, row.response_ids, row.turn, old, sign)
+        first = merged.get(key)
+        merged[key] = replace(first, advantage=_add(first, row)) if first else row
+    return list(merged.values())
+
+
+def _has_credit(advantage: Credit) -> bool:
+    return any(advantage) if isinstance(advantage, tuple) else bool(advantage)
+
+
+def _sign(advantage: Credit) -> int | tuple[int, ...]:
+    """Return -1, 0 or 1 for each number."""
+    if isinstance(advantage, tuple):
+        return tuple((a > 0) - (a < 0) for a in advantage)
+    return (advantage > 0) - (advantage < 0)
+
+
+def _add(first: Sample, second: Sample) -> Credit:
+    a, b = first.advantage, second.advantage
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return tuple(x + y for x, y in zip(a, b, strict=True))
+    assert not isinstance(a, tuple)  # merged samples have equal signs, so equal kinds
+    assert not isinstance(b, tuple)
+    return a + b
+
+
+def num_mini_batches(config: OptimizerConfig, sequences: int) -> int:
+    """Return the number of mini-batches, one optimizer step each, of a pass over the sequences."""
+    size = config.mini_batch_size
+    return min(config.mini_batches, sequences) if size is None else math.ceil(sequences / size)
+
+
+def micro_batches(
+    rows: Sequence[Sample],
+    max_tokens: int,
+    pad_id: int,
+    device: torch.device | str = "cpu",
+    *,
+    padding_free: bool = False,
+) -> Iterator[TokenBatch]:
+    """Yield the samples in batches of at most `max_tokens`; see `micro_batch_indices`."""
+    for part in micro_batch_indices(rows, max_tokens, padding_free=padding_free):
+        yield to_batch([rows[i] for i in part], pad_id, device)
+
+
+def micro_batch_indices(
+    rows: Sequence[Sample], max_tokens: int, *, padding_free: bool = False
+) -> Iterator[list[int]]:
+    """Yield the indices of the samples of each micro-batch.
+
+    A sequence longer than `max_tokens` has a batch of its own.
+
+    Args:
+        rows: The samples.
+        max_tokens: Most tokens of a batch.
+        padding_free: Sequences are packed, so a batch mixes lengths up to the limit; otherwise it
+            has similar lengths, and padding counts.
+    """
+    if padding_free:
+        yield from _best_fit([row.length for row in rows], max_tokens)
+        return
+    order = sorted(range(len(rows)), key=lambda i: rows[i].length)
+    while order:
+        size = 1
+        while size < len(order) and rows[order[size]].length * (size + 1) <= max_tokens:
+            size += 1
+        yield order[:size]
+        order = order[size:]
+
+
+def _best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
+    """Return the indices of each bin: longest first, each into the fullest bin that has room.
+
+    Best fit decreasing needs at most 11/9 of the fewest bins possible, and 4 more (Johnson 1974).
+    """
+    bins: list[list[int]] = []
+    room: list[tuple[int, int]] = []  # left over, and the bin's number; sorted
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        index = bisect_left(room, (lengths[i], -1))
+        if index == len(room):
+            bins.append([])
+            left, number = max(capacity, lengths[i]), len(bins) - 1
+        else:
+            left, number = room.pop(index)
+        bins[number].append(i)
+        insort(room, (left - lengths[i], number))
+    return bins
+
+
+def padding_sample(row: Sample) -> Sample:
+    """Return a sample without action tokens, with the images of `row`: its gradient is zero."""
+    return Sample(row.prompt_ids if row.images else row.prompt_ids[:1], (), (), 0.0, row.images)
+
+
+def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "cpu") -> TokenBatch:
+    """Return the samples as one batch, padded on the right."""
+    shape = (len(rows), max(row.length for row in rows))
+    tokens, turn = np.full(shape, pad_id, np.int64), np.full(shape, -1, np.int64)
+    old_logprob, advantage = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    for i, row in enumerate(rows):
+        start, end = len(row.prompt_ids), row.length
+        tokens[i, :end] = row.prompt_ids + row.response_ids
+        turn[i, start:end] = row.turn or 0
+        action = turn[i] >= 0
+        old_logprob[i, action] = row.old_logprobs
+        advantage[i, action] = row.advantage
+    return TokenBatch(
+        tokens=torch.from_numpy(tokens).to(device),
+        action_mask=torch.from_numpy(turn >= 0).to(device),
+        old_logprob=torch.from_numpy(old_logprob).to(device),
+        advantage=torch.from_numpy(advantage).to(device),
+        turn=torch.from_numpy(turn).to(device),
+        images=tuple(row.images for row in rows),
+        lengths=tuple(row.length for row in rows),
+    )

@@ -1,0 +1,216 @@
+"""The policy: a language model with its tokenizer, and the log-probabilities it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils.logging import disable_progress_bar
+
+from harness.config import LoraConfig
+from harness.distributed import fsdp
+from harness.model import adapters
+from harness.model.forward import Network
+from harness.model.loading import load_parts
+from harness.model.tokenizer import ChatTokenizer
+from harness.model.vision import MODEL_TYPES, Vision
+from harness.types.errors import ConfigError
+from harness.types.messages import Message, images_of
+
+disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+class Policy(Network):
+    """A transformers model and tokenizer on one device.
+
+    Args:
+        model: A causal language model, or a Qwen2.5-VL.
+        tokenizer: Its tokenizer, with a chat template.
+        device: See `Network`.
+        image_processor: Image processor of a Qwen2.5-VL; None for a text model.
+        precision: See `Network`.
+
+    Attributes:
+        chat_tokenizer: Encodes prompts and decodes answers.
+        chat_encoder: Encodes chats.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        device: str | None = None,
+        image_processor: Any = None,
+        precision: str | None = None,
+    ) -> None:
+        """Move the model to the device.
+
+        Raises:
+            ConfigError: The device does not exist, or the tokenizer has no chat template.
+        """
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        super().__init__(model, int(tokenizer.pad_token_id), device, precision)
+        self.tokenizer = tokenizer
+        self.vision = Vision(self.model, image_processor) if image_processor else None
+        self.chat_tokenizer = ChatTokenizer(tokenizer, self.model.generation_config, self.vision)
+        self.chat_encoder = self.chat_tokenizer.chat_encoder
+
+    @classmethod
+    def load(
+        cls,
+        path: str,
+        device: str | None = None,
+        revision: str | None = None,
+        *,
+        precision: str | None = None,
+        attention: str | None = None,
+    ) -> Policy:
+        """Return the policy of a local folder or a hub name.
+
+        If the folder has adapters, their base model is loaded with them.
+
+        Args:
+            path: The folder or name.
+            device: See `Network`.
+            revision: Branch, tag or commit of a hub name; None takes its main branch.
+            precision: See `Network`.
+            attention: transformers' name of an attention; None takes its default.
+
+        Raises:
+            ConfigError: It cannot be loaded; the message has transformers' error.
+        """
+        base = adapters.base_of(path)
+        parts = load_parts(base or path, revision, precision == "bfloat16", attention)
+        policy = cls(parts.model, parts.tokenizer, device, parts.image_processor, precision)
+        if base is not None:
+            adapters.load(policy.model, Path(path))
+        if policy.device.type == "cpu":
+            policy._align()
+        return policy
+
+    def _align(self) -> None:
+        """Copy every weight into its own, aligned memory.
+
+        Weights loaded from a file keep the file's alignment, and some kernels round differently for
+        unaligned memory: a resumed run would differ from an uninterrupted one in the last bit.
+        """
+        for parameter in self.model.parameters():
+            parameter.data = parameter.data.clone()
+
+    def adapt(self, config: LoraConfig, base: str, seed: int) -> None:
+        """Freeze the model and add low-rank adapters, which are trained instead.
+
+        Args:
+            config: Size of the adapters.
+            base: The folder or hub name of the model in its present state.
+            seed: Seed of the initial weights.
+
+        Raises:
+            ConfigError: The adapters cannot be created.
+        """
+        adapters.add(self.model, config, base, seed)
+
+    @property
+    def is_adapted(self) -> bool:
+        """Whether adapters are trained on frozen weights."""
+        return adapters.has_adapters(self.model)
+
+    def save(self, folder: Path, *, merged: bool = False) -> None:
+        """Save weights, configuration and tokenizer in transformers' format.
+
+        All processes call this; the first one writes.
+
+        Args:
+            folder: Created if it does not exist.
+            merged: Save all weights with adapters merged in; otherwise save only the adapters, if
+                there are any, with the name of their base model.
+        """
+        state = fsdp.full_state(self.model) if self.processes.size > 1 else None
+        if not self.processes.is_first:
+            return
+        if not self.is_adapted:
+            self.model.save_pretrained(folder, state_dict=state)
+        elif merged:
+            adapters.save_merged(self.model, folder)
+        else:
+            adapters.save(self.model, folder, state)
+        self.tokenizer.save_pretrained(folder)
+        if self.vision:
+            self.vision.image_processor.save_pretrained(folder)
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """Tokens that end a response."""
+        return self.chat_tokenizer.stop_ids
+
+    @property
+    def max_length(self) -> int:
+        """Longest sequence in tokens."""
+        return int(self.model.config.get_text_config().max_position_embeddings)
+
+    def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Return the tokens of a chat, up to the start of the assistant's next answer.
+
+        Earlier answers keep their generated tokens; see `ChatEncoder`.
+
+        Raises:
+            ConfigError: The chat has images and this is a text model, or its chat template changes
+                earlier answers.
+        """
+        images = images_of(messages)
+        if images and self.vision is None:
+            raise ConfigError(
+                f"the prompt shows an image, which a {self.model.config.model_type} cannot see: "
+                f"use a model of type {' or '.join(MODEL_TYPES)}, or a style without an image"
+            )
+        return self.chat_tokenizer.encode_chat(messages)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text, special ones recognised, none added."""
+        return self.chat_tokenizer.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return self.chat_tokenizer.decode(ids)
+
+    def named_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield all weights by transformers' names, adapters merged in, for another engine.
+
+        The output layer is included even if it is tied to the embedding, because vLLM would keep a
+        stale one. The policy is not changed.
+        """
+        return adapters.merged(self.model)
+
+    def frozen_copy(self) -> Policy:
+        """Return a frozen copy of this policy, as a reference policy.
+
+        The frozen base weights of adapters are shared.
+        """
+        image_processor = self.vision.image_processor if self.vision else None
+        twin = Policy(
+            adapters.copy_model(self.model),
+            self.tokenizer,
+            str(self.device),
+            image_processor,
+            self.precision,
+        )
+        twin.padding_free = self.padding_free
+        twin.model.requires_grad_(False)
+        twin.model.eval()
+        return twin
+
+    def trainable_copy(self) -> Policy:
+        """Return a copy of this policy that is trained separately: a reward model or a critic.
+
+        A copy of an adapted policy has its own adapters on the shared base weights.
+        """
+        twin = self.frozen_copy()
+        if twin.is_adapted:
+            adapters.train_only_adapters(twin.model)
+        else:
+            twin.model.requires_grad_(True)
+        twin.model.train(self.model.training)
+        return twin

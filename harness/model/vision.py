@@ -1,0 +1,170 @@
+"""Images of a Qwen2.5-VL: their tokens in the prompt, features and positions.
+
+transformers' PIL code prepares the images: it gives the same numbers on every machine and does not
+need torchvision. B: number of sequences. T: number of tokens. H: the model's width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import torch
+
+from harness.types.errors import ConfigError
+from harness.types.messages import GENERATED_IMAGE_TOKEN, Image
+
+MODEL_TYPES: Final = ("qwen2_5_vl",)
+"""Types of vision-language models, as `config.json` names them."""
+
+_CACHED_IMAGES = 256
+"""Number of images whose patches are cached: about 2 MB each at 288 x 288 pixels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """The model's input for sequences with images.
+
+    Attributes:
+        embedding: Embeddings of text and images. Shape [B, T, H].
+        position: Positions in time, height and width. Shape [3, B, T], integers.
+        shift: Position minus index of the tokens after the sequence; 0 or less, since an image has
+            fewer positions than tokens. Shape [B], integers.
+    """
+
+    embedding: torch.Tensor
+    position: torch.Tensor
+    shift: torch.Tensor
+
+
+class Vision:
+    """The image inputs of one model.
+
+    Args:
+        model: A Qwen2.5-VL on its device.
+        image_processor: Its image processor, of the PIL kind.
+    """
+
+    def __init__(self, model: Any, image_processor: Any) -> None:
+        """Create an empty cache of images."""
+        self.model, self.image_processor = model, image_processor
+        self.image_token_id = int(model.config.image_token_id)
+        self._prepare = lru_cache(_CACHED_IMAGES)(self._prepare_uncached)
+
+    def num_tokens(self, image: Image) -> int:
+        """Return the number of an image's tokens; `GENERATED_IMAGE_TOKEN` has one.
+
+        Raises:
+            ConfigError: The image processor refuses images of this shape.
+        """
+        if image == GENERATED_IMAGE_TOKEN:
+            return 1
+        height, width, _ = image.pixels.shape
+        try:
+            patches = self.image_processor.get_number_of_image_patches(height, width)
+        except ValueError as e:
+            raise ConfigError(
+                f"the environment's image has {height} x {width} pixels, which the model's image "
+                f"processor refuses ({e}): use an environment or arguments with images that are "
+                "less narrow"
+            ) from e
+        return int(patches) // int(self.image_processor.merge_size) ** 2
+
+    def expand(self, tokens: Sequence[int], images: Sequence[Image]) -> tuple[int, ...]:
+        """Return a prompt in which each image token is repeated to the image's number of tokens.
+
+        Raises:
+            ConfigError: The numbers of image tokens and images differ, or an image is too narrow.
+        """
+        marks = list(tokens).count(self.image_token_id)
+        if marks != len(images):
+            raise ConfigError(
+                f"a prompt shows {len(images)} images but its chat template wrote {marks} image "
+                "tokens: use the chat template of the model's own processor"
+            )
+        left = iter(images)
+        expanded: list[int] = []
+        for token in tokens:
+            times = self.num_tokens(next(left)) if token == self.image_token_id else 1
+            expanded += [token] * times
+        return tuple(expanded)
+
+    def embed(
+        self,
+        tokens: torch.Tensor,
+        images: Sequence[Sequence[Image]],
+        mask: torch.Tensor | None = None,
+    ) -> Embedded:
+        """Return the model's input embeddings, with gradients for text and images.
+
+        The images are those of a sequence's first image tokens. A model may generate an image token
+        itself: an ordinary token. If it comes before an image, `images` has
+        `GENERATED_IMAGE_TOKEN` in its place.
+
+        Args:
+            tokens: Shape [B, T].
+            images: Of each sequence, in order; empty if no sequence has any.
+            mask: 0 at padding on the left; padding on the right needs none. Shape [B, T].
+        """
+        shown = [list(row) for row in images] or [[] for _ in tokens]
+        is_image = self._places(tokens, shown)
+        embedding = self.model.get_input_embeddings()(tokens)
+        flat = [image for row in shown for image in row if image != GENERATED_IMAGE_TOKEN]
+        grid = None
+        if flat:
+            feature, grid = self._features(flat)
+            embedding = embedding.masked_scatter(is_image[..., None], feature.to(embedding.dtype))
+        position, shift = self.model.base_model.get_rope_index(  # counts token by token: on the CPU
+            tokens.cpu(),
+            mm_token_type_ids=is_image.cpu().int(),
+            image_grid_thw=grid,
+            attention_mask=None if mask is None else mask.cpu(),
+        )
+        return Embedded(embedding, position.to(tokens.device), shift[:, 0].to(tokens.device))
+
+    def _places(self, tokens: torch.Tensor, images: Sequence[Sequence[Image]]) -> torch.Tensor:
+        """Return a mask of the images' tokens. Shape [B, T]."""
+        real = [
+            [one != GENERATED_IMAGE_TOKEN for one in row for _ in range(self.num_tokens(one))]
+            for row in images
+        ]
+        width = max(map(len, real)) + 1  # the last column is for all image tokens after them
+        table = torch.tensor([row + [False] * (width - len(row)) for row in real])
+        is_mark = tokens == self.image_token_id
+        rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)
+        return is_mark & table.to(tokens.device).gather(1, rank)
+
+    def _features(self, images: Sequence[Image]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the tokens' features and the grids of images; equal images are encoded once.
+
+        Shapes [tokens of all images, H], [images, 3].
+        """
+        prepared = {image: self._prepare(image) for image in images}
+        output = self.model.base_model.get_image_features(
+            torch.cat([patches for patches, _ in prepared.values()]).to(self.model.device),
+            torch.stack([grid for _, grid in prepared.values()]).to(self.model.device),
+            return_dict=True,
+        )
+        feature = dict(zip(prepared, output.pooler_output, strict=True))
+        grids = torch.stack([prepared[image][1] for image in images])
+        return torch.cat([feature[image] for image in images]), grids
+
+    @torch.inference_mode(mode=False)  # remembered from generation, used with gradients
+    def _prepare_uncached(self, image: Image) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return an image's patches, and its grid: time, height and width in patches."""
+        prepared = self.image_processor(
+            images=[image.pixels],
+            input_data_format="channels_last",  # else a guess, wrong for images 1 or 3 pixels high
+            return_tensors="pt",
+        )
+        return prepared["pixel_values"], prepared["image_grid_thw"][0]
+
+
+def load_image_processor(path: str, revision: str | None = None) -> Any:
+    """Return the image processor of a local folder or a hub name, of the PIL kind."""
+    from transformers import AutoImageProcessor
+
+    load: Any = AutoImageProcessor.from_pretrained
+    return load(path, revision=revision, backend="pil", trust_remote_code=False)

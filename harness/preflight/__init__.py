@@ -1,0 +1,26 @@
+"""Preflight: checks and plans a run before it starts.
+
+Takes a configuration. Returns it with all defaults written out (`resolve`), raises ConfigError if
+the run would fail later (`checks`), or returns the memory, disk and packages that the run needs
+(`planning`, `memory`, `missing`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.preflight.checks import check
+    from harness.preflight.planning import plan
+
+__all__ = ["check", "plan"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "check": "harness.preflight.checks",
+        "plan": "harness.preflight.planning",
+    },
+)

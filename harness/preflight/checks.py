@@ -1,0 +1,104 @@
+"""Refuses a configuration that would fail later: after the warm start, or after an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import gymnasium as gym
+import torch
+
+from harness import prompts
+from harness.config import Config, consistency
+from harness.inference.generation import check_generation
+from harness.model import adapters
+from harness.model.vision import MODEL_TYPES
+from harness.preflight.method_trial import check_method
+from harness.prompts import PromptStyle
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.player import make_eval_pool, make_pool, task_set_of
+from harness.runs import tracking
+from harness.types.errors import ConfigError
+from harness.types.json_files import read_object
+
+
+def check(config: Config) -> None:
+    """Check names, numbers, hyperparameters, the environment and its splits.
+
+    Raises:
+        ConfigError: A setting cannot be used; the message names it.
+        AgentGymsError: The environment cannot be made, because its data or its server is missing.
+    """
+    style = prompts.load(config.agent.style, config.env.id)
+    consistency.check(config)
+    tracking.check(config)
+    _check_model(config)
+    _check_images(config, style)
+    check_generation(config, shows_image=style.shows_image)
+    check_method(config)
+    _check_environment(config, style)
+
+
+def _check_model(config: Config) -> None:
+    if config.policy.lora.rank:
+        adapters.check_installed()
+    try:
+        torch.device(config.policy.device or "cpu")
+    except RuntimeError as e:
+        raise ConfigError(f"policy.device {config.policy.device!r} cannot be used: {e}") from None
+
+
+def _check_images(config: Config, style: PromptStyle) -> None:
+    """Refuse a text-only model for a style that shows an image.
+
+    A text style on an environment with images is allowed. A model on the hub is checked when it is
+    loaded.
+    """
+    name = config.policy.model
+    if not style.shows_image or name == "tiny-vl":
+        return
+    kind = "qwen2" if name == "tiny" else _model_type(Path(name))
+    if kind and kind not in MODEL_TYPES:
+        raise text_only_error(name, style.name)
+
+
+def _model_type(folder: Path) -> str:
+    """Return the type of the model in a folder; "" if it cannot be read."""
+    try:
+        return str(read_object(folder / "config.json", ConfigError)["model_type"])
+    except (ConfigError, KeyError):
+        return ""
+
+
+def text_only_error(model: str, style: str) -> ConfigError:
+    """Return the error for a text-only model and a style that shows an image."""
+    return ConfigError(
+        f"policy.model {model!r} reads only, but the prompt style {style} shows an image: use "
+        f"'tiny-vl' or a model of type {' or '.join(MODEL_TYPES)}, or a style without an image"
+    )
+
+
+def _check_environment(config: Config, style: PromptStyle) -> None:
+    pools = [make_pool(config, config.env.train_split, 1)]
+    splits = (config.eval.split, *config.eval.final_splits)
+    pools += [make_eval_pool(config, split) for split in dict.fromkeys(splits)]
+    for pool in pools:
+        try:
+            task_set_of(pool)
+            if style.shows_image and "image" not in _observation_parts(pool):
+                raise ConfigError(
+                    f"the prompt style {style.name} shows an image, but {config.env.id} observes "
+                    "text alone: use another agent.style or env.id"
+                )
+        except (gym.error.Error, TypeError, ImportError) as e:
+            raise ConfigError(f"env.id {config.env.id!r} cannot be made: {e}") from e
+        finally:
+            pool.close()
+
+
+def _observation_parts(pool: EnvPool) -> Iterable[str]:
+    """Return the names of the parts of an environment's observations; none for text."""
+    group = pool.take()
+    space = group.envs[0].observation_space
+    pool.release(group)
+    return tuple(space) if isinstance(space, gym.spaces.Dict) else ()

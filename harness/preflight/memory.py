@@ -1,0 +1,268 @@
+"""The memory that a run needs on each device, and the disk space of its checkpoints.
+
+Weights, gradients and AdamW's moments are exact; activations are an estimate.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import torch
+
+from harness.config import Config
+from harness.inference.vllm_generators import ENGINE_SHARE
+from harness.model.output_layer import MOST_LOGITS
+from harness.preflight.model_shapes import Shape
+from harness.preflight.resolve import annotator_settings, needs_reference
+
+Phase = Literal["always", "playing", "learning"]
+
+_MOMENTS: Final = 2
+"""Precision that AdamW keeps for each parameter."""
+
+SCORER_PARAMETERS: Final = {"cross-encoder": 568_000_000, "embedding": 23_000_000}
+"""Number of parameters of the semantic scorers' default models."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine that a run is planned for.
+
+    Attributes:
+        kind: `"cuda"` or `"cpu"`.
+        processes: Number of processes that train together, one for each device.
+        memory: Bytes of one device, or of the main memory; None if unknown.
+    """
+
+    kind: str
+    processes: int = 1
+    memory: int | None = None
+
+    @classmethod
+    def of(cls, config: Config, gpus: int | None = None) -> Machine:
+        """Return this machine, or a machine with `gpus` GPUs."""
+        here = torch.cuda.is_available()
+        wanted = config.policy.device or ("cuda" if here or gpus else "cpu")
+        if wanted == "cpu" and not gpus:
+            return cls("cpu", int(os.environ.get("WORLD_SIZE", "1")), _main_memory())
+        memory = torch.cuda.get_device_properties(0).total_memory if here else None
+        return cls("cuda", gpus or int(os.environ.get("WORLD_SIZE", "1")), memory)
+
+
+def _main_memory() -> int | None:
+    if sys.platform == "win32":
+        return None
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Memory that is allocated on one device.
+
+    Attributes:
+        name: What it is for.
+        size: Bytes.
+        when: `"always"`, or only while the run is `"playing"` or `"learning"`.
+    """
+
+    name: str
+    size: float
+    when: Phase = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Precision of a run, in bytes of a number.
+
+    Attributes:
+        weight: Bytes of a weight.
+        compute: Bytes of an activation.
+    """
+
+    weight: int
+    compute: int
+
+    @classmethod
+    def of(cls, config: Config, machine: Machine) -> Precision:
+        """Return the precision of a run on a machine."""
+        default = "mixed" if machine.kind == "cuda" else "float32"
+        return {"float32": cls(4, 4), "mixed": cls(4, 2), "bfloat16": cls(2, 2)}[
+            config.policy.precision or default
+        ]
+
+
+def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
+    """Return the allocations of a resolved run on one device.
+
+    Weights, gradients and moments of every model that learns are sharded over the processes.
+    """
+    precision, share = Precision.of(config, machine), 1 / machine.processes
+    allocations = [*_learner("policy", config, shape, precision, share)]
+    full = config.policy.lora.rank == 0
+    if needs_reference(config) and (full or config.warmstart.episodes):
+        allocations.append(
+            Allocation("reference policy", shape.parameters * precision.weight * share)
+        )
+    for name in trained_copies(config):
+        allocations += _learner(name, config, shape, precision, share, on_policy=not full)
+    allocations += [
+        Allocation(name, size * precision.compute)
+        for name, size in scorer_parameters(config).items()
+    ]
+    allocations += _forward_and_backward(config, shape, precision, machine)
+    return [*allocations, *_generator(config, shape, precision, machine)]
+
+
+def peak(allocations: list[Allocation]) -> float:
+    """Return the largest number of bytes that are allocated at once."""
+    size = {phase: sum(a.size for a in allocations if a.when == phase) for phase in _PHASES}
+    return size["always"] + max(size["playing"], size["learning"])
+
+
+_PHASES: Final[tuple[Phase, ...]] = ("always", "playing", "learning")
+
+
+def trained_copies(config: Config) -> list[str]:
+    """Return the names of trained models of the policy's size beside the policy."""
+    found = []
+    for name, values in annotator_settings(config).items():
+        if name == "critic" and values["model"] == "own":
+            found.append("critic")
+        elif name == "process_reward":
+            found.append("process reward model")
+    return found
+
+
+def scorer_parameters(config: Config) -> dict[str, int]:
+    """Return the number of parameters of each semantic scorer that a run loads."""
+    kinds = (str(config.method.credit.get(key)).partition(":")[0] for key in ("scorer", "match"))
+    return {kind: SCORER_PARAMETERS[kind] for kind in kinds if kind in SCORER_PARAMETERS}
+
+
+def _learner(
+    name: str,
+    config: Config,
+    shape: Shape,
+    precision: Precision,
+    share: float,
+    *,
+    on_policy: bool = False,
+) -> Iterator[Allocation]:
+    """Yield the allocations of a trained model; with `on_policy` it shares frozen weights.
+
+    Adapters are always in float32.
+    """
+    lora, parameters = config.policy.lora, shape.parameters
+    own = shape.adapter_parameters(lora) if lora.rank else 0
+    learned, size = (own, 4) if lora.rank else (parameters, precision.weight)
+    if lora.rank and not on_policy:
+        yield Allocation(f"{name}: frozen weights", parameters * precision.weight * share)
+    yield Allocation(f"{name}: {'adapters' if lora.rank else 'weights'}", learned * size * share)
+    yield Allocation(f"{name}: gradients", learned * size * share)
+    yield Allocation(f"{name}: AdamW", learned * _MOMENTS * size * share)
+
+
+def _forward_and_backward(
+    config: Config, shape: Shape, precision: Precision, machine: Machine
+) -> Iterator[Allocation]:
+    """Yield the allocations of forward and backward passes."""
+    tokens = max_micro_batch_tokens(config, shape)
+    yield Allocation("activations", tokens * activation_bytes(config, shape, precision), "learning")
+    logits = min(response_share(config, shape) * tokens * shape.vocabulary, MOST_LOGITS)
+    yield Allocation(
+        "logits", 4 * logits * 4, "learning"
+    )  # logits, log-probabilities, two gradients
+    layer = shape.parameters / max(1, shape.layers)
+    if machine.processes > 1:  # the current layer and the next one are gathered
+        yield Allocation(
+            "gathered layers", 2 * layer * (precision.weight + precision.compute), "learning"
+        )
+    elif precision.compute < precision.weight:
+        yield Allocation("weights in bfloat16", shape.parameters * precision.compute, "learning")
+
+
+def max_sequence_length(config: Config, shape: Shape) -> int:
+    """Return the maximum number of tokens of a sequence."""
+    return min(config.agent.max_context or shape.max_length, shape.max_length)
+
+
+def max_micro_batch_tokens(config: Config, shape: Shape) -> int:
+    """Return the maximum number of tokens of a forward pass, which has at least one sequence."""
+    return max(config.optimizer.micro_batch_tokens, max_sequence_length(config, shape))
+
+
+def response_share(config: Config, shape: Shape) -> float:
+    """Return the largest share of response tokens in a sequence."""
+    if config.agent.context == "transcript":
+        return 0.5
+    return min(1.0, config.agent.max_tokens / max_sequence_length(config, shape))
+
+
+def activation_bytes(config: Config, shape: Shape, precision: Precision) -> float:
+    """Return the bytes that are kept of one token for the backward pass.
+
+    PyTorch keeps of transformers' Qwen2 and Llama: norms in float32, queries, keys, values and the
+    output of attention, four widths of the gated layer. With gradient checkpointing it keeps only
+    the input of each layer, and all of one layer.
+    """
+    h, f, q, k = shape.hidden, shape.feed_forward, shape.queries, shape.keys
+    w, stream = precision.compute, precision.weight
+    norms, last = 2 * h * (4 + 4 + w), h * (4 + 4)
+    attention = w * (2 * q + 2 * k) + 3 * q * (stream - w)
+    layer = norms + attention + w * 4 * f
+    if config.policy.gradient_checkpointing:
+        return shape.layers * h * stream + layer + last
+    return shape.layers * layer + last
+
+
+def _generator(
+    config: Config, shape: Shape, precision: Precision, machine: Machine
+) -> Iterator[Allocation]:
+    """Yield the allocations of the generator."""
+    rollout, weights = config.rollout, shape.parameters
+    if rollout.backend == "hf":
+        if machine.processes > 1:
+            yield Allocation("generator: weights", weights * precision.weight)
+        yield Allocation(
+            "generator: keys and values", cache_size(config, shape, machine), "playing"
+        )
+    elif rollout.backend == "vllm":
+        when: Phase = "playing" if rollout.sleep else "always"
+        share = float(rollout.engine.get("gpu_memory_utilization", ENGINE_SHARE))
+        if machine.kind == "cuda" and machine.memory:
+            yield Allocation(f"vLLM: {share:.0%} of the GPU", share * machine.memory, when)
+        else:
+            yield Allocation("vLLM: weights", weights * precision.compute, when)
+            yield Allocation("vLLM: keys and values", cache_size(config, shape, machine), when)
+
+
+def cache_size(config: Config, shape: Shape, machine: Machine) -> float:
+    """Return the bytes of the key-value cache for all live episodes at full length."""
+    precision = Precision.of(config, machine)
+    live = math.ceil(live_episodes(config) / machine.processes)
+    if config.rollout.backend == "hf":
+        live = min(live, config.rollout.max_batch)
+    return live * max_sequence_length(config, shape) * shape.cache_bytes(precision.compute)
+
+
+def live_episodes(config: Config) -> int:
+    """Return the maximum number of episodes that run at once."""
+    return min(config.rollout.max_live, config.rollout.tasks_per_step * config.rollout.group_size)
+
+
+def checkpoint_bytes(config: Config, shape: Shape, precision: Precision) -> float:
+    """Return the bytes of one checkpoint: weights and moments of every trained model."""
+    lora = config.policy.lora
+    learned = shape.adapter_parameters(lora) if lora.rank else shape.parameters
+    size = 4 if lora.rank else precision.weight
+    return (1 + len(trained_copies(config))) * learned * size * (1 + _MOMENTS)
+
+
+def kept_checkpoints(config: Config) -> int:
+    """Return the maximum number of checkpoints on the disk, the one being written included."""
+    return config.checkpoint.keep + config.checkpoint.keep_best + 1

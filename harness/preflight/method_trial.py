@@ -1,0 +1,147 @@
+"""Tries a method before a run: its reward, its estimator and its loss, on two small rollouts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from harness import annotators, credit, losses
+from harness.annotators import semantic
+from harness.config import Config, methods
+from harness.credit import TurnTable, rewards
+from harness.credit.registry import layers
+from harness.losses import Metric
+from harness.model.packing import TokenBatch
+from harness.preflight.resolve import annotator_settings, credit_settings, loss_settings
+from harness.types.errors import ConfigError
+
+
+def check_method(config: Config) -> None:
+    """Try a method's reward, estimator and loss on two small rollouts.
+
+    Raises:
+        ConfigError: One of them is unknown, cannot use a setting or returns something else than it
+            should; or the penalty of invalid actions changes nothing.
+    """
+    rewards.get(config.method.reward)
+    settings = _without_models(credit_settings(config))
+    _check_tokens(config, settings)
+    _try_estimator(config, settings)
+    _try_loss(methods.get(config.method.name).loss, loss_settings(config))
+
+
+def _try_estimator(config: Config, settings: Mapping[str, Any]) -> None:
+    method, table = methods.get(config.method.name), _two_rollouts(config)
+    try:
+        with_penalty = credit.get(method.estimator)(table, **settings)
+        without = credit.get(method.estimator)(table, **_without_penalty(settings))
+    except ConfigError:
+        raise
+    except Exception as e:  # a plug-in may raise anything
+        raise ConfigError(
+            f"method {method.name} cannot use its settings: {type(e).__name__}: {e}"
+        ) from e
+    found = np.asarray(with_penalty)
+    if found.shape != (4,) or found.dtype.kind != "f" or not np.isfinite(found).all():
+        raise ConfigError(
+            f"estimator {method.estimator!r} must return finite numbers, one for each row; for 4 "
+            f"rows it returned {found!r:.80}"
+        )
+    if settings != _without_penalty(settings) and np.array_equal(with_penalty, without):
+        raise ConfigError(
+            f"method {method.name} has a penalty of invalid actions that changes nothing: set "
+            'method.credit.penalty_on to "row" or "return", or method.credit.invalid_penalty to 0'
+        )
+
+
+def _two_rollouts(config: Config) -> TurnTable:
+    """Return two rollouts of two turns, one of which is invalid, with the annotators' columns."""
+    filled = {
+        name: [0.5] * 4
+        for other in annotator_settings(config)
+        for name in annotators.columns(other)
+    }
+    known = {field.name for field in dataclasses.fields(TurnTable)}
+    return TurnTable.from_columns(
+        rollout=[0, 0, 1, 1],
+        reward=[0.0, 0.0, 0.0, 1.0],
+        valid=[True, False, True, True],
+        state_key=["a", "b"] * 2,
+        extra={name: column for name, column in filled.items() if name not in known},
+        **{name: column for name, column in filled.items() if name in known},
+    )
+
+
+def _try_loss(name: str, settings: Mapping[str, Any]) -> None:
+    """Call a loss as the learner does, on one sequence of four tokens."""
+    mask = torch.tensor([[False, True, True, True]])
+    logprob = torch.full((1, 4), -1.0, requires_grad=True)
+    old = torch.full((1, 4), -1.0) * mask
+    batch = TokenBatch(
+        torch.zeros(1, 4, dtype=torch.long), mask, old, mask.float(), mask.long() - 1, old
+    )
+    optional = {"entropy": torch.ones(1, 4)} if settings.get("entropy_coefficient") else {}
+    try:
+        loss, metrics = losses.get(name)(
+            logprob, batch, **settings, **optional, num_tokens=3, num_sequences=1
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+    except ConfigError:
+        raise
+    except Exception as e:  # a plug-in may raise anything
+        raise ConfigError(
+            f"loss {name!r} must be a function (logprob, batch, *, its settings, num_tokens, "
+            f"num_sequences) -> (loss, metrics): {type(e).__name__}: {e}"
+        ) from e
+    is_number = loss.shape == () and bool(torch.isfinite(loss))
+    if not is_number or not all(isinstance(metric, Metric) for metric in metrics.values()):
+        raise ConfigError(
+            f"loss {name!r} must return a finite number and a dictionary of "
+            f"harness.losses.Metric, got {loss!r:.80} and {metrics!r:.80}"
+        )
+
+
+def _without_penalty(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's settings, those of its base included, with penalties of 0."""
+    plain: dict[str, Any] = dict(settings)
+    if "invalid_penalty" in plain:
+        plain["invalid_penalty"] = 0.0
+    if isinstance(plain.get("base"), Mapping):
+        plain["base"] = _without_penalty(plain["base"])
+    return plain
+
+
+def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's settings with a scorer that needs no model in place of the others.
+
+    The others are loaded when the run starts, before anything else.
+    """
+    plain = dict(settings)
+    for key in ("scorer", "match"):
+        kind = str(plain.get(key)).partition(":")[0]
+        if kind in semantic.DEFAULT_MODELS:
+            plain[key] = "lexical"
+    if isinstance(plain.get("base"), Mapping):
+        plain["base"] = _without_models(plain["base"])
+    return plain
+
+
+_COMPARE_STATES: Final = ("ecpo", "gigpo", "hgpo", "salt", "scpo")
+"""Estimators that compare turns in equal states; tokens of a turn would count as visits."""
+
+
+def _check_tokens(config: Config, settings: Mapping[str, Any]) -> None:
+    """Refuse token rows for estimators that compare states."""
+    row = methods.get(config.method.name)
+    if (config.method.rows or row.rows) != "token":
+        return
+    for name, _ in layers(row.estimator, settings):
+        if name in _COMPARE_STATES:
+            raise ConfigError(
+                f"method.rows is 'token', but the estimator {name!r} compares turns in equal "
+                "states: use 'turn'"
+            )

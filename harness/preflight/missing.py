@@ -1,0 +1,171 @@
+"""What a run needs and this machine lacks, each with its remedy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from agentgyms.core.errors import AgentGymsError, ServerUnavailable
+from agentgyms.models.json_client import exchange
+from agentgyms.models.model_config import Model, read_model
+from agentgyms.models.types import Sampling
+from harness.annotators.semantic import DEFAULT_MODELS
+from harness.config import TINY_MODELS, Config, replace
+from harness.preflight import checks, memory
+from harness.preflight.memory import Machine
+from harness.preflight.model_shapes import Shape, config_file_of
+
+_WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
+_LOCAL: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
+_PATIENCE_S: Final = 2.0
+"""Longest wait for a server's answer."""
+
+
+def missing(config: Config, shape: Shape | None, machine: Machine) -> list[str]:
+    """Return why a resolved run could not start or finish; empty if nothing is missing."""
+    found = [*_refused(config, machine), *_packages(config), *_models(config), *_keys(config)]
+    found += [*_servers(config), *_devices(machine), *_run(config)]
+    if shape is not None:
+        found += [*_memory(config, shape, machine), *_disk(config, shape, machine)]
+    return list(dict.fromkeys(found))
+
+
+def _refused(config: Config, machine: Machine) -> Iterator[str]:
+    """Yield the errors of `checks`: a wrong setting, or missing data.
+
+    Checks that other functions here repeat are switched off: packages, and `rollout.sleep` on a
+    machine without a GPU.
+    """
+    config = replace(config, log=replace(config.log, wandb=None))
+    without_sleep = replace(config, rollout=replace(config.rollout, sleep=False))
+    elsewhere = machine.kind == "cuda" and not torch.cuda.is_available()
+    for variant in (without_sleep,) if elsewhere else (config, without_sleep):
+        try:
+            checks.check(variant)
+        except AgentGymsError as e:
+            yield str(e)
+
+
+def _packages(config: Config) -> Iterator[str]:
+    wanted = {
+        "vllm": (config.rollout.backend == "vllm", "pip install 'agentgyms[vllm]'"),
+        "peft": (config.policy.lora.rank > 0, "pip install 'agentgyms[harness]'"),
+        "wandb": (config.log.wandb is not None, "pip install wandb"),
+        "flash_attn": (config.policy.attention == "flash_attention_2", "pip install flash-attn"),
+    }
+    for package, (needed, command) in wanted.items():
+        if needed and find_spec(package) is None:
+            yield f"{package} is not installed, run: {command}"
+
+
+def _models(config: Config) -> Iterator[str]:
+    names = [] if config.policy.model in TINY_MODELS else [config.policy.model]
+    for key in ("scorer", "match"):
+        kind, _, own = str(config.method.credit.get(key)).partition(":")
+        if kind in DEFAULT_MODELS:
+            names.append(own or DEFAULT_MODELS[kind])
+    for name in names:
+        if not _is_here(name):
+            yield f"the model {name} is not on this machine, run: hf download {name}"
+
+
+def _is_here(model: str) -> bool:
+    if Path(model).is_dir():
+        return config_file_of(model) is not None
+    if config_file_of(model) is None:
+        return False
+    from huggingface_hub import try_to_load_from_cache
+
+    return any(isinstance(try_to_load_from_cache(model, name), str) for name in _WEIGHTS)
+
+
+def _keys(config: Config) -> Iterator[str]:
+    """Yield the missing API keys of models that the environment uses on other machines."""
+    for where, kwargs in (("env", config.env.kwargs), ("eval", config.eval.kwargs)):
+        for name, value in kwargs.items():
+            model = _model_of(value, name)
+            if model is None or model.url.startswith(_LOCAL) or model.key_variable in os.environ:
+                continue
+            yield (
+                f"{where}.kwargs.{name} uses {model.name} at {model.url}, and its key is not set, "
+                f"run: export {model.key_variable}=..."
+            )
+
+
+def _model_of(value: Any, name: str) -> Model | None:
+    """Return the model that an argument of an environment names, if it names one."""
+    if not (isinstance(value, str) and "@http" in value) and not (
+        isinstance(value, Mapping) and {"name", "url"} <= value.keys()
+    ):
+        return None
+    try:
+        return read_model(value, name, Sampling())
+    except (AgentGymsError, ImportError):  # the environment reports it with more detail
+        return None
+
+
+def _servers(config: Config) -> Iterator[str]:
+    if config.rollout.backend != "server":
+        return
+    if not config.rollout.urls:
+        yield "rollout.backend is 'server' and rollout.urls is empty: list the vLLM servers there"
+    for url in config.rollout.urls:
+        if not _answers(f"{url.rstrip('/')}/health"):
+            yield f"no server answers at {url}: start one, see docs/training.md"
+
+
+def _answers(url: str) -> bool:
+    if not url.startswith(("http://", "https://")):
+        return False
+    try:
+        status, _ = exchange("GET", url, connect_s=_PATIENCE_S, timeout_s=_PATIENCE_S)
+    except ServerUnavailable:
+        return False
+    return status < 400
+
+
+def _devices(machine: Machine) -> Iterator[str]:
+    if machine.kind != "cuda":
+        return
+    here = torch.cuda.device_count()
+    if here < machine.processes:
+        yield f"the plan is for {machine.processes} GPUs, and torch finds {here} on this machine"
+
+
+def _run(config: Config) -> Iterator[str]:
+    folder = Path(config.run.output) / config.run.name
+    if (folder / "config.json").exists():
+        yield f"{folder} holds a run already: go on with --resume {folder}, or --set run.name=..."
+
+
+def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
+    needed = memory.peak(memory.memory(config, shape, machine))
+    if machine.kind == "cpu":
+        needed *= machine.processes  # they share it
+    if machine.memory is not None and needed > machine.memory:
+        where = "each GPU" if machine.kind == "cuda" else "this machine"
+        yield (
+            f"{needed / 1e9:.0f} GB of memory are needed, and {where} has "
+            f"{machine.memory / 1e9:.0f}: more GPUs (--gpus), policy.lora.rank, a smaller "
+            "optimizer.micro_batch_tokens, policy.gradient_checkpointing, rollout.sleep"
+        )
+
+
+def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
+    precision = memory.Precision.of(config, machine)
+    needed = memory.kept_checkpoints(config) * memory.checkpoint_bytes(config, shape, precision)
+    place = Path(config.run.output).absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        yield (
+            f"{needed / 1e9:.0f} GB of checkpoints are kept, and {place} has {free / 1e9:.0f} GB "
+            "left: set run.output to another disk, or checkpoint.keep lower"
+        )

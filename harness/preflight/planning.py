@@ -1,0 +1,261 @@
+"""The plan of a run, made before anything is loaded: `harness train RECIPE --dry-run`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import gymnasium as gym
+
+from agentgyms.core.errors import AgentGymsError
+from agentgyms.registration import ENVIRONMENTS, env_class
+from harness import annotators
+from harness.config import Config, methods
+from harness.credit.registry import layers
+from harness.model.packing import num_mini_batches
+from harness.preflight import memory, resolve
+from harness.preflight.memory import Machine
+from harness.preflight.missing import missing
+from harness.preflight.model_shapes import Shape, shape_of
+from harness.rollouts.player import make_eval_pool, make_pool, task_set_of
+from harness.types.errors import ConfigError
+
+_HALF = 0.5
+"""Estimated share of the turn limit that episodes take, and of the token limit of sequences."""
+
+_WIDTH, _INDENT = 100, 13
+_HANGING: Final[Any] = {
+    "subsequent_indent": " " * (_INDENT + 2),
+    "break_on_hyphens": False,
+    "break_long_words": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bounds of a number and an estimate between them."""
+
+    low: float
+    likely: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan of a run.
+
+    Attributes:
+        sections: Lines of text by title.
+        missing: Why the run cannot start; empty if it can.
+    """
+
+    sections: Mapping[str, Sequence[str]]
+    missing: Sequence[str]
+
+    def text(self) -> str:
+        """Return the plan as text."""
+        shown = []
+        for title, lines in self.sections.items():
+            shown += textwrap.wrap(
+                lines[0], _WIDTH, initial_indent=f"{title:{_INDENT}}", **_HANGING
+            )
+            for line in lines[1:]:
+                shown += textwrap.wrap(line, _WIDTH, initial_indent=" " * _INDENT, **_HANGING)
+        shown.append("")
+        if not self.missing:
+            return "\n".join([*shown, "nothing is missing: the run can start"])
+        return "\n".join([*shown, "the run cannot start:", *(f"- {line}" for line in self.missing)])
+
+
+def plan(config: Config, gpus: int | None = None) -> Plan:
+    """Return the plan of a run.
+
+    Args:
+        config: Not resolved.
+        gpus: Plan for this number of GPUs; None plans for this machine.
+
+    Raises:
+        ConfigError: A name or a setting of the method is unknown.
+    """
+    config = resolve.resolve(config)
+    machine = Machine.of(config, gpus)
+    lacking: list[str] = []
+    shape: Shape | None = None
+    try:
+        shape = shape_of(config.policy)
+    except ConfigError as e:
+        lacking.append(str(e))
+    turns = max_turns(config)
+    sections = {
+        "run": [f"{config.run.name}: {config.run.steps} steps, seed {config.run.seed}"],
+        "method": list(_method(config)),
+        "environment": list(_environment(config, turns)),
+        "rollouts": list(_rollouts(config, machine)),
+        "a step": list(_step(config, shape, turns)),
+    }
+    if shape is not None:
+        sections["model"] = list(_model(config, shape, machine))
+        sections["memory"] = list(_memory(config, shape, machine))
+        sections["disk"] = list(_disk(config, shape, machine))
+    return Plan(sections, [*lacking, *missing(config, shape, machine)])
+
+
+def max_turns(config: Config) -> int:
+    """Return the turn limit of training episodes."""
+    if config.env.max_turns is not None:
+        return config.env.max_turns
+    if config.env.id in ENVIRONMENTS:
+        return env_class(config.env.id).default_max_turns
+    raise ConfigError(f"the turn limit of {config.env.id!r} is unknown: set env.max_turns")
+
+
+def rows(config: Config, turns: int) -> Range:
+    """Return the number of training sequences of a step.
+
+    In the context "window" each turn is a sequence, in "transcript" each episode.
+
+    Args:
+        config: Resolved.
+        turns: Turn limit of an episode.
+    """
+    episodes = config.rollout.tasks_per_step * config.rollout.group_size
+    if config.agent.context == "transcript":
+        return Range(episodes, episodes, episodes)
+    return Range(episodes, episodes * max(1.0, _HALF * turns), episodes * turns)
+
+
+def _method(config: Config) -> Iterator[str]:
+    row, given = methods.get(config.method.name), config.method
+    yield f"{row.name} ({row.reference})"
+    over = " over ".join(name for name, _ in layers(row.estimator, given.credit))
+    yield f"credit: {over}; {_settings_text(given.credit)}"
+    yield f"loss: {row.loss}; {_settings_text(given.loss)}"
+    yield f"reward: {given.reward} x {given.reward_scale:g}"
+    for name, values in given.annotators.items():
+        columns = ", ".join(annotators.columns(name))
+        yield f"column {columns}: filled by {name}; {_settings_text(values)}"
+    yield f"reference policy: {'yes' if resolve.needs_reference(config) else 'no'}"
+    if row.actor != "policy":
+        yield f"rollouts are played by the {row.actor}"
+
+
+def _settings_text(values: Mapping[str, Any]) -> str:
+    given = {k: v for k, v in values.items() if v is not None}
+    return ", ".join(f"{k} {v:g}" if type(v) is float else f"{k} {v}" for k, v in given.items())
+
+
+def _environment(config: Config, turns: int) -> Iterator[str]:
+    yield f"{config.env.id}, {turns} turns at most"
+    yield f"training on {_split_text(config, config.env.train_split, training=True)}"
+    own = config.eval
+    count = "all tasks" if own.tasks is None else f"{own.tasks} tasks"
+    yield f"{count} of {_split_text(config, own.split)} every {own.every} steps"
+    for name in own.final_splits:
+        yield f"before and after, all of {_split_text(config, name)}"
+
+
+def _split_text(config: Config, name: str, *, training: bool = False) -> str:
+    """Return a split's name and, if its data is here, its size."""
+    try:
+        pool = make_pool(config, name, 1) if training else make_eval_pool(config, name)
+        size = len(task_set_of(pool))
+        pool.close()
+    except (AgentGymsError, gym.error.Error, TypeError, ImportError):
+        return name
+    return f"{name} ({size} tasks)"
+
+
+def _rollouts(config: Config, machine: Machine) -> Iterator[str]:
+    rollout = config.rollout
+    episodes = rollout.tasks_per_step * rollout.group_size
+    yield (
+        f"{rollout.tasks_per_step} tasks x {rollout.group_size} = {episodes} episodes a step, "
+        f"{memory.live_episodes(config)} under way at once"
+    )
+    if rollout.dynamic_sampling:
+        yield f"groups with equal returns are drawn again, up to {rollout.max_draws} times"
+    if rollout.enough_share is not None or rollout.enough_members is not None:
+        yield (
+            f"enough are {rollout.enough_members or rollout.group_size} of a group and "
+            f"{rollout.enough_share or 1:.0%} of the groups, from turn {rollout.enough_turns} on"
+        )
+    local = {"hf": "the policy itself", "vllm": "vLLM in this process"}
+    servers = f"servers at {', '.join(rollout.urls)}"
+    each = f", one for each of {machine.processes} processes" * (machine.processes > 1)
+    yield f"generated by {local[rollout.backend] + each if rollout.backend in local else servers}"
+
+
+def _step(config: Config, shape: Shape | None, turns: int) -> Iterator[str]:
+    sequences = rows(config, turns)
+    what = "turns" if config.agent.context == "window" else "transcripts"
+    yield f"{_bounds(sequences)} rows ({what})"
+    if shape is not None:
+        limit = memory.max_sequence_length(config, shape)
+        tokens = Range(sequences.low, sequences.likely * limit * _HALF, sequences.high * limit)
+        yield f"{tokens.likely:,.0f} tokens, {tokens.high:,.0f} at most ({limit:,} a row)"
+    epochs = config.optimizer.epochs or 1
+    low, likely, high = (
+        epochs * num_mini_batches(config.optimizer, round(n))
+        for n in (sequences.low, sequences.likely, sequences.high)
+    )
+    yield f"{_bounds(Range(low, likely, high))} optimizer steps"
+    if sequences.low < sequences.high:
+        yield "(estimates: episodes take half of their turns, rows half of the longest)"
+
+
+def _bounds(r: Range) -> str:
+    if r.low == r.high:
+        return f"{r.low:,.0f}"
+    return f"about {r.likely:,.0f}, from {r.low:,.0f} to {r.high:,.0f}"
+
+
+def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
+    size = _count(shape.parameters)
+    precision = config.policy.precision or ("mixed" if machine.kind == "cuda" else "float32")
+    checkpointing = " with checkpointing" * config.policy.gradient_checkpointing
+    lora = config.policy.lora
+    yield f"{config.policy.model}: {size} parameters, {precision}{checkpointing}"
+    if lora.rank:
+        yield f"adapters of rank {lora.rank}: {_count(shape.adapter_parameters(lora))} parameters"
+    for name in memory.trained_copies(config):
+        yield f"{name}: a copy that learns"
+    for name, parameters in memory.scorer_parameters(config).items():
+        yield f"{name}: {_count(parameters)} parameters, frozen"
+
+
+def _count(parameters: float) -> str:
+    return f"{parameters / 1e9:.2f} B" if parameters >= 1e8 else f"{parameters / 1e6:.2f} M"
+
+
+def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
+    allocations = memory.memory(config, shape, machine)
+    where = {"cuda": "GPU", "cpu": "process"}[machine.kind]
+    yield (
+        f"of each of {machine.processes} {where}s:" if machine.processes > 1 else f"of the {where}:"
+    )
+    for one in allocations:
+        when = "" if one.when == "always" else f", while {one.when}"
+        yield f"{_gigabytes(one.size):>10}  {one.name}{when}"
+    has = f"; it has {_gigabytes(machine.memory)}" if machine.memory else ""
+    yield f"{_gigabytes(memory.peak(allocations)):>10}  at most at once{has}"
+    if config.rollout.backend == "server":
+        cache = memory.cache_size(config, shape, Machine(machine.kind))
+        precision = memory.Precision.of(config, machine)
+        yield (
+            f"servers beside: {_gigabytes(shape.parameters * precision.compute)} of weights, "
+            f"{_gigabytes(cache)} of keys and values if all episodes are at full length"
+        )
+
+
+def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
+    precision = memory.Precision.of(config, machine)
+    one = memory.checkpoint_bytes(config, shape, precision)
+    kept = memory.kept_checkpoints(config)
+    yield f"{_gigabytes(one)} a checkpoint, every {config.checkpoint.every} steps"
+    yield f"{_gigabytes(kept * one)} for {kept} of them, one being written"
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"

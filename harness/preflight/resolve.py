@@ -1,0 +1,158 @@
+"""Resolves a recipe: writes out all defaults, those of credit and loss included."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from harness import annotators, credit, losses
+from harness.config import Config, methods, replace
+from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.types.errors import ConfigError
+
+
+def credit_settings(config: Config) -> dict[str, Any]:
+    """Return the estimator's hyperparameters: defaults, preset, the method's row, the recipe.
+
+    Raises:
+        ConfigError: A name is unknown.
+    """
+    method = methods.get(config.method.name)
+    own = {**method.credit, **config.method.credit}
+    chosen = {**preset(config.method.preset, method.estimator, own), **own}
+    credit.check(method.estimator, chosen)
+    return hyperparameters_of(method.estimator, own) | chosen
+
+
+def loss_settings(config: Config) -> dict[str, Any]:
+    """Return the loss's hyperparameters: defaults, the method's row, the recipe.
+
+    If a policy loss sums over tokens and divides by a constant (Dr. GRPO), the constant is the
+    run's token limit of a response, as in its released code.
+
+    Raises:
+        ConfigError: A name is unknown.
+    """
+    method = methods.get(config.method.name)
+    chosen = {**method.loss_settings, **config.method.loss}
+    losses.check(method.loss, chosen)
+    settings = losses.hyperparameters(method.loss) | chosen
+    sums = settings.get("aggregation") == "sequence_mean_token_sum"
+    if method.loss == "clipped" and sums and settings["constant"] is None:
+        settings["constant"] = float(config.agent.max_tokens)
+    return settings
+
+
+def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
+    """Return the annotators of a run with all their settings: defaults, the method's row, recipe.
+
+    They fill the columns that the estimator reads: the method's annotators, and more if the recipe
+    changes the estimator, for instance its `base`.
+
+    Raises:
+        ConfigError: No annotator fills a column; or the recipe has settings of another annotator,
+            a value that is not a section, or a setting that is unknown or out of range.
+    """
+    method = methods.get(config.method.name)
+    given = config.method.annotators
+    chosen = _annotators_of(config)
+    for name, values in given.items():
+        if name not in chosen:
+            known = ", ".join(chosen) or "none"
+            raise ConfigError(f"method {method.name} has no annotator {name!r}: expected {known}")
+        if not isinstance(values, dict):
+            raise ConfigError(f"method.annotators.{name} must be a section, got {values!r}")
+    return {
+        name: annotators.complete(name, {**method.annotators.get(name, {}), **given.get(name, {})})
+        for name in chosen
+    }
+
+
+def _annotators_of(config: Config) -> list[str]:
+    """Return the names of the annotators that fill the columns a run's estimator reads."""
+    method, settings = methods.get(config.method.name), credit_settings(config)
+    columns = dict.fromkeys(needs(method.estimator, settings))
+    own = layers(method.estimator, settings)
+    if any(layer.get("kl_coefficient") for _, layer in own):  # REINFORCE++ reads `kl` only then
+        columns["kl"] = None
+    preferred = [*method.annotators, *annotators.names()]
+    chosen = []
+    for column in columns:
+        fills = [name for name in preferred if column in annotators.columns(name)]
+        if not fills:
+            raise ConfigError(
+                f"method {method.name} reads the column {column!r}, which no annotator fills"
+            )
+        chosen.append(fills[0])
+    return chosen
+
+
+def of_earlier_version(config: Config) -> Config:
+    """Return a run's configuration with what versions before these settings did.
+
+    There was no penalty of long responses, and that of invalid actions was on step returns and on
+    the scores of statistics of rows: where there were neither it changed nothing.
+    """
+    estimator, credit = methods.get(config.method.name).estimator, config.method.credit
+    if config.method.overlong_share is None:
+        config = replace(config, method=replace(config.method, overlong_share=0.0))
+    if "penalty_on" in credit or "penalty_on" not in hyperparameters_of(estimator, credit):
+        return config
+    acted = reads_step_returns(estimator, credit) or credit.get("statistics") == "turn"
+    penalty = credit.get("invalid_penalty", 0.0) if acted else 0.0
+    credit = {**credit, "invalid_penalty": penalty, "penalty_on": "step"}
+    return replace(config, method=replace(config.method, credit=credit))
+
+
+_RUN_DEFAULTS: Final = {
+    "rollout.dynamic_sampling": False,
+    "rollout.enough_members": None,
+    "rollout.enough_share": None,
+    "rollout.enough_turns": 0,
+    "method.overlong_share": 0.0,
+    "optimizer.epochs": 1,
+}
+"""Settings that a recipe may leave to its method, with their defaults if the method has none."""
+
+
+def resolve(config: Config) -> Config:
+    """Return the configuration with all settings that it leaves to its method.
+
+    The run folder keeps the result, so a resumed run is the same when a default changes.
+
+    Raises:
+        ConfigError: A name is unknown.
+    """
+    row = methods.get(config.method.name)
+    method = {
+        "rows": config.method.rows or row.rows,
+        "annotators": annotator_settings(config),
+        "credit": credit_settings(config),
+        "loss": loss_settings(config),
+    }
+    sections: dict[str, dict[str, Any]] = {"method": method, "rollout": {}, "optimizer": {}}
+    for name, default in _RUN_DEFAULTS.items():
+        section, key = name.split(".")
+        if getattr(getattr(config, section), key) is None:
+            sections[section][key] = row.run.get(name, default)
+    own = sections["rollout"].get("enough_members")
+    if own is not None:  # limited by the size of a smaller group
+        sections["rollout"]["enough_members"] = min(own, config.rollout.group_size)
+    return replace(
+        config,
+        method=replace(config.method, **sections["method"]),
+        rollout=replace(config.rollout, **sections["rollout"]),
+        optimizer=replace(config.optimizer, **sections["optimizer"]),
+    )
+
+
+def needs_reference(config: Config) -> bool:
+    """Return whether a run needs the reference policy.
+
+    Raises:
+        ConfigError: A name or a setting is unknown.
+    """
+    return (
+        bool(loss_settings(config).get("kl_coefficient"))
+        or methods.get(config.method.name).actor == "initial"
+        or any(annotators.needs_reference(*item) for item in annotator_settings(config).items())
+    )

@@ -1,0 +1,133 @@
+"""Truncation of prompts: what is left out, in which order, and how it is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harness.types.errors import ContextOverflow
+from harness.types.messages import Content, ImagePart, Message, TextPart
+
+SHORTEST_OBSERVATION: Final = 200
+"""Fewest characters that an observation is cut to."""
+
+_MARK: Final = "\n[... {left_out} of {total} characters left out ...]\n"
+_IMAGE: Final = "[image]"
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The parts that a prompt leaves out, in the order in which they are left out.
+
+    Attributes:
+        turns: Number of oldest turns.
+        examples: Number of worked examples, counted from the last.
+        reflections: Number of oldest reflections.
+        observation: Most characters of an observation, or None for no limit.
+    """
+
+    turns: int = 0
+    examples: int = 0
+    reflections: int = 0
+    observation: int | None = None
+
+    def describe(self) -> str:
+        """Return a description, such as `"3 turns, 1 example"`; "" for nothing."""
+        counts = {"turn": self.turns, "example": self.examples, "reflection": self.reflections}
+        parts = [f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n]
+        if self.observation is not None:
+            parts.append("the middle of the observation")
+        return ", ".join(parts)
+
+
+NO_CUTS: Final = Cuts()
+
+
+def content_text(content: Content) -> str:
+    """Return the text of a message's content, with `[image]` for an image."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] if part["type"] == "text" else _IMAGE for part in content)
+
+
+def concatenate(*contents: Content) -> Content:
+    """Return the contents as the content of one message, in order."""
+    shown = [content for content in contents if content]
+    texts = [content for content in shown if isinstance(content, str)]
+    if len(texts) == len(shown):
+        return "".join(texts)
+    parts: list[TextPart | ImagePart] = []
+    for content in shown:
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return parts
+
+
+def num_characters(messages: Sequence[Message]) -> int:
+    """Return the number of characters of a chat; an image counts as `[image]`."""
+    return sum(len(content_text(message["content"])) for message in messages)
+
+
+def cut_middle(text: str, limit: int | None) -> str:
+    """Return a text, or its two ends around a mark with the number of missing characters.
+
+    Args:
+        text: The text.
+        limit: Most characters, the mark included; at least `SHORTEST_OBSERVATION`. None: no limit.
+    """
+    if limit is None or len(text) <= limit:
+        return text
+    room = limit - len(_MARK.format(left_out=len(text), total=len(text)))
+    head, tail = room - room // 2, room // 2
+    mark = _MARK.format(left_out=len(text) - room, total=len(text))
+    return text[:head] + mark + text[len(text) - tail :]
+
+
+def fit(
+    compose: Callable[[Cuts], list[Message]], most: Cuts, limit: int
+) -> tuple[list[Message], Cuts]:
+    """Return the prompt with the fewest cuts that is not too long, and its cuts.
+
+    Turns are left out first, one more at a time, then examples, then reflections. If all of these
+    are left out, the observation is shortened.
+
+    Args:
+        compose: Returns the prompt with some cuts.
+        most: The most that can be left out of each kind; for observations, the length of the
+            longest one in characters.
+        limit: Most characters of a prompt; see `num_characters`.
+
+    Raises:
+        ContextOverflow: It is too long even with observations of `SHORTEST_OBSERVATION` characters.
+    """
+    cuts, excess = NO_CUTS, 0
+    for cuts in _cuts_before_observation(most):
+        messages = compose(cuts)
+        excess = num_characters(messages) - limit
+        if excess <= 0:
+            return messages, cuts
+    length, step = most.observation or 0, 1
+    while length > SHORTEST_OBSERVATION:
+        step = max(2 * step, excess)  # a template may show less of the text than was cut off
+        length = max(SHORTEST_OBSERVATION, length - step)
+        cuts = replace(cuts, observation=length)
+        messages = compose(cuts)
+        excess = num_characters(messages) - limit
+        if excess <= 0:
+            return messages, cuts
+    raise ContextOverflow(
+        f"a prompt of {limit + excess} characters is left when all that may be left out is, and "
+        f"the limit is {limit}: raise agent.max_prompt"
+    )
+
+
+def _cuts_before_observation(most: Cuts) -> Iterator[Cuts]:
+    """Yield the cuts that leave observations complete, fewest first."""
+    yield NO_CUTS
+    cuts = NO_CUTS
+    for n in range(1, most.turns + 1):
+        yield (cuts := replace(cuts, turns=n))
+    for n in range(1, most.examples + 1):
+        yield (cuts := replace(cuts, examples=n))
+    for n in range(1, most.reflections + 1):
+        yield (cuts := replace(cuts, reflections=n))

@@ -1,0 +1,198 @@
+"""The advantages of every method on one table of turns."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from harness import credit
+from harness.config import methods
+from harness.credit.registry import hyperparameters_of, needs, preset
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
+
+SUPERVISED: Final = "nll"
+"""The loss of methods without advantages, whose estimators choose what is imitated."""
+_NEEDS_MODEL: Final = ("cross-encoder", "embedding")
+_WITHOUT_MODEL: Final = {"scorer": "lexical", "match": "exact"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method to compute.
+
+    Attributes:
+        name: In the table of methods, or the estimator's own name.
+        estimator: Name in `harness.credit`.
+        settings: All hyperparameters.
+        reference: Paper, or "".
+        aliases: Other methods with the same advantages.
+        note: How this differs from the method in training; "" if it does not.
+        given: Names of the hyperparameters that the caller set.
+    """
+
+    name: str
+    estimator: str
+    settings: Mapping[str, Any]
+    reference: str = ""
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+    given: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """The result of a method.
+
+    Attributes:
+        choice: The method.
+        advantage: Advantage of each turn. Shape [N]; None if columns are missing.
+        missing: Columns that the method needs and the table lacks.
+        settings: The hyperparameters of the computation, with loaded models as scorers.
+    """
+
+    choice: Choice
+    advantage: Floats | None
+    missing: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def choose(
+    names: Sequence[str] = (), overrides: Sequence[str] = (), preset_name: str = "paper"
+) -> list[Choice]:
+    """Return the methods to compute, with all their hyperparameters.
+
+    Args:
+        names: Methods of `harness.config.methods` or estimators. If empty, all that learn from
+            advantages, each combination of estimator and settings once.
+        overrides: Such as `ecpo.kappa=4`: a method or an estimator, a hyperparameter, and a TOML
+            value or plain text.
+        preset_name: `paper` or `verl_agent`.
+
+    Raises:
+        ConfigError: A name or a hyperparameter is unknown.
+    """
+    known = _known()
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"unknown method {name!r}: expected some of {', '.join(known)}")
+    changes = _parse(overrides)
+    chosen = list(dict.fromkeys(names)) or _usual(known)
+    unused = [n for n in changes if n not in chosen and n not in {known[c] for c in chosen}]
+    if unused:
+        raise ConfigError(
+            f"nothing named {unused[0]!r} is computed: --set takes METHOD.KEY=VALUE with one of "
+            f"{', '.join(chosen)}"
+        )
+    choices = [_choice(name, known[name], changes, preset_name) for name in chosen]
+    return choices if names else _distinct(choices)
+
+
+def compare(turns: TurnTable, choices: Sequence[Choice]) -> list[Credit]:
+    """Return each method's advantages, or the columns that it lacks."""
+    return [_compute(turns, choice) for choice in choices]
+
+
+def _known() -> dict[str, str]:
+    """Return the estimator of every method name and of every estimator name."""
+    named = {method.name: method.estimator for method in methods.rows().values()}
+    return {**named, **{name: name for name in credit.names() if name not in named}}
+
+
+def _usual(known: Mapping[str, str]) -> list[str]:
+    """Return the methods that learn from advantages, and the estimators that no method uses."""
+    rows = methods.rows()
+    taken = {row.estimator for row in rows.values()}
+    return [n for n in known if (rows[n].loss != SUPERVISED if n in rows else n not in taken)]
+
+
+def _parse(overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
+    changes: dict[str, dict[str, Any]] = {}
+    for override in overrides:
+        dotted, equals, text = override.partition("=")
+        name, dot, key = dotted.strip().partition(".")
+        if not (equals and dot and name and key):
+            raise ConfigError(f"--set has the form METHOD.KEY=VALUE, got {override!r}")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        changes.setdefault(name, {})[key] = value
+    return changes
+
+
+def _choice(
+    name: str, estimator: str, changes: Mapping[str, Mapping[str, Any]], preset_name: str
+) -> Choice:
+    row = methods.rows().get(name)
+    given = {**changes.get(estimator, {}), **changes.get(name, {})}
+    own = {**(row.credit if row else {}), **given}
+    note = ""
+    for key, fallback in _WITHOUT_MODEL.items():
+        wanted = own.get(key, "")
+        if key not in given and isinstance(wanted, str) and wanted.startswith(_NEEDS_MODEL):
+            own[key], note = fallback, f"{key} {fallback} in place of {wanted}"
+    chosen = {**preset(preset_name, estimator, own), **own}
+    credit.check(estimator, chosen)
+    settings = hyperparameters_of(estimator, own) | chosen
+    reference = row.reference if row else ""
+    return Choice(name, estimator, settings, reference, note=note, given=frozenset(given))
+
+
+def _distinct(choices: Sequence[Choice]) -> list[Choice]:
+    """Return each combination of estimator and settings once; further methods are aliases."""
+    kept: dict[str, Choice] = {}
+    for choice in choices:
+        key = f"{choice.estimator} {sorted(choice.settings.items(), key=lambda item: item[0])}"
+        if key in kept:
+            kept[key] = replace(kept[key], aliases=(*kept[key].aliases, choice.name))
+        else:
+            kept[key] = choice
+    return list(kept.values())
+
+
+def _compute(turns: TurnTable, choice: Choice) -> Credit:
+    columns = columns_of(choice.estimator, choice.settings)
+    if turns.kl is None and "kl" in columns and "kl_coefficient" not in choice.given:
+        choice, columns = _without_kl(choice), tuple(name for name in columns if name != "kl")
+    missing = tuple(name for name in columns if getattr(turns, name) is None)
+    if missing:
+        return Credit(choice, None, missing)
+    settings = _with_models(choice.settings)
+    return Credit(choice, credit.get(choice.estimator)(turns, **settings), settings=settings)
+
+
+def columns_of(estimator: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the optional columns that an estimator reads with these hyperparameters."""
+    penalty = ("kl",) if settings.get("kl_coefficient") else ()
+    return tuple(dict.fromkeys((*needs(estimator, settings), *penalty)))
+
+
+def _without_kl(choice: Choice) -> Choice:
+    """Return the method without its KL penalty, for tables without a `kl` column."""
+    left = choice.settings["kl_coefficient"]
+    settings = {**choice.settings, "kl_coefficient": 0.0}
+    return replace(choice, settings=settings, note=f"kl_coefficient 0 in place of {left:g}")
+
+
+def _with_models(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with loaded scorers; torch is imported only if one needs a model."""
+    if not any(name in str(settings) for name in _NEEDS_MODEL):
+        return dict(settings)
+    from harness.annotators import semantic
+
+    return semantic.resolve(settings)
+
+
+def setting_text(value: Any) -> str:
+    """Return a hyperparameter as text."""
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k} {setting_text(v)}" for k, v in value.items()) + "}"
+    return str(value)

@@ -1,0 +1,237 @@
+"""The data of the page's figures: ECPO's anchors, SALT's graph and SCPO's similarity matrices.
+
+Orders and baselines may depend on the whole table, so everything is computed on the whole table.
+Then each group gets its part, with rows and rollouts numbered from 0 within the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from harness import credit
+from harness.credit.estimators import ecpo, salt, scpo
+from harness.credit.groups import encode, group_size
+from harness.credit.registry import Base, base_estimator
+from harness.credit.table import TurnTable
+from harness.reporting.credit_view.compare import Credit
+from harness.types.arrays import Bools, Floats, Ints
+from harness.types.hyperparameters import keyword_defaults
+
+Intern = Callable[[str], int]
+"""Stores a text once and returns its number."""
+
+MOST_ANCHORS: Final = 12
+"""Maximum number of anchors drawn for a group."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupRows:
+    """The rows and rollouts of a group.
+
+    Attributes:
+        group: The group's number in the table.
+        rows: Indices of its rows, in order. Shape [K].
+        rollouts: Indices of its rollouts, in order.
+        row: Index within the group of each row of the table. Shape [N]; undefined for rows of
+            other groups.
+        rollout: Index within the group of each rollout. Shape [R].
+    """
+
+    group: int
+    rows: Ints
+    rollouts: Ints
+    row: Ints
+    rollout: Ints
+
+
+def group_rows(turns: TurnTable) -> list[GroupRows]:
+    """Return the groups of a table, in the order of their numbers."""
+    row = np.zeros(len(turns), dtype=np.int64)
+    rollout = np.zeros(len(turns.starts), dtype=np.int64)
+    found = []
+    for group in np.unique(turns.group).tolist():
+        rows = np.flatnonzero(turns.group == group)
+        rollouts = np.unique(turns.rollout[rows])
+        row[rows] = np.arange(len(rows))
+        rollout[rollouts] = np.arange(len(rollouts))
+        found.append(GroupRows(group, rows, rollouts, row, rollout))
+    return found
+
+
+class FigureData:
+    """Computes the data of the figures for a whole table.
+
+    Args:
+        turns: The table.
+        results: The computed methods; a method that is not there has no figure.
+        observations: The observation before each turn. Length N.
+        intern: Stores texts.
+    """
+
+    def __init__(
+        self,
+        turns: TurnTable,
+        results: Sequence[Credit],
+        observations: Sequence[str],
+        intern: Intern,
+    ) -> None:
+        """Compute the data of all groups."""
+        self._turns, self._observations, self._intern = turns, observations, intern
+        ecpo_, salt_, scpo_ = (first_result(results, name) for name in ("ecpo", "salt", "scpo"))
+        self._anchors = _anchors(turns, ecpo_.settings) if ecpo_ else None
+        self._graph = _graph(turns, salt_) if salt_ else None
+        self._plans = _plans(turns, scpo_.settings) if scpo_ else None
+
+    def of(self, part: GroupRows) -> dict[str, Any]:
+        """Return a group's `anchors`, `graph` and `matrices`; None for a figure without data."""
+        return {
+            "anchors": None if self._anchors is None else self._anchors_of(part, self._anchors),
+            "graph": None if self._graph is None else self._graph.of(part),
+            "matrices": None if self._plans is None else _matrices(part, self._plans),
+        }
+
+    def _anchors_of(self, part: GroupRows, anchors: Sequence[ecpo.Anchor]) -> dict[str, Any]:
+        """Return the anchors whose actions have different returns, divergent ones first."""
+        found = [anchor for anchor in anchors if anchor.group == part.group]
+        comparable = [anchor for anchor in found if len(anchor.actions) > 1]
+        telling = [anchor for anchor in comparable if anchor.reliability > 0 or anchor.divergent]
+        telling.sort(key=lambda a: (not a.divergent, -a.reliability, -a.visits, a.depth))
+        return {
+            "total": len(found),
+            "comparable": len(comparable),
+            "divergent": sum(anchor.divergent for anchor in comparable),
+            "shown": [self._anchor(part, anchor) for anchor in telling[:MOST_ANCHORS]],
+        }
+
+    def _anchor(self, part: GroupRows, anchor: ecpo.Anchor) -> dict[str, Any]:
+        seen = self._observations[int(anchor.actions[0].rows[0])]
+        return {
+            "state": self._intern(seen or anchor.state_key),
+            "visits": anchor.visits,
+            "mean": four_digits(anchor.mean),
+            "rho": four_digits(anchor.reliability),
+            "divergent": anchor.divergent,
+            "actions": [self._action(part, action) for action in anchor.actions],
+        }
+
+    def _action(self, part: GroupRows, action: ecpo.Action) -> dict[str, Any]:
+        row = int(action.rows[0])
+        place = int(part.rollout[self._turns.rollout[row]]), int(self._turns.turn[row])
+        return {
+            "action": self._intern(action.key),
+            "n": len(action.rows),
+            "q": four_digits(action.mean),
+            "shrunk": four_digits(action.shrunk),
+            "advantage": four_digits(action.advantage),
+            "at": place,
+        }
+
+
+def first_result(results: Sequence[Credit], estimator: str) -> Credit | None:
+    """Return the first computed method with this estimator."""
+    found = (c for c in results if c.choice.estimator == estimator and c.advantage is not None)
+    return next(found, None)
+
+
+def _anchors(turns: TurnTable, settings: Mapping[str, Any]) -> list[ecpo.Anchor]:
+    return ecpo.anchors(turns, **_only(settings, credit.get("ecpo")))
+
+
+def _plans(turns: TurnTable, settings: Mapping[str, Any]) -> list[scpo.Alignment]:
+    return scpo.plan(turns, **_only(settings, scpo.plan))
+
+
+def _matrices(part: GroupRows, plans: Sequence[scpo.Alignment]) -> list[dict[str, Any]]:
+    """Return a similarity matrix for each failed rollout of the group.
+
+    `score` is the matrix in hundredths, row by row. `credited` has triples in the order of steps:
+    position in the reference, step of the failed rollout, credit.
+    """
+    own = set(part.rollouts.tolist())
+    return [
+        _matrix(part, plan)
+        for plan in plans
+        if plan.rollout in own and len(plan.rows) and len(plan.reference_rows)
+    ]
+
+
+def _matrix(part: GroupRows, plan: scpo.Alignment) -> dict[str, Any]:
+    assert plan.similarity is not None
+    assert plan.credit is not None
+    pairs = sorted(plan.credited, key=lambda pair: pair[1])
+    return {
+        "failed": int(part.rollout[plan.rollout]),
+        "reference": int(part.rollout[plan.reference]),
+        "rows": part.row[plan.reference_rows].tolist(),
+        "columns": part.row[plan.rows].tolist(),
+        "score": np.rint(100 * plan.similarity).astype(int).reshape(-1).tolist(),
+        "credited": [[int(u), int(v), four_digits(plan.credit[v])] for u, v in pairs],
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """SALT's trajectory graphs.
+
+    Attributes:
+        history: Number of turns in a node's history.
+        before: Node before each turn; 0 is the task itself. Shape [N].
+        after: Node after each turn. Shape [N].
+        edge: Edge of each turn. Shape [N].
+        merged: Whether the edge has several turns. Shape [N].
+        value: SALT's advantage. Shape [N].
+        base: The base advantage, which SALT averages over an edge. Shape [N].
+    """
+
+    history: int
+    before: Ints
+    after: Ints
+    edge: Ints
+    merged: Bools
+    value: Floats
+    base: Floats
+
+    def of(self, part: GroupRows) -> dict[str, Any]:
+        edge, merged = self.edge[part.rows], self.merged[part.rows]
+        return {
+            "history": self.history,
+            "before": self.before[part.rows].tolist(),
+            "after": self.after[part.rows].tolist(),
+            "merged": np.where(merged, edge, -1).tolist(),
+            "shared": int(merged.sum()),
+            "sets": len(np.unique(edge[merged])),
+            "value": [four_digits(x) for x in self.value[part.rows]],
+            "base": [four_digits(x) for x in self.base[part.rows]],
+        }
+
+
+def _graph(turns: TurnTable, computed: Credit) -> _Graph:
+    settings = computed.settings
+    how = {name: settings[name] for name in ("match", "threshold")}
+    history = int(settings["history"])
+    edge = salt.edges(turns, history=history, **how)
+    if history > 1:  # an edge of h - 1 is a turn's pair and the h - 1 pairs before it
+        after = salt.edges(turns, history=history - 1, **how) + 1
+    else:
+        after = encode(turns.group, turns.action_key, turns.next_state_key) + 1
+    before = np.where(turns.turn == 0, 0, np.roll(after, 1))
+    base: Base = settings["base"]
+    own = keyword_defaults(credit.get("salt"))
+    below = base_estimator(base, {k: v for k, v in settings.items() if k not in own})(turns)
+    assert computed.advantage is not None
+    return _Graph(history, before, after, edge, group_size(edge) > 1, computed.advantage, below)
+
+
+def _only(settings: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    known = keyword_defaults(function)
+    return {key: value for key, value in settings.items() if key in known}
+
+
+def four_digits(value: Any) -> float | int:
+    """Return a number rounded to four significant digits."""
+    rounded = float(f"{float(value):.4g}")
+    return int(rounded) if rounded.is_integer() else rounded

@@ -1,0 +1,154 @@
+"""The HTML page of the credit view: rollouts, their credit, and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from harness.credit.returns import episode_returns
+from harness.reporting import pages
+from harness.reporting.credit_view.compare import Credit, setting_text
+from harness.reporting.credit_view.figures import (
+    FigureData,
+    GroupRows,
+    first_result,
+    four_digits,
+    group_rows,
+)
+from harness.reporting.credit_view.recordings import RecordedRollouts
+from harness.types.rollout import Rollout
+
+FILES: Final = Path(__file__).parent / "page"
+SCRIPTS: Final = (
+    "credit.js",
+    "turns.js",
+    "anchors.js",
+    "graph.js",
+    "matrix.js",
+    "main.js",
+)
+TITLE: Final = "Credit, turn by turn"
+_TEXT_BYTES: Final = 2_000_000
+"""Approximate maximum bytes of all texts of a page."""
+_LEAST_TEXT, _MOST_TEXT = 60, 4000
+"""Lower and upper end of the maximum bytes of one text."""
+
+_MOST_TITLE: Final = 400
+"""Maximum characters of a goal or a task's name."""
+
+
+def render(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
+    """Return the page: rollouts, the credit of each method, and figures of ECPO, SALT and SCPO.
+
+    Texts are shortened so that the page stays small, and escaped.
+
+    Args:
+        recorded: The rollouts.
+        results: What `compare` returned for their table.
+    """
+    data = contents(recorded, results)
+    return pages.render(FILES, SCRIPTS, title=TITLE, lead=_lead(recorded), data=data)
+
+
+def _lead(recorded: RecordedRollouts) -> str:
+    return f"{recorded.source}: {recorded.counts}. Rewards: {recorded.reward}."
+
+
+def contents(recorded: RecordedRollouts, results: Sequence[Credit]) -> dict[str, Any]:
+    """Return the data that the page's script reads."""
+    texts = _Texts(recorded.rollouts)
+    observations = [turn.observation for rollout in recorded.rollouts for turn in rollout.turns]
+    pictures = FigureData(recorded.turns, results, observations, texts.number)
+    scpo = first_result(results, "scpo")
+    return {
+        "methods": [_method(credit) for credit in results],
+        "groups": [
+            {**_group(recorded, results, part, texts), **pictures.of(part)}
+            for part in group_rows(recorded.turns)
+        ],
+        "texts": texts.kept,
+        "scorer": setting_text(scpo.choice.settings["scorer"]) if scpo else "",
+    }
+
+
+def _method(credit: Credit) -> dict[str, Any]:
+    choice = credit.choice
+    return {
+        "name": choice.name,
+        "estimator": choice.estimator,
+        "reference": choice.reference,
+        "aliases": list(choice.aliases),
+        "settings": ", ".join(f"{k} {setting_text(v)}" for k, v in choice.settings.items()),
+        "note": choice.note,
+        "missing": list(credit.missing),
+    }
+
+
+def _group(
+    recorded: RecordedRollouts, results: Sequence[Credit], part: GroupRows, texts: _Texts
+) -> dict[str, Any]:
+    rollouts = [recorded.rollouts[r] for r in part.rollouts]
+    taken = [turn for rollout in rollouts for turn in rollout.turns]
+    returns = episode_returns(recorded.turns)[part.rollouts]
+    starts = np.cumsum([0, *(len(rollout.turns) for rollout in rollouts)])
+    return {
+        "id": part.group,
+        "task": rollouts[0].task_id[:_MOST_TITLE],
+        "goal": rollouts[0].goal[:_MOST_TITLE],
+        "rollouts": [
+            {
+                "member": rollout.member,
+                "success": rollout.success,
+                "return": four_digits(value),
+                "start": int(start),
+                "length": len(rollout.turns),
+            }
+            for rollout, value, start in zip(rollouts, returns, starts[:-1], strict=True)
+        ],
+        "action": [texts.number(turn.action) for turn in taken],
+        "observation": [texts.number(turn.observation) for turn in taken],
+        "outcome": [texts.number(turn.next_observation) for turn in taken],
+        "feedback": [str(turn.feedback) for turn in taken],
+        "reward": [four_digits(x) for x in recorded.turns.reward[part.rows]],
+        "credit": {
+            i: [four_digits(x) for x in credit.advantage[part.rows]]
+            for i, credit in enumerate(results)
+            if credit.advantage is not None
+        },
+    }
+
+
+class _Texts:
+    """The texts of a page, each once, and shortened so that all of them fit.
+
+    Attributes:
+        kept: The shortened texts by number.
+    """
+
+    def __init__(self, rollouts: Sequence[Rollout]) -> None:
+        distinct = {
+            text
+            for rollout in rollouts
+            for turn in rollout.turns
+            for text in (turn.action, turn.observation, turn.next_observation)
+        }
+        fair = _TEXT_BYTES // max(1, len(distinct))
+        self._limit = min(_MOST_TEXT, max(_LEAST_TEXT, fair))
+        self._numbers: dict[str, int] = {}
+        self.kept: list[str] = []
+
+    def number(self, text: str) -> int:
+        """Return the number of a text; a new text is added."""
+        if text not in self._numbers:
+            self._numbers[text] = len(self.kept)
+            self.kept.append(self._cut(text))
+        return self._numbers[text]
+
+    def _cut(self, text: str) -> str:
+        coded = text.encode("utf-8", "replace")
+        if len(coded) <= self._limit:
+            return coded.decode("utf-8")
+        return coded[: self._limit].decode("utf-8", "ignore") + "…"

@@ -1,0 +1,175 @@
+"""Episodes inside a page: each is compressed, and all are fitted into the page's size limit."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentgyms.core import serialization
+from agentgyms.recording.recording_format import RecordedTurn, Recording
+from harness.evaluation.episodes import EPISODE_KEY
+from harness.rollouts.self_play import goal_of, is_own
+
+_SEARCH_STEPS: Final = 12
+"""Steps of the binary search for the maximum size of an episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Packed episodes, and what was left out of them.
+
+    Attributes:
+        episodes: Each episode as gzip in base64.
+        preambles: Each different preamble as gzip in base64; episodes refer to them by number.
+        prompts: Whether prompts and preambles are included.
+        shortened: Numbers of the episodes without some of their middle turns.
+    """
+
+    episodes: list[str]
+    preambles: list[str]
+    prompts: bool
+    shortened: list[int]
+
+
+def pack(value: Any) -> str:
+    """Return a JSON value as gzip in base64; equal values give equal texts."""
+    return base64.b64encode(gzip.compress(serialization.dumps(value).encode(), 9, mtime=0)).decode()
+
+
+def unpack(packed: str) -> Any:
+    """Return the value of a text that `pack` returned."""
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+class Packing:
+    """Collects the episodes of a page."""
+
+    def __init__(self) -> None:
+        """Start without an episode."""
+        self._preambles: dict[str, int] = {}
+        self._whole: list[str] = []
+        self._bare: list[str] = []
+
+    def add(self, recording: Recording) -> None:
+        """Add an episode of an evaluation."""
+        episode = episode_contents(recording)
+        preamble = episode["preamble"]
+        number = self._preambles.setdefault(preamble, len(self._preambles)) if preamble else None
+        self._whole.append(pack({**episode, "preamble": number}))
+        self._bare.append(pack(_without_prompts(episode)))
+
+    @property
+    def count(self) -> int:
+        """Number of episodes."""
+        return len(self._whole)
+
+    def fit(self, limit: int) -> Embedded:
+        """Return the episodes in at most `limit` bytes.
+
+        If they take more, all prompts are left out. If that is not enough, the longest episodes
+        lose turns from their middle until all fit. An episode without turns, which is its goal and
+        some hundred bytes, is always kept.
+
+        Args:
+            limit: Maximum bytes of the base64 texts; values below 0 count as 0.
+        """
+        preambles = [pack(text) for text in self._preambles]
+        if sum(map(len, [*self._whole, *preambles])) <= limit:
+            return Embedded(self._whole, preambles, True, [])
+        cap = _cap([len(packed) for packed in self._bare], limit)
+        long = [i for i, packed in enumerate(self._bare) if len(packed) > cap]
+        fitted = list(self._bare)
+        for i in long:
+            fitted[i] = _shortened(unpack(fitted[i]), cap)
+        return Embedded(fitted, [], False, long)
+
+
+def episode_contents(recording: Recording) -> dict[str, Any]:
+    """Return what a page shows of an episode, as plain JSON values."""
+    first, about = recording.turns[0], recording.header["provenance"][EPISODE_KEY]
+    return {
+        "goal": goal_of(recording),
+        "observation": serialization.encode_observation(first.observation),
+        "preamble": about["preamble"],
+        "reflection": about["reflection"],
+        "prompts": True,
+        "skipped": None,
+        "metrics": serialization.encode_info(recording.turns[-1].info)["metrics"],
+        "count": len(recording.turns) - 1,
+        "turns": [_turn(turn) for turn in recording.turns[1:]],
+    }
+
+
+def _turn(turn: RecordedTurn) -> dict[str, Any]:
+    info, agent = serialization.encode_info(turn.info), turn.agent
+    return {
+        "turn": turn.turn,
+        "own": is_own(turn),
+        "prompt": agent["prompt"],
+        "left_out": agent["left_out"],
+        "answer": agent["answer"],
+        "valid": agent["valid"],
+        "finished": agent["finished"],
+        "tokens": agent["tokens"],
+        "action": turn.action,
+        "feedback": info["feedback"],
+        "feedback_text": info["feedback_text"],
+        "reward": serialization.encode_number(turn.reward),
+        "progress": info["progress"],
+        "score": info["score"],
+        "observation": serialization.encode_observation(turn.observation),
+    }
+
+
+def _without_prompts(episode: dict[str, Any]) -> dict[str, Any]:
+    reflection = episode["reflection"]
+    return {
+        **episode,
+        "preamble": None,
+        "prompts": False,
+        "reflection": {**reflection, "prompt": ""} if reflection else None,
+        "turns": [{**turn, "prompt": ""} for turn in episode["turns"]],
+    }
+
+
+def _cap(sizes: Sequence[int], limit: int) -> int:
+    """Return the maximum bytes of one episode with which all episodes fit into `limit`."""
+    if sum(sizes) <= limit:
+        return max(sizes, default=0)
+    low, high = 0, max(sizes)
+    for _ in range(_SEARCH_STEPS):
+        middle = (low + high) // 2
+        if sum(min(size, middle) for size in sizes) <= limit:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _shortened(episode: dict[str, Any], cap: int) -> str:
+    """Return the packed episode with as many turns of its start and its end as fit."""
+    turns = episode["turns"]
+    low, high = 0, len(turns)
+    best = _pack_turns(episode, 0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        packed = _pack_turns(episode, middle)
+        if len(packed) <= cap:
+            low, best = middle, packed
+        else:
+            high = middle
+    return best
+
+
+def _pack_turns(episode: dict[str, Any], count: int) -> str:
+    """Return the packed episode with `count` turns; with 0, without its first observation."""
+    turns = episode["turns"]
+    head, tail = (count + 1) // 2, count // 2
+    shown = turns[:head] + turns[len(turns) - tail :]
+    skipped = [head + 1, len(turns) - tail]
+    left = {} if count else {"observation": "", "reflection": None}
+    return pack({**episode, **left, "turns": shown, "skipped": skipped})

@@ -1,0 +1,211 @@
+"""The HTML page of one evaluation or of several side by side: figures and every episode."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.core.serialization import encode_number
+from harness.evaluation.breakdowns import in_order
+from harness.evaluation.episodes import episode_record
+from harness.evaluation.pairing import pair
+from harness.reporting import pages
+from harness.reporting.evaluation_page.packed_episodes import Embedded, Packing
+from harness.reporting.results import setting
+from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.tables.settings_table import settings_of
+from harness.rollouts.self_play import goal_of
+from harness.runs import fsync
+from harness.types.errors import PairingError
+
+FILES: Final = Path(__file__).parent / "page"
+SCRIPTS: Final = (
+    "contents.js",
+    "texts.js",
+    "results.js",
+    "tasks.js",
+    "listing.js",
+    "turns.js",
+    "reader.js",
+    "main.js",
+)
+LIMIT: Final = 40_000_000
+"""Maximum bytes of a page."""
+
+_SCRIPT_TAG: Final = len('<script type="text/plain" id="preamble-1000000"></script>\n')
+"""Bytes around a packed episode or preamble, at most."""
+
+_MOST_LABEL: Final = 200
+"""Maximum characters of an evaluation's label."""
+
+_MOST_GOAL: Final = 300
+"""Maximum characters of a goal in the list of episodes."""
+
+_MOST_ERROR: Final = 1000
+"""Maximum characters of a missing episode's error."""
+
+
+def write(path: str | Path, evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> None:
+    """Write the page; an existing file is overwritten.
+
+    Args:
+        path: The page's file.
+        evaluations: One or more.
+        limit: Maximum bytes of the page. If the episodes take more, all prompts are left out, then
+            turns of the longest episodes, and the page says so.
+
+    Raises:
+        ValueError: There is no evaluation.
+        ResultError: Recordings were changed after they were counted.
+        DataMissing: The recordings are missing.
+        DataCorrupt: The recordings are incomplete, or not of an evaluation.
+    """
+    fsync.write(Path(path), render(evaluations, limit=limit))
+
+
+def render(evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> str:
+    """Return the page; see `write`."""
+    if not evaluations:
+        raise ValueError("a page needs at least one evaluation, got none")
+    tasks, packing = _Tasks(), Packing()
+    values = {
+        "title": _title(evaluations),
+        "evaluations": [_evaluation(one, tasks) for one in evaluations],
+        "tasks": tasks.rows,
+        "families": in_order({name for one in evaluations for name in one.figures["families"]}),
+        "episodes": [
+            row
+            for number, one in enumerate(evaluations)
+            for row in _episodes(number, one, tasks, packing)
+        ],
+        "pairs": _pairs(evaluations),
+    }
+    empty = Embedded([], [], False, list(range(packing.count)))
+    around = len(_page(values, empty).encode()) + 2 * packing.count * _SCRIPT_TAG
+    return _page(values, packing.fit(limit - around))
+
+
+def _page(values: dict[str, Any], embedded: Embedded) -> str:
+    left_out = {"prompts": not embedded.prompts, "shortened": embedded.shortened}
+    return pages.render(
+        FILES,
+        SCRIPTS,
+        title=values["title"],
+        data={**values, "left_out": left_out},
+        packed={"episode": embedded.episodes, "preamble": embedded.preambles},
+    )
+
+
+def _title(evaluations: Sequence[LoadedEvaluation]) -> str:
+    labels = [one.label[:_MOST_LABEL] for one in evaluations]
+    return labels[0] if len(labels) == 1 else " · ".join(labels)
+
+
+class _Tasks:
+    """The tasks of all evaluations, each once.
+
+    Attributes:
+        rows: Id, family and goal of each task.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, task_id: str, family: str = "") -> int:
+        """Return the number of a task; a new task is added."""
+        if task_id not in self._numbers:
+            self._numbers[task_id] = len(self.rows)
+            self.rows.append([task_id, family, ""])
+        return self._numbers[task_id]
+
+    def set_goal(self, number: int, goal: str) -> None:
+        """Set the goal of a task that has none."""
+        self.rows[number][2] = self.rows[number][2] or goal[:_MOST_GOAL]
+
+
+def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
+    result = one.result
+    played = [tasks.number(task_id, family) for task_id, family in result["tasks"]]
+    return {
+        "label": one.label[:_MOST_LABEL],
+        "settings": settings_of(result),
+        "warnings": setting.warnings(result),
+        "seeds": result["seeds"],
+        "episodes": result["episodes"],
+        "missing": [
+            [
+                tasks.number(lost["task_id"]),
+                lost["seed"],
+                lost["trial"],
+                lost["error"][:_MOST_ERROR],
+            ]
+            for lost in result["missing"]
+        ],
+        "figures": result["figures"],
+        "tasks": played,
+    }
+
+
+def _pairs(evaluations: Sequence[LoadedEvaluation]) -> list[dict[str, Any]]:
+    """Return the comparison of each pair of evaluations, or why there is none."""
+    return [
+        {"first": i, "second": j, **_paired(evaluations[i].result, evaluations[j].result)}
+        for i, j in itertools.combinations(range(len(evaluations)), 2)
+    ]
+
+
+def _paired(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = pair(first, second)
+    except PairingError as e:
+        return {"why": str(e)[:_MOST_ERROR]}
+    return {
+        "units": found.units,
+        "wins": found.wins,
+        "losses": found.losses,
+        "both": found.both,
+        "neither": found.neither,
+        "success": dataclasses.asdict(found.success),
+        "score": dataclasses.asdict(found.score),
+        "p": found.p_value,
+    }
+
+
+def _episodes(
+    number: int, one: LoadedEvaluation, tasks: _Tasks, packing: Packing
+) -> Iterator[list[Any]]:
+    """Yield a row for each episode of an evaluation, and pack the recorded ones."""
+    if "recordings" not in one.result:
+        yield from _outcomes(number, one.result, tasks)
+        return
+    for recording in one.recordings():
+        record = episode_record(recording)
+        task = tasks.number(record.task_id, record.family)
+        tasks.set_goal(task, goal_of(recording))
+        yield [
+            number,
+            task,
+            record.seed,
+            record.trial,
+            record.success,
+            encode_number(record.score),
+            record.turns,
+            record.stop_reason.value,
+            record.invalid,
+            record.failed,
+            record.unfinished,
+            record.cut,
+            packing.count,
+        ]
+        packing.add(recording)
+
+
+def _outcomes(number: int, result: dict[str, Any], tasks: _Tasks) -> Iterator[list[Any]]:
+    """Yield rows of a training run's episodes, which have outcomes only."""
+    for index, seed, trial, success, score, turns in result["outcomes"]:
+        task = tasks.number(result["tasks"][index][0])
+        yield [number, task, seed, trial, success, score, turns, "", *[None] * 5]

@@ -1,0 +1,72 @@
+"""HTML pages in one file each: jinja2 templates with the style, the data and the script inside.
+
+`base.html`, `common.css`, `colour.js`, `drawing.js` and `theme.js` belong to every page. The folder
+of a page adds `page.html`, which extends `base.html`, `page.css` and its own scripts.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup
+
+SHARED: Final = Path(__file__).parent
+_SHARED_SCRIPTS: Final = ("colour.js", "drawing.js", "theme.js")
+
+
+def render(folder: Path, scripts: Sequence[str], **fields: Any) -> str:
+    """Return the page of a folder as one HTML text.
+
+    The page's Content-Security-Policy names the hash of its script, so no other script runs. A lone
+    surrogate becomes a question mark.
+
+    Args:
+        folder: Holds `page.html`, which extends `base.html`, `page.css` and the scripts.
+        scripts: File names in the order in which they run, after the shared scripts.
+        fields: What the templates show. `title` and `data` are required; `data` is written as JSON.
+
+    Raises:
+        jinja2.UndefinedError: A template shows a field that is not in `fields`.
+        ValueError: A number in `data` is nan or infinite.
+    """
+    paths = [*(SHARED / name for name in _SHARED_SCRIPTS), *(folder / name for name in scripts)]
+    script = '"use strict";\n' + _joined(paths)
+    digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, SHARED]),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["script_json"] = script_json
+    style = _joined([SHARED / "common.css", folder / "page.css"])
+    page = environment.get_template("page.html").render(
+        fields,
+        style=Markup(style),  # noqa: S704 (a file of this package)
+        script=Markup(script),  # noqa: S704 (files of this package)
+        script_hash=f"sha256-{base64.b64encode(digest).decode()}",
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _joined(paths: Sequence[Path]) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def script_json(values: Any) -> Markup:
+    """Return values as JSON for a `<script>`: `<`, `>`, `&` and line separators are escaped.
+
+    Raises:
+        ValueError: A number is nan or infinite.
+    """
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 (nothing is left that HTML could read as markup)

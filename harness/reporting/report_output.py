@@ -1,0 +1,108 @@
+"""What `harness report` prints and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from agentgyms.core.errors import AgentGymsError
+from harness.reporting.curves import success_curves
+from harness.reporting.results import training_runs
+from harness.reporting.results.loading import LoadedEvaluation, load_all
+from harness.reporting.tables import comparison, details, formats, rows
+from harness.runs import fsync
+from harness.types.errors import ResultError
+
+
+def put_out(
+    paths: Sequence[Path],
+    form: str,
+    *,
+    bold: bool,
+    reported: bool,
+    compare: bool,
+    curve: Path | None,
+    html: Path | None,
+    output: Path | None,
+) -> None:
+    """Print the tables of results, or write them; see `harness report --help`.
+
+    Args:
+        paths: Folders of evaluations and of training runs.
+        form: `"markdown"`, `"latex"` or `"csv"`.
+        bold: The best number of each base model and column is bold.
+        reported: The papers' numbers stand beside these.
+        compare: Evaluations are compared task by task.
+        curve: Picture of success over training steps, if one is wanted.
+        html: Page with the figures and every episode, if one is wanted.
+        output: File for the tables; None prints them.
+
+    Raises:
+        ResultError: A folder has no results, or a damaged file.
+    """
+    plain = form == "markdown" and not (reported or compare or curve or html or output or bold)
+    if plain and len(paths) == 1 and training_runs.is_run(paths[0]):
+        click.echo(_drawn_again(paths[0]))
+        return
+    evaluations = load_all(paths)
+    text = _text(evaluations, form, bold=bold, reported=reported)
+    if compare:
+        text = _with_comparison(text, form, evaluations)
+    try:
+        if curve:
+            _draw(curve, paths)
+        if html:
+            _write_page(html, evaluations)
+        if output:
+            fsync.write(output, text)
+    except AgentGymsError:
+        raise
+    except OSError as e:
+        raise ResultError(f"the report cannot be written: {e.strerror or e}") from e
+    if not output:
+        click.echo(text)
+
+
+def _drawn_again(folder: Path) -> str:
+    from harness.reporting import run_report as of_training
+
+    of_training.write(folder)
+    drawn = [folder / name for name in ("curve.png", "training.png") if (folder / name).is_file()]
+    table = (folder / "table.md").read_text(encoding="utf-8")
+    return "\n".join([table, *(f"{path.stem + ':':10}{path}" for path in drawn)])
+
+
+def _text(evaluations: Sequence[LoadedEvaluation], form: str, *, bold: bool, reported: bool) -> str:
+    if form == "markdown" and len(evaluations) == 1 and not reported:
+        return details.to_markdown(evaluations[0])
+    built = rows.build(evaluations, with_reported=reported)
+    if form == "csv":
+        return formats.to_csv(built)
+    return (
+        formats.to_latex(built, bold=bold)
+        if form == "latex"
+        else formats.tables_to_markdown(built, bold=bold)
+    )
+
+
+def _with_comparison(text: str, form: str, evaluations: Sequence[LoadedEvaluation]) -> str:
+    if form != "markdown":
+        raise click.UsageError(f"--paired is written in Markdown only: leave out --format {form}")
+    return f"{text}\n{comparison.markdown(evaluations)}"
+
+
+def _draw(path: Path, paths: Sequence[Path]) -> None:
+    runs = [training_runs.read(folder) for folder in paths if training_runs.is_run(folder)]
+    if not runs:
+        raise ResultError(
+            "--curve draws training runs, and none is given: expected a folder with evaluations/"
+        )
+    success_curves.draw(path, training_runs.group_by_settings(runs))
+
+
+def _write_page(path: Path, evaluations: Sequence[LoadedEvaluation]) -> None:
+    from harness.reporting.evaluation_page import page
+
+    page.write(path, evaluations)

@@ -1,0 +1,81 @@
+"""Names of agents as in the papers: base model, type and method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final
+
+_AGENTS: Final = {"direct": "Direct", "react": "ReAct", "reflexion": "Reflexion"}
+_BACKENDS: Final = {"expert": "Expert", "random": "Random"}
+_METHODS: Final = {
+    "gigpo": "GiGPO",
+    "salt": "GRPO+SALT",
+    "salt_rloo": "RLOO+SALT",
+    "dr_grpo": "Dr.GRPO",
+    "reinforce": "REINFORCE",
+    "reinforce_pp": "REINFORCE++",
+}
+"""Names of training methods that are not just their ids in capitals."""
+
+_SUPERVISED: Final = ("sft", "rft", "ei")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentName:
+    """The name of an agent.
+
+    Attributes:
+        model: The base model; "" if no model played.
+        type: `"Prompting"`, `"SFT"`, `"RL"`, or "" if no model played.
+        method: The method, such as `"ReAct"` or `"GiGPO"`.
+    """
+
+    model: str
+    type: str
+    method: str
+
+    @property
+    def text(self) -> str:
+        """Method and model in words."""
+        return f"{self.method} ({self.model})" if self.model else self.method
+
+
+def agent_name(result: Mapping[str, Any]) -> AgentName:
+    """Return the name of an evaluation's agent, from its `result.json`."""
+    model, agent = result["model"], result["agent"]
+    backend = model.get("backend")
+    if backend in _BACKENDS:
+        return AgentName("", "", _BACKENDS[backend])
+    if agent.get("kind") != "trained":
+        kind = str(agent.get("kind"))
+        return AgentName(_base(model), "Prompting", _AGENTS.get(kind, kind))
+    run = model.get("trained") or model
+    method = run.get("method")
+    if method is None:
+        return AgentName(_base(model), "RL", "trained")
+    return AgentName(
+        _short(str(run.get("model") or run.get("name") or "")),
+        "SFT" if method in _SUPERVISED else "RL",
+        method_name(str(method)),
+    )
+
+
+def _base(model: Mapping[str, Any]) -> str:
+    return _short(str(model.get("name") or ""))
+
+
+def _short(name: str) -> str:
+    """Return a model's name without its organisation or folder."""
+    return PurePath(name).name or name
+
+
+def method_name(method: str) -> str:
+    """Return a training method's name as the papers write it."""
+    return _METHODS.get(method, method.upper())
+
+
+def model_key(model: str) -> str:
+    """Return a key that is equal for all spellings of a base model's name."""
+    return _short(model).lower()

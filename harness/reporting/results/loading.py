@@ -1,0 +1,210 @@
+"""Loads results: folders of evaluations and of training runs, in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.recording import recording_format
+from agentgyms.recording.recording_format import Recording
+from harness.evaluation import recount
+from harness.evaluation.recount import file_digest
+from harness.evaluation.results import FORMAT, read_json
+from harness.reporting.results import training_runs
+from harness.reporting.results.training_runs import TrainingRun
+from harness.types.errors import ResultError
+
+_SECTIONS: Final[dict[str, type]] = {
+    "config": dict,
+    "environment": dict,
+    "agent": dict,
+    "model": dict,
+    "seeds": list,
+    "episodes": dict,
+    "missing": list,
+    "figures": dict,
+    "tasks": list,
+    "outcomes": list,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEvaluation:
+    """A finished evaluation, or a training run's last evaluation of a split.
+
+    Attributes:
+        folder: Its folder.
+        result: The content of `result.json`. For training runs it is made from the episodes that
+            they keep: unknown figures are None, and `training` has the step and the runs' names.
+        label: A short name, unique among the evaluations loaded together.
+    """
+
+    folder: Path
+    result: dict[str, Any]
+    label: str
+
+    @property
+    def env_id(self) -> str:
+        """The environment's id."""
+        return str(self.result["environment"]["id"])
+
+    @property
+    def split(self) -> str:
+        """The played split."""
+        return str(self.result["environment"]["split"])
+
+    @property
+    def partner(self) -> str:
+        """The partner in the episodes; "" if there is none."""
+        return str(self.result.get("partner") or "")
+
+    @property
+    def judge(self) -> str:
+        """The judge of the episodes; "" if the environment's own rules score them."""
+        return str(self.result.get("judge") or "")
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures; see `harness.evaluation.figures`."""
+        figures: dict[str, Any] = self.result["figures"]
+        return figures
+
+    def recordings(self) -> list[Recording]:
+        """Return all its episodes.
+
+        Raises:
+            ResultError: It is a training run, which keeps no recordings, or the file is not the one
+                that the result was counted from.
+            DataMissing: The file is missing.
+            DataCorrupt: The file does not hold recordings.
+        """
+        if "recordings" not in self.result:
+            raise ResultError(
+                f"{self.folder} is a training run, which records no episodes of evaluations: "
+                "evaluate its model with harness eval"
+            )
+        path = self.folder / self.result["recordings"]["file"]
+        if path.is_file() and file_digest(path) != self.result["recordings"]["sha256"]:
+            raise ResultError(
+                f"{path} was changed after it was counted: its SHA-256 is not the one in "
+                "result.json"
+            )
+        return recording_format.read(path)
+
+
+def load(path: str | Path) -> LoadedEvaluation:
+    """Return one evaluation.
+
+    Args:
+        path: Folder of an evaluation, its `result.json`, or the folder of a training run, which
+            gives its last evaluation on the validation split.
+
+    Raises:
+        ResultError: There is no result, or it is damaged or of another format.
+    """
+    return load_all([path])[0]
+
+
+def load_all(paths: Sequence[str | Path]) -> list[LoadedEvaluation]:
+    """Return evaluations; a training run gives one for each split, the validation split first.
+
+    Training runs that differ only in `run.seed` are one evaluation with several seeds, at the
+    position of the first of them.
+
+    Args:
+        paths: See `load`.
+
+    Raises:
+        ResultError: One cannot be read; see `load`.
+    """
+    folders = [Path(path) for path in paths]
+    runs = {i: training_runs.read(f) for i, f in enumerate(folders) if training_runs.is_run(f)}
+    groups = training_runs.group_by_settings(list(runs.values()))
+    loaded: list[LoadedEvaluation] = []
+    for number, folder in enumerate(folders):
+        if number not in runs:
+            loaded.append(_evaluation(folder))
+        for group in groups:
+            if group[0] is runs.get(number):
+                loaded += _trained(group)
+    return _distinct(loaded)
+
+
+def _evaluation(path: Path) -> LoadedEvaluation:
+    file = path if path.suffix == ".json" else path / "result.json"
+    if not file.exists():
+        raise ResultError(_absent(path))
+    result = read_json(file)
+    if result.get("format") != FORMAT:
+        raise ResultError(
+            f"{file} has format {result.get('format')!r}: expected {FORMAT!r}, as harness eval "
+            "writes it"
+        )
+    for name, kind in {**_SECTIONS, "recordings": dict}.items():
+        if not isinstance(result.get(name), kind):
+            raise ResultError(f"{file} is damaged: {name} must be of type {kind.__name__}")
+    try:
+        _read_through(result)
+        wrong = recount.check(file.parent, result)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e:
+        raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
+    if wrong:
+        raise ResultError(
+            f"{file} does not agree with itself or its recordings: {wrong}. Was it edited? harness "
+            f"eval --resume {file.parent} counts again from the recordings"
+        )
+    return LoadedEvaluation(file.parent, result, file.parent.resolve().name)
+
+
+def _read_through(result: Mapping[str, Any]) -> None:
+    """Read every value that reports use, so that a missing one is found here."""
+    str(result["environment"]["id"]), str(result["environment"]["split"])
+    result["agent"]["kind"], result["environment"]["tasks"]
+    file, _ = result["recordings"]["file"], result["recordings"]["sha256"]
+    if Path(file).name != file:
+        raise ValueError(f"recordings.file must be a file of the folder, got {file!r:.80}")
+    for name in ("planned", "finished", "missing"):
+        int(result["episodes"][name])
+    for lost in result["missing"]:
+        lost["task_id"], lost["seed"], lost["trial"], lost["error"]
+    names = [task_id for task_id, _ in result["tasks"]]
+    for index, seed, trial, success, score, turns in result["outcomes"]:
+        str(names[index]), int(seed), int(trial), bool(success), float(score), int(turns)
+    figures = result["figures"]
+    figures["turns"], figures["breakdowns"].items(), figures["stop_reasons"].items()
+    groups = [figures, *figures["families"].values()]
+    means = [group[name] for group in groups for name in ("success", "score")]
+    means += [trial["success"] for trial in figures["trials"]]
+    for mean in means:
+        for name in ("mean", "std", "interval", "count", "per_seed"):
+            mean[name]
+
+
+def _absent(path: Path) -> str:
+    if not path.exists():
+        return f"{path} does not exist: expected the folder of an evaluation or of a training run"
+    if (path / "recordings.jsonl").exists():
+        return f"{path} holds an evaluation that has not ended: harness eval --resume {path}"
+    return f"{path} is neither an evaluation nor a training run: it has no result.json"
+
+
+def _trained(group: Sequence[TrainingRun]) -> Iterator[LoadedEvaluation]:
+    several = f" ({len(group)} seeds)" if len(group) > 1 else ""
+    name = group[0].folder.resolve().name + several
+    for result in training_runs.results(group):
+        split = result["environment"]["split"]
+        label = f"{name} {split}" if len(group[0].splits) > 1 else name
+        yield LoadedEvaluation(group[0].folder, result, label)
+
+
+def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:
+    """Return the evaluations with unique labels: equal labels are numbered."""
+    labels = [one.label for one in loaded]
+    return [
+        replace(one, label=f"{one.label} #{labels[: i + 1].count(one.label)}")
+        if labels.count(one.label) > 1
+        else one
+        for i, one in enumerate(loaded)
+    ]

@@ -1,0 +1,147 @@
+"""Groups evaluations that differ only in seeds: those of training, or their own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.evaluation.breakdowns import ALL
+from harness.evaluation.statistics import mean_and_std
+from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.results.training_runs import grouped
+from harness.reporting.tables.columns import Column
+
+
+@dataclass(frozen=True, slots=True)
+class SeedGroup:
+    """One row of a table: an evaluation, or several that differ only in their seeds.
+
+    Attributes:
+        members: The evaluations in the given order, at least one.
+    """
+
+    members: tuple[LoadedEvaluation, ...]
+
+    @property
+    def first(self) -> LoadedEvaluation:
+        """The first evaluation, for everything that all have in common."""
+        return self.members[0]
+
+    @property
+    def label(self) -> str:
+        """A short name."""
+        several = f" ({len(self.members)} evaluations)" if self.members[1:] else ""
+        return self.first.label + several
+
+    @property
+    def training_seeds(self) -> list[int]:
+        """Seeds of the training runs; empty if no training run's model was evaluated."""
+        if "training" in self.first.result:
+            return list(self.first.result["seeds"])
+        return sorted({seed for one in self.members if (seed := _training_seed(one)) is not None})
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of the evaluations; empty for a training run's own evaluation."""
+        if "training" in self.first.result:
+            return []
+        return sorted({int(seed) for one in self.members for seed in one.result["seeds"]})
+
+    def episodes(self, name: str) -> int:
+        """Return how many episodes were `planned`, `finished` or are `missing`."""
+        return sum(int(one.result["episodes"][name]) for one in self.members)
+
+    @property
+    def incomplete_scenarios(self) -> int:
+        """Number of AppWorld's scenarios with unfinished tasks, which SGC leaves out."""
+        difficulties = [one.figures["breakdowns"].get("Difficulty", {}) for one in self.members]
+        return sum(
+            int(levels.get(ALL, {}).get("incomplete_scenarios", 0)) for levels in difficulties
+        )
+
+    @property
+    def unrated(self) -> int:
+        """Number of SOTOPIA's episodes that ended before they could be rated."""
+        breakdowns = [one.figures["breakdowns"].get("Goal", {}) for one in self.members]
+        whole = [goals[ALL if ALL in goals else "Hard"] for goals in breakdowns if goals]
+        return sum(int(group["count"]) - int(group["Mean"]["count"]) for group in whole)
+
+    def mean(self, column: Column) -> dict[str, Any] | None:
+        """Return a column's mean over all episodes in the form of `mean_of`; None if there is none.
+
+        For several evaluations, the deviation is over training seeds if there are several (each
+        with the mean of its evaluations), else over the evaluations' seeds. Several evaluations
+        have no interval, because it needs their episodes, not only their means.
+        """
+        member_means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
+        if len(member_means) < 2:
+            return member_means[0][1] if member_means else None
+        by_training: dict[int | None, list[Mapping[str, Any]]] = {}
+        for one, mean in member_means:
+            by_training.setdefault(_training_seed(one), []).append(mean)
+        per_seed = [_pooled(means) for means in by_training.values()]
+        if len(per_seed) == 1:
+            per_seed = [m for _, mean in member_means for m in mean["per_seed"] if m is not None]
+        return {
+            "mean": _pooled([mean for _, mean in member_means]),
+            "std": mean_and_std(per_seed)[1],
+            "interval": None,
+            "count": sum(mean["count"] for _, mean in member_means),
+            "per_seed": per_seed,
+        }
+
+
+def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
+    """Return evaluations in groups that differ only in seeds.
+
+    Checkpoints of the same step of training runs that differ only in their seed count as one
+    model. No episode counts twice: in a group, evaluations with the same training seed, or of the
+    same model, have different seeds.
+    """
+    return [SeedGroup(tuple(group)) for group in grouped(evaluations, _settings, _fits)]
+
+
+def _settings(one: LoadedEvaluation) -> str:
+    """Return everything but seeds that decides an evaluation's numbers, as a key.
+
+    A training run's own evaluation has a key of its own: runs that differ only in seeds were
+    already combined when they were loaded.
+    """
+    result = one.result
+    if "training" in result:
+        return f"training {one.label}"
+    config = {name: dict(of) for name, of in result["config"].items() if isinstance(of, Mapping)}
+    config.pop("service", None)
+    for name in ("name", "seeds"):
+        config.get("run", {}).pop(name, None)
+    model = dict(result["model"])
+    if model.get("trained"):
+        model["trained"] = {k: v for k, v in model["trained"].items() if k != "seed"}
+        for name in ("name", "revision"):
+            model.pop(name, None)
+            config.get("model", {}).pop(name, None)
+    names = ("environment", "agent", "sampling", "judge", "partner", "tasks")
+    sections = [result.get(name) for name in names]
+    return json.dumps([config, model, *sections], sort_keys=True)
+
+
+def _fits(one: LoadedEvaluation, group: Sequence[LoadedEvaluation]) -> bool:
+    of_same_training = [known for known in group if _training_seed(known) == _training_seed(one)]
+    return all(
+        known.result["model"].get("revision") == one.result["model"].get("revision")
+        and not set(known.result["seeds"]) & set(one.result["seeds"])
+        for known in of_same_training
+    )
+
+
+def _training_seed(one: LoadedEvaluation) -> int | None:
+    trained = one.result["model"].get("trained")
+    return int(trained["seed"]) if trained and "seed" in trained else None
+
+
+def _pooled(means: Sequence[Mapping[str, Any]]) -> float:
+    total = math.fsum(mean["mean"] * mean["count"] for mean in means)
+    return total / math.fsum(mean["count"] for mean in means)

@@ -1,0 +1,128 @@
+"""The report of a training run: its curves and a table."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from harness.evaluation.breakdowns import in_order
+from harness.evaluation.statistics import mean_and_std, wilson
+from harness.reporting.curves import success_curves, training_curves
+from harness.reporting.results import setting, training_runs
+from harness.reporting.results.training_runs import TrainingRun
+from harness.reporting.tables import markdown
+from harness.runs import fsync
+from harness.types.errors import ResultError
+
+_log = logging.getLogger(__name__)
+
+_INTERVAL: Final = "95 % interval"
+_EVERY_S: Final = 30.0
+"""Minimum seconds between two drawings, because one may take longer than a short step."""
+
+
+class RunReport:
+    """Updates the figures and the table of a training run.
+
+    Args:
+        folder: The run's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Keep the folder."""
+        self._folder, self._drawn = folder, -math.inf
+
+    def write(self, *, final: bool) -> None:
+        """Write the table, and draw at most twice a minute and at the end.
+
+        What cannot be written is logged; training goes on.
+        """
+        try:
+            run = training_runs.read(self._folder)
+            _write_table(run)
+            if final or time.monotonic() - self._drawn > _EVERY_S:
+                _draw(run)
+                self._drawn = time.monotonic()
+        except OSError as e:  # the run's records matter more than pictures of them
+            _log.warning(
+                "%s; draw it later with: harness report %s", _reason(self._folder, e), self._folder
+            )
+
+
+def write(folder: Path) -> None:
+    """Write `curve.png`, `training.png` and `table.md` from a run's evaluations and metrics.
+
+    Args:
+        folder: The run's folder. Evaluations of earlier versions, without a score, are read, too.
+
+    Raises:
+        ResultError: The folder is not a run's, is damaged, has no evaluation yet, or cannot be
+            written.
+    """
+    run = training_runs.read(folder)
+    try:
+        _write_table(run)
+        _draw(run)
+    except OSError as e:
+        raise ResultError(_reason(folder, e)) from e
+
+
+def _reason(folder: Path, error: OSError) -> str:
+    return f"{folder} cannot be reported: {error.strerror or error}"
+
+
+def _write_table(run: TrainingRun) -> None:
+    fsync.write(run.folder / "table.md", table(run.evaluations))
+
+
+def _draw(run: TrainingRun) -> None:
+    success_curves.draw(run.folder / "curve.png", [[run]])
+    training_curves.draw(run.folder / "training.png", run)
+
+
+def table(evaluations: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table, a row per split and step: success by family, over all, and score.
+
+    Only the first and the last evaluation of each split are shown. Rates and scores are in
+    percent, with 95 % Wilson intervals over all tasks. A warning stands below
+    scores of a programmatic judge.
+    """
+    families = in_order({name for e in evaluations for name in e["families"]})
+    headings = ["split", "step", *families, "all", _INTERVAL, "score", _INTERVAL, "turns", "tasks"]
+    rows = []
+    for split in dict.fromkeys(e["split"] for e in evaluations):
+        of_split = [e for e in evaluations if e["split"] == split]
+        rows += [_row(evaluation, families) for evaluation in of_split[:1] + of_split[1:][-1:]]
+    warnings = dict.fromkeys(w for e in evaluations for w in setting.warnings(e.get("parties", {})))
+    return "\n".join([markdown.table(headings, rows), *(f"\n{text}" for text in warnings)]) + "\n"
+
+
+def _row(evaluation: Mapping[str, Any], families: Sequence[str]) -> list[str]:
+    rates = [evaluation["families"].get(name, [0, 0]) for name in families]
+    return [
+        evaluation["split"],
+        str(evaluation["step"]),
+        *(f"{100 * won / count:.1f}" if count else "-" for won, count in rates),
+        *_percent(evaluation["success"], evaluation["interval"]),
+        *_percent(*_score(evaluation)),
+        f"{evaluation['turns']:.1f}",
+        str(sum(count for _, count in rates)),
+    ]
+
+
+def _score(evaluation: Mapping[str, Any]) -> tuple[float, Sequence[float]]:
+    """Return the mean score and its interval; for runs of earlier versions from their episodes."""
+    if "score" in evaluation:
+        return evaluation["score"], evaluation["score_interval"]
+    scores = [float(e["score"]) for e in evaluation["episodes"] if not e.get("error")]
+    mean = mean_and_std(scores)[0] or 0.0
+    return mean, wilson(mean, len(scores))
+
+
+def _percent(mean: float, interval: Sequence[float]) -> tuple[str, str]:
+    low, high = interval
+    return f"{100 * mean:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"

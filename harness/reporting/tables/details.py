@@ -1,0 +1,95 @@
+"""All figures of one evaluation, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.reporting.results import setting
+from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.tables.formats import NONE, cell_text, tables_to_markdown
+from harness.reporting.tables.markdown import escaped, table
+from harness.reporting.tables.rows import Cell, build
+
+
+def to_markdown(one: LoadedEvaluation) -> str:
+    """Return an evaluation's table, followed by families, breakdowns, trials and cost."""
+    main = build([one])[:1]  # the breakdowns follow below, with their intervals
+    counted = bool(setting.warnings(one.result))
+    parts = [tables_to_markdown(main), *_tables(one.figures, counted), "\n".join(_facts(one))]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _tables(figures: Mapping[str, Any], counted: bool) -> Iterator[str]:
+    families = {name or NONE: family for name, family in figures["families"].items()}
+    if len(families) > 1:
+        yield _means("Family", families)
+    for title, groups in figures["breakdowns"].items():
+        rated = title in ("Goal", "Dimension")
+        heading = setting.programmatic_heading(title) if rated and counted else title
+        yield _means(heading, groups, 1.0 if rated else 100.0)
+    trials = figures["trials"]
+    if len(trials) > 1:
+        within = {str(t["trial"]): {"success": t["success"]} for t in trials}
+        yield _means("Trials", within)
+
+
+def _means(title: str, groups: Mapping[str, Mapping[str, Any]], scale: float = 100.0) -> str:
+    """Return a table with a row per group; each mean has its interval."""
+    first = next(iter(groups.values()))
+    columns = [name for name, value in first.items() if isinstance(value, Mapping)]
+    headings = [title, *(name.capitalize() if name.islower() else name for name in columns)]
+    rows = []
+    for name, group in groups.items():
+        cells = [_mean(group[column], scale) for column in columns]
+        # The count of the first mean, which leaves out episodes that were not rated.
+        rows.append([escaped(name), *cells, str(group[columns[0]]["count"])])
+    return table([*headings, "Episodes"], rows) + "\n"
+
+
+def _mean(mean: Mapping[str, Any], scale: float) -> str:
+    if mean["mean"] is None:
+        return NONE
+    interval = tuple(scale * end for end in mean["interval"]) if mean["interval"] else None
+    return cell_text(Cell(scale * mean["mean"], None, interval, 1 if scale == 100 else 2))
+
+
+def _facts(one: LoadedEvaluation) -> Iterator[str]:
+    figures, episodes = one.figures, one.result["episodes"]
+    yield f"- episodes: {episodes['finished']} of {episodes['planned']} finished"
+    if episodes["missing"]:
+        errors = _missing_errors(one)
+        yield f"- MISSING: {episodes['missing']} episodes; they count nowhere: {errors}"
+    if figures["turns"] is not None:
+        yield f"- turns: {figures['turns']:.1f} per episode"
+    shares = [
+        f"{name} {100 * figures[key]:.1f} %"
+        for name, key in (
+            ("invalid", "invalid_share"),
+            ("failed", "failed_share"),
+            ("answer cut off", "unfinished_share"),
+            ("prompt shortened", "cut_share"),
+        )
+        if figures.get(key) is not None
+    ]
+    if shares:
+        yield f"- of the turns: {', '.join(shares)}"
+    yield f"- ended by: {_counts(figures['stop_reasons'])}"
+    if figures.get("tokens"):
+        yield f"- tokens: {_counts(figures['tokens'])}"
+    if figures.get("cost") is not None:
+        yield f"- cost: {figures['cost']:.4f}"
+    if parties := figures.get("parties"):
+        yield f"- tokens of partner and judge: {_counts(parties['tokens'])}"
+        if parties["cost"] is not None:
+            yield f"- cost of partner and judge: {parties['cost']:.4f}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{escaped(name)} {count:,}" for name, count in counts.items()) or NONE
+
+
+def _missing_errors(one: LoadedEvaluation) -> str:
+    errors: Sequence[str] = sorted({str(missing["error"]) for missing in one.result["missing"]})
+    shown = "; ".join(escaped(error)[:200] for error in errors[:3])
+    return shown + ("; ..." if errors[3:] else "")

@@ -1,0 +1,302 @@
+"""Tables in the papers' layout: a row per base model and method, columns by environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from harness.evaluation.breakdowns import env_name
+from harness.reporting.results import paper_results
+from harness.reporting.results.agent_names import AgentName, agent_name, model_key
+from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.results.seed_groups import SeedGroup, group_by_seeds
+from harness.reporting.results.setting import Setting, programmatic_heading, warnings
+from harness.reporting.tables.columns import Column, columns, detail_columns
+
+OURS: Final = "ours"
+_Columns = Callable[[str, Mapping[str, Any]], list[Column]]
+_SIDE_BY_SIDE: Final = ("ALFWorld", "WebShop")
+"""The papers show these two environments in one table."""
+
+_SPLITS_SIDE_BY_SIDE: Final = ("AppWorld", "SOTOPIA")
+"""One table shows all splits of each of these, with each partner and judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The columns of one setting: environment, split, partner and judge.
+
+    Attributes:
+        setting: The setting.
+        columns: Its columns.
+    """
+
+    setting: Setting
+    columns: tuple[Column, ...]
+
+    @property
+    def title(self) -> str:
+        """Environment and split, partner and judge."""
+        return self.setting.title
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number in a table in its displayed unit: percent, or a goal from 0 to 10.
+
+    Attributes:
+        mean: The number.
+        std: Standard deviation over seeds, or None.
+        interval: 95 % interval, shown if there is no deviation.
+        decimals: Number of decimals shown.
+    """
+
+    mean: float
+    std: float | None = None
+    interval: tuple[float, float] | None = None
+    decimals: int = 1
+
+
+@dataclass(slots=True)
+class Row:
+    """A row.
+
+    Attributes:
+        agent: Base model, type and method.
+        source: `OURS`, or `"reported: "` and the paper's table.
+        cells: Cells by their block's index and their heading.
+        missing: Number of missing episodes by the block's index; empty for a paper's row.
+    """
+
+    agent: AgentName
+    source: str
+    cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
+    missing: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def reported(self) -> bool:
+        """Whether the numbers are a paper's."""
+        return self.source != OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        blocks: Blocks of columns from left to right.
+        rows: Rows grouped by base model, ours before reported ones.
+        notes: Seeds, tasks, missing episodes and sources.
+        detailed: Whether it breaks down the totals of another table.
+    """
+
+    blocks: tuple[Block, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    detailed: bool = False
+
+    @property
+    def title(self) -> str:
+        """Environments and splits."""
+        titles = [block.title for block in self.blocks]
+        title = ("; " if any(", " in title for title in titles) else ", ").join(titles)
+        return f"{title}: breakdown" if self.detailed else title
+
+    @property
+    def with_source(self) -> bool:
+        """Whether some rows are a paper's, so that each row shows its source."""
+        return any(row.reported for row in self.rows)
+
+    def best(self) -> set[tuple[int, int, str]]:
+        """Return the best cells of each column among the rows of one base model.
+
+        Our rows and the papers' rows are compared separately, because their data may differ.
+
+        Returns:
+            Index of the row, index of the block, heading. A model with a single row has none.
+        """
+        found: set[tuple[int, int, str]] = set()
+        sources = [
+            [i for i in group if self.rows[i].reported == papers]
+            for group in _by_model(self.rows)
+            for papers in (False, True)
+        ]
+        for group in sources:
+            places = {place for i in group for place in self.rows[i].cells} if group[1:] else set()
+            for block, heading in places:
+                holders = [i for i in group if (block, heading) in self.rows[i].cells]
+                shown = {i: _rounded(self.rows[i].cells[block, heading]) for i in holders}
+                most = max(shown.values())
+                found |= {(i, block, heading) for i, value in shown.items() if value == most}
+        return found
+
+
+def _by_model(rows: Sequence[Row]) -> list[list[int]]:
+    groups: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(model_key(row.agent.model), []).append(index)
+    return list(groups.values())
+
+
+def _rounded(cell: Cell) -> float:
+    return round(cell.mean, cell.decimals)
+
+
+def build(evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = False) -> list[Table]:
+    """Return the tables of evaluations: one for each environment and split.
+
+    ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and of
+    SOTOPIA. A second table has AppWorld's difficulties, SOTOPIA's dimensions or Sokoban's numbers
+    of boxes. Evaluations that differ only in their seeds are one row.
+
+    Args:
+        evaluations: Evaluations in the order of the rows.
+        with_reported: Whether to add rows with the papers' results on the same environments; main
+            results to main tables, detailed results to second tables.
+    """
+    blocks: dict[Setting, list[LoadedEvaluation]] = {}
+    for one in evaluations:
+        where = Setting(env_name(one.env_id), one.split, one.partner, one.judge)
+        blocks.setdefault(where, []).append(one)
+    built: list[Table] = []
+    for keys in _side_by_side(blocks):
+        sides = [(key, group_by_seeds(blocks[key])) for key in keys]
+        built.append(_table(sides, columns, paper_results.MAIN if with_reported else ""))
+        detailed = [(key, rows) for key, rows in sides if _union(rows, detail_columns)]
+        if detailed:
+            kind = paper_results.DETAIL if with_reported else ""
+            built.append(_table(detailed, detail_columns, kind))
+    return built
+
+
+def _side_by_side(keys: Iterable[Setting]) -> list[list[Setting]]:
+    """Return the settings grouped into tables."""
+    sides: list[list[Setting]] = []
+    for key in keys:
+        for side in sides:
+            names = {other.name for other in side}
+            pair = {key.name, *names} == set(_SIDE_BY_SIDE) and len(side) == 1
+            if pair or (key.name in _SPLITS_SIDE_BY_SIDE and names == {key.name}):
+                side.append(key)
+                side.sort(key=lambda of: _SIDE_BY_SIDE.index(of.name) if pair else 0)
+                break
+        else:
+            sides.append([key])
+    return sides
+
+
+def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, kind: str) -> Table:
+    """Return a table.
+
+    Args:
+        sides: Settings from left to right, with their evaluations.
+        chosen: Returns the columns of an evaluation.
+        kind: Kind of the papers' results to add; "" adds none.
+    """
+    blocks: list[Block] = []
+    rows: dict[Any, Row] = {}
+    notes: list[str] = []
+    for place, (where, evaluations) in enumerate(sides):
+        blocks.append(Block(where, _union(evaluations, chosen)))
+        for agent, one in zip(_agent_names(evaluations), evaluations, strict=True):
+            row = rows.setdefault(agent, Row(agent, OURS))
+            row.missing[place] = one.episodes("missing")
+            row.cells |= {(place, c.heading): cell for c, cell in _cells(one, blocks[-1])}
+            notes.append(_note(row.agent, blocks[-1], one))
+    if kind:
+        notes += _add_reported(rows, blocks, kind)
+    ordered = [list(rows.values())[i] for group in _by_model(list(rows.values())) for i in group]
+    unique = tuple(dict.fromkeys(notes))
+    return Table(tuple(blocks), tuple(ordered), unique, chosen is detail_columns)
+
+
+def _union(evaluations: Sequence[SeedGroup], chosen: _Columns) -> tuple[Column, ...]:
+    """Return the columns that any evaluation has, in the order of the one with most columns."""
+    members = [one for repeated in evaluations for one in repeated.members]
+    by_length = sorted((chosen(one.env_id, one.figures) for one in members), key=len, reverse=True)
+    found = {column.heading: column for columns_of_one in by_length for column in columns_of_one}
+    counted = any(warnings(one.result) for one in members)
+    return tuple(
+        replace(column, heading=programmatic_heading(column.heading)) if counted else column
+        for column in found.values()
+    )
+
+
+def _agent_names(evaluations: Sequence[SeedGroup]) -> list[AgentName]:
+    """Return the agents' names; equal names get the evaluations' labels."""
+    plain = [agent_name(one.first.result) for one in evaluations]
+    return [
+        AgentName(agent.model, agent.type, f"{agent.method} ({one.label})")
+        if plain.count(agent) > 1
+        else agent
+        for agent, one in zip(plain, evaluations, strict=True)
+    ]
+
+
+def _cells(one: SeedGroup, block: Block) -> Iterable[tuple[Column, Cell]]:
+    for column in block.columns:
+        mean = one.mean(column)
+        if mean is not None:
+            yield column, _cell(mean, column)
+
+
+def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
+    scale, interval = column.scale, mean["interval"]
+    return Cell(
+        mean["mean"] * scale,
+        None if mean["std"] is None else mean["std"] * scale,
+        (interval[0] * scale, interval[1] * scale) if interval else None,
+        column.decimals,
+    )
+
+
+def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
+    """Return the note on a row: tasks, seeds, missing episodes, incomplete scenarios."""
+    result = one.first.result
+    environment, step = result["environment"], result.get("training", result["model"]).get("step")
+    facts = [f"{environment['tasks']} tasks"]
+    for what, seeds in (("seed", one.seeds), ("training seed", one.training_seeds)):
+        if seeds:
+            facts.append(f"{what}{'s' if seeds[1:] else ''} {', '.join(map(str, seeds))}")
+    if environment.get("max_turns"):
+        facts.append(f"at most {environment['max_turns']} turns")
+    if environment.get("data_version"):
+        facts.append(f"data {environment['data_version']}")
+    if step is not None:
+        facts.append(f"step {step} of training")
+    note = f"{agent.text}, {block.title}: {', '.join(facts)}"
+    if one.episodes("missing"):
+        note += f"; {one.episodes('missing')} of {one.episodes('planned')} episodes are MISSING"
+    if left_out := one.incomplete_scenarios:
+        note += f"; {left_out} scenario{'s' * (left_out > 1)} INCOMPLETE, in TGC alone"
+    if unrated := one.unrated:
+        note += f"; {unrated} episode{'s' * (unrated > 1)} WITHOUT A RATING, in no goal"
+    return "; ".join([note, *warnings(result)])
+
+
+def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> list[str]:
+    """Add the papers' rows, equal rows of several papers as one, and return their notes."""
+    found: dict[Any, Row] = {}
+    notes: list[str] = []
+    for place, block in enumerate(blocks):
+        headings = [column.heading for column in block.columns]
+        name, split, partner, judge = block.setting
+        for result in paper_results.comparable_results(
+            name, split, kind, partner=partner, judge=judge
+        ):
+            cells = {
+                (place, h): Cell(n.mean, n.std, None, n.decimals)
+                for h, n in result.numbers.items()
+                if h in headings
+            }
+            if cells:
+                agent = AgentName(result.model, result.type, result.method)
+                row = found.setdefault((result.source, agent), Row(agent, result.source))
+                row.cells |= cells
+                notes.append(f"{result.source}: {result.note}")
+    for (_, agent), row in found.items():
+        numbers = tuple(sorted(row.cells.items(), key=str))
+        first = rows.setdefault((agent, str(numbers)), Row(agent, "reported: ", row.cells))
+        first.source += row.source if first.source == "reported: " else f"; {row.source}"
+    return notes

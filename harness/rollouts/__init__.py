@@ -1,0 +1,29 @@
+"""Rollouts: an agent plays episodes, many at once.
+
+Takes tasks, environments and a completer; returns rollouts with prompts, tokens and
+log-probabilities. `agent` decides one turn, `episode` plays one episode, `groups` a group,
+`collect` all of a step's. `rollout_files` keeps rollouts, `from_recordings` makes them from
+recordings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.rollouts.agent import Agent
+    from harness.rollouts.collect_options import CollectOptions
+    from harness.rollouts.env_pool import EnvPool
+
+__all__ = ["Agent", "CollectOptions", "EnvPool"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Agent": "harness.rollouts.agent",
+        "CollectOptions": "harness.rollouts.collect_options",
+        "EnvPool": "harness.rollouts.env_pool",
+    },
+)

@@ -1,0 +1,64 @@
+"""Distributed collection: each process plays its share of the groups and gets all rollouts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import chain
+
+from harness.distributed.process_group import ProcessGroup
+from harness.distributed.signals import Abandoned
+from harness.rollouts.agent import Actor
+from harness.rollouts.collect import collect
+from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.env_pool import EnvPool
+from harness.types.rollout import Rollout
+from harness.types.task_draws import TaskDraw
+
+
+async def collect_distributed(
+    processes: ProcessGroup,
+    pool: EnvPool,
+    draws: Sequence[TaskDraw],
+    actor: Actor,
+    *,
+    seed: int,
+    options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
+) -> list[Rollout]:
+    """Return in each process what `collect` returns for all draws.
+
+    Process r of n plays the groups r, r + n, r + 2n and so on. A group's decisions have the same
+    seeds in whichever process it is played. `options.enough_share` counts the groups of one
+    process.
+
+    Args:
+        processes: This process among those that collect.
+        pool: This process's environments.
+        draws: The tasks of all processes.
+        actor: Decides in every episode.
+        seed: As for `collect`.
+        options: As for `collect`.
+
+    Raises:
+        TrainingError: A process met an error; see `ProcessGroup.agree`.
+        Abandoned: Another process was stopped while it collected.
+    """
+    if processes.size == 1:
+        return await collect(pool, draws, actor, seed=seed, options=options)
+    own: list[Rollout] = []
+    error: Exception | None = None
+    cancelled = False
+    indices = range(processes.rank, len(draws), processes.size)
+    try:
+        own_draws = [draws[i] for i in indices]
+        own = await collect(
+            pool, own_draws, actor, seed=seed, options=options, group_indices=indices
+        )
+    except asyncio.CancelledError:
+        cancelled = True
+    except Exception as e:
+        error = e
+    if processes.any(cancelled):
+        raise asyncio.CancelledError if cancelled else Abandoned
+    rollouts = chain.from_iterable(processes.gather_or_raise(own, error))
+    return sorted(rollouts, key=lambda rollout: rollout.group)

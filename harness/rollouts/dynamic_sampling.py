@@ -1,0 +1,145 @@
+"""Dynamic sampling: groups whose returns are all equal are replaced by groups of other tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from harness.credit import TurnTable
+from harness.credit.returns import episode_returns
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.rollouts.agent import Actor
+from harness.rollouts.collect_distributed import collect_distributed
+from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.env_pool import EnvPool
+from harness.types.errors import ConfigError
+from harness.types.rollout import Rollout
+from harness.types.task_draws import TaskDraw, seed_of
+
+_EQUAL: Final = 1e-9
+"""Returns that differ by less count as equal, because sums depend on the order of rewards."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSample:
+    """The result of dynamic sampling.
+
+    Attributes:
+        rollouts: Of the groups kept, renumbered from 0, in the order in which they were drawn.
+        lost: One rollout with `error` for each group whose environments kept failing.
+        rounds: Number of rounds of tasks.
+        played: Number of groups played in all rounds, lost ones included.
+        dropped: Number of groups left out because their returns were all equal.
+        surplus: Number of informative groups left out because there were enough.
+    """
+
+    rollouts: list[Rollout]
+    lost: list[Rollout]
+    rounds: int
+    played: int
+    dropped: int
+    surplus: int
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures of a step, under `rollout/`."""
+        return {
+            "rollout/rounds": float(self.rounds),
+            "rollout/groups_played": float(self.played),
+            "rollout/groups_dropped": float(self.dropped),
+            "rollout/groups_surplus": float(self.surplus),
+        }
+
+
+async def collect_informative(
+    pool: EnvPool,
+    draw: Callable[[int], Sequence[TaskDraw]],
+    actor: Actor,
+    *,
+    seed: int,
+    informative: Callable[[Sequence[Rollout]], bool],
+    max_draws: int = 10,
+    processes: ProcessGroup = SINGLE_PROCESS,
+    options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
+) -> DynamicSample:
+    """Return rollouts of as many groups as a step has tasks, informative groups where possible.
+
+    Each round plays as many tasks as the first one. Informative groups are kept until there are
+    enough of them. If `max_draws` rounds do not give enough, uninformative groups of the last round
+    fill the gap.
+
+    Reference: DAPO, arXiv:2503.14476, dynamic sampling. The limit of rounds, and filling the
+    gap in the last one, follow verl-agent's released code.
+    Difference: tasks of later rounds come from a separate shuffle for the step, not from the pass
+    over all tasks, so that no step depends on the number of rounds of other steps.
+
+    Args:
+        pool: Gives the environments.
+        draw: Returns the tasks of a round, from 0, such as
+            `lambda round: sampler.draw(step, count, round)`.
+        actor: Decides in every episode.
+        seed: Seed of the first round's decisions, as for `collect`; later rounds derive theirs.
+        informative: Whether a group's rollouts differ enough to learn from; see `returns_differ`.
+        max_draws: Largest number of rounds, at least 1.
+        processes: The processes that share each round's tasks.
+        options: As for `collect`.
+
+    Raises:
+        ConfigError: `max_draws` is less than 1.
+    """
+    if max_draws < 1:
+        raise ConfigError(f"rollout.max_draws must be at least 1, got {max_draws}")
+    kept: list[list[Rollout]] = []
+    lost: list[Rollout] = []
+    wanted = played = dropped = index = 0
+    for index in range(max_draws):
+        draws = draw(index)
+        wanted = wanted or len(draws)
+        round_seed = seed_of(seed, index) if index else seed
+        rollouts = await collect_distributed(
+            processes, pool, draws, actor, seed=round_seed, options=options
+        )
+        lost += [rollout for rollout in rollouts if rollout.error]
+        differing, equal = _split_informative(rollouts, informative)
+        kept, played, dropped = kept + differing, played + len(draws), dropped + len(equal)
+        if len(kept) >= wanted:
+            break
+    else:
+        fill = equal[: wanted - len(kept)]
+        kept, dropped = kept + fill, dropped - len(fill)
+    chosen = _renumbered(kept[:wanted])
+    return DynamicSample(chosen, lost, index + 1, played, dropped, max(0, len(kept) - wanted))
+
+
+def _split_informative(
+    rollouts: Sequence[Rollout], informative: Callable[[Sequence[Rollout]], bool]
+) -> tuple[list[list[Rollout]], list[list[Rollout]]]:
+    """Return the informative groups and the others; lost groups are in neither list."""
+    groups: dict[int, list[Rollout]] = {}
+    for rollout in rollouts:
+        if rollout.turns:  # lost groups have none
+            groups.setdefault(rollout.group, []).append(rollout)
+    differing: list[list[Rollout]] = []
+    equal: list[list[Rollout]] = []
+    for members in groups.values():
+        (differing if informative(members) else equal).append(members)
+    return differing, equal
+
+
+def _renumbered(groups: Sequence[Sequence[Rollout]]) -> list[Rollout]:
+    """Number the groups from 0 and return their rollouts."""
+    for index, members in enumerate(groups):
+        for rollout in members:
+            rollout.group = index
+    return [rollout for members in groups for rollout in members]
+
+
+def returns_differ(rollouts: Sequence[Rollout], reward: str = "environment") -> bool:
+    """Return whether the returns of a group are not all equal.
+
+    Args:
+        rollouts: Of one group.
+        reward: The reward that is trained on, as for `TurnTable.from_rollouts`.
+    """
+    returns = episode_returns(TurnTable.from_rollouts(rollouts, reward=reward))
+    return float(returns.max() - returns.min()) > _EQUAL

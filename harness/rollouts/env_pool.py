@@ -1,0 +1,121 @@
+"""A pool of environment groups, reused from step to step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from agentgyms.core.errors import EnvUnavailable
+from agentgyms.group import GroupEnv
+from agentgyms.registration import url_from_environment
+from agentgyms.remote import RemoteEnv
+from harness.types.errors import ConfigError
+
+_T = TypeVar("_T")
+
+
+class EnvPool:
+    """Groups of environments, made when needed and reused from one training step to the next.
+
+    Environments that wait for something outside this process, such as a server, are made, used and
+    closed in threads, one thread for each environment that may be open. All others run on the event
+    loop itself.
+
+    Args:
+        env_id: A registered id.
+        group_size: Number of environments in a group, one for each rollout of a task.
+        max_live: Largest number of open environments; one group is always allowed.
+        record: Keep each rollout's `recording`.
+        **kwargs: As for `gymnasium.make`.
+
+    Attributes:
+        parties: Models that take part in the episodes beside the agent, by role; empty until an
+            environment is made.
+    """
+
+    def __init__(
+        self, env_id: str, group_size: int, max_live: int, *, record: bool = False, **kwargs: Any
+    ) -> None:
+        """Environments are made when needed."""
+        self.record, self.parties = record, dict[str, str]()
+        self.env_id, self.group_size, self.kwargs = env_id, group_size, kwargs
+        self.max_groups = max(1, max_live // group_size)
+        self._free: list[GroupEnv] = []
+        self._threads = ThreadPoolExecutor(self.max_groups * group_size, "environment")
+        self._capacity: int | None = None  # of the servers; 0 if unlimited, None if not known yet
+        self._remote = bool(kwargs.get("url") or url_from_environment(env_id))
+
+    def take(self) -> GroupEnv:
+        """Return a group that is not in use; make one if there is none."""
+        if self._free:
+            return self._free.pop()
+        group = GroupEnv(self.env_id, self.group_size, **self.kwargs)
+        self.parties = dict(group.envs[0].parties)
+        return group
+
+    async def take_async(self) -> GroupEnv:
+        """Return a group that is not in use, without blocking other episodes."""
+        return await self.call(self.take, blocking=self._remote and not self._free)
+
+    async def max_open_groups(self) -> int:
+        """Return how many groups may be open: the limit of `max_live` and the servers' capacity.
+
+        Raises:
+            ConfigError: The servers' capacity is smaller than one group.
+        """
+        if self._remote and self._capacity is None:
+            self._capacity = await self._server_capacity()
+        capacity = self._capacity or 0
+        if 0 < capacity < self.group_size:
+            raise ConfigError(
+                f"the servers of {self.env_id} hold {capacity} sessions, one group needs "
+                f"{self.group_size}: start them with a larger --max-sessions, or start more"
+            )
+        return min(self.max_groups, capacity // self.group_size or self.max_groups)
+
+    async def _server_capacity(self) -> int | None:
+        """Return how many environments all servers together can hold; None if no server answers."""
+
+        def ask() -> int:
+            with GroupEnv(self.env_id, 1, **self.kwargs) as alone:
+                env = alone.envs[0]
+                return env.num_places() if isinstance(env, RemoteEnv) else 0
+
+        try:
+            return await self.call(ask, blocking=True)
+        except EnvUnavailable:
+            return None  # opening a group raises this error again, unless the servers are back
+
+    def release(self, group: GroupEnv) -> None:
+        """Put a group back into the pool."""
+        self._free.append(group)
+
+    async def call(
+        self, work: Callable[[], _T], *, blocking: bool, interrupt: Callable[[], None] | None = None
+    ) -> _T:
+        """Return `work()`, run in a thread if it is `blocking`.
+
+        If this coroutine is cancelled, it waits until the thread has ended, because the thread uses
+        the environment. `interrupt` makes the thread end soon.
+        """
+        if not blocking:
+            return work()
+        thread = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            if interrupt is not None:
+                interrupt()
+            await asyncio.wait([thread])
+            if not thread.cancelled():
+                thread.exception()  # mark the error as seen; nothing waits for it
+            raise
+
+    def close(self) -> None:
+        """Close all environments that are not in use."""
+        for group in self._free:
+            group.close()
+        self._free.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)

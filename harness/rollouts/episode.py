@@ -1,0 +1,209 @@
+"""Plays one episode with an actor, in an environment that was reset."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agentgyms.core.env import Feedback, Observation, TextEnv
+from agentgyms.core.errors import EnvUnavailable
+from agentgyms.recording.recorder import make_header
+from agentgyms.recording.recording_format import RecordedTurn, Recording
+from harness.rollouts.agent import Actor, Decision, EpisodeView
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.self_play import PARTNER, SEAT, SeatTurns, is_partners
+from harness.types.errors import ContextOverflow, ModelUnavailable
+from harness.types.messages import Image, text_and_image
+from harness.types.rollout import Rollout, StopReason, Turn
+from harness.types.task_draws import TaskDraw, seed_of
+
+_PARTNER_STREAM: Final = 1
+"""Stream of random numbers for the decisions of the partner's seat in self-play."""
+
+UNRATED: Final = "unrated"
+"""Prefix of the error of an episode that ended without a score."""
+
+
+@dataclass(slots=True)
+class Episode:
+    """One episode in progress: an environment that was reset, and its latest observation.
+
+    Attributes:
+        pool: The pool that the environment comes from.
+        env: The environment.
+        draw: The task, with the episode's seed.
+        group: Index of the group.
+        member: Index within the group.
+        observation: The latest observation.
+        info: The `info` that came with it.
+        rollout: The turns taken so far, and the result.
+        stop_at: The episode stops after this many turns; None plays to the end.
+        text_and_image: Text and image of the latest observation.
+    """
+
+    pool: EnvPool
+    env: TextEnv
+    draw: TaskDraw
+    group: int
+    member: int
+    observation: Observation
+    info: dict[str, Any]
+    rollout: Rollout = field(init=False)
+    stop_at: int | None = None
+    text_and_image: tuple[str, Image | None] = field(init=False)
+    _seats: SeatTurns = field(init=False)
+    _views: dict[bool, EpisodeView] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Start the rollout."""
+        self.text_and_image = text_and_image(self.observation)
+        self.rollout = Rollout(
+            self.draw.task_id,
+            self.info["family"],
+            self.group,
+            self.member,
+            self.draw.seed,
+            goal="" if is_partners(self.info) else self.info["goal"],
+        )
+        self._seats = SeatTurns(self.rollout.turns)
+        if self.pool.record:
+            options = {"task_id": self.draw.task_id}
+            header = make_header(self.pool.env_id, self.env, self.draw.seed, options)
+            first = RecordedTurn(0, "", self.observation, 0.0, False, False, self.info)
+            self.rollout.recording = Recording(header, [first])
+
+    def view(self) -> EpisodeView:
+        """Return the view of the seat that acts next."""
+        partner, (text, image), info = is_partners(self.info), self.text_and_image, self.info
+        view = self._views.get(partner)
+        if view is None:
+            turns = self._seats.of(partner)
+            view = EpisodeView(text, text, info, self.env.max_turns, turns, image)
+            self._views[partner] = view
+            self.rollout.goal = self.rollout.goal if partner else info["goal"]
+        view.observation, view.image, view.info = text, image, info
+        return view
+
+    def observe(self, observation: Observation, info: dict[str, Any]) -> None:
+        """Set the latest observation and `info`."""
+        self.observation, self.info = observation, info
+        self.text_and_image = text_and_image(observation)
+
+    def add_turn(self, partner: bool, turn: Turn) -> None:
+        """Add a turn to the seat that took it."""
+        self._seats.add(partner, turn)
+
+
+async def run_episode(
+    episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
+) -> Rollout:
+    """Play one episode to its end.
+
+    The rollout gets an `error` if the environment or the model fails, or if the episode ends
+    without a score because its judge could not rate it. A bad action is never an error. If a prompt
+    no longer fits into the model's context, the episode is lost. It is `STOPPED` at
+    `episode.stop_at`.
+
+    In self-play the actor decides for both seats, each from its own view; the rollout holds the
+    learner's turns. See `harness.rollouts.self_play`.
+
+    Args:
+        episode: Reset, with no turn taken.
+        actor: Decides.
+        seed: Each decision's seed derives from it, the group, the member and the turn.
+        allow_initial_overflow: If the first prompt does not fit, the episode counts as lost and has
+            no turn, instead of raising an error. Evaluation must count such an episode; training
+            cannot learn from it.
+
+    Raises:
+        ContextOverflow: The first prompt does not fit.
+    """
+    rollout = episode.rollout
+    try:
+        over = False
+        while not over:
+            over = await _take_turn(episode, actor, seed)
+            if not over and episode.stop_at is not None and len(rollout.turns) >= episode.stop_at:
+                rollout.stop_reason, over = StopReason.STOPPED, True
+    except (EnvUnavailable, ModelUnavailable) as e:
+        rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
+    except ContextOverflow:
+        if not rollout.turns and not allow_initial_overflow:
+            raise
+        rollout.stop_reason = StopReason.CONTEXT_LIMIT
+        rollout.score = 0.0 if math.isnan(rollout.score) else rollout.score
+    return rollout
+
+
+async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
+    """Play the next seat's turn and return whether the episode is over."""
+    before, partner = episode.info, is_partners(episode.info)
+    view = episode.view()
+    stream = (_PARTNER_STREAM,) if partner else ()
+    turn_seed = seed_of(seed, episode.group, episode.member, len(view.turns), *stream)
+    decision = await actor.act(view, turn_seed)
+    observation, reward, terminated, truncated, info = await episode.pool.call(
+        lambda: episode.env.step(decision.action),
+        blocking=episode.env.blocking,
+        interrupt=episode.env.interrupt,
+    )
+    recorded = RecordedTurn(
+        info["turn"],
+        decision.action,
+        observation,
+        float(reward),
+        bool(terminated),
+        bool(truncated),
+        info,
+        _recorded_decision(decision) | ({SEAT: PARTNER} if partner else {}),
+    )
+    if episode.rollout.recording:
+        episode.rollout.recording.turns.append(recorded)
+    episode.observe(observation, info)
+    turn = Turn(
+        observation=view.observation,
+        state_key=before["state_key"],
+        completion=decision.completion,
+        action=decision.action,
+        action_key=info["action_key"],
+        feedback=info["feedback"] if decision.valid else Feedback.MALFORMED.value,
+        reward=recorded.reward,
+        next_observation=episode.text_and_image[0],
+        next_state_key=info["state_key"],
+        progress=info["progress"],
+        image=view.image,
+    )
+    episode.add_turn(partner, turn)
+    return _update_result(episode.rollout, recorded)
+
+
+def _update_result(rollout: Rollout, last: RecordedTurn) -> bool:
+    """Set success, score and stop reason from the latest turn; return whether the episode ended."""
+    rollout.success, rollout.score = last.info["success"], last.info["score"]
+    rollout.metrics = dict(last.info["metrics"])
+    rollout.stop_reason = StopReason.TERMINATED if last.terminated else StopReason.TURN_LIMIT
+    over = last.terminated or last.truncated
+    if over and (math.isnan(rollout.score) or math.isnan(last.reward)):
+        why = last.info["feedback_text"] or "the episode ended without a score"
+        rollout.stop_reason = StopReason.ERROR
+        rollout.error = why if why.startswith(UNRATED) else f"{UNRATED}: {why}"
+    return over
+
+
+def _recorded_decision(decision: Decision) -> dict[str, Any]:
+    """Return what a recording keeps of a decision: the prompt and the answer."""
+    completion = decision.completion
+    return {
+        "prompt": decision.prompt,
+        "left_out": decision.left_out,
+        "answer": completion.text,
+        "valid": decision.valid,
+        "finished": completion.finished,
+        "tokens": [completion.usage.prompt, completion.usage.response],
+    }
+
+
+def describe(error: Exception) -> str:
+    """Return an error's class and message in one line."""
+    return f"{type(error).__name__}: {error}"

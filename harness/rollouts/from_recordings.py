@@ -1,0 +1,79 @@
+"""Converts recordings into rollouts, for instance to compute credit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentgyms.core.errors import DataCorrupt
+from agentgyms.recording.recording_format import Recording
+from harness.rollouts.self_play import SeatTurns, goal_of, is_partners
+from harness.types.messages import text_and_image
+from harness.types.rollout import Completion, Rollout, StopReason, Turn
+
+
+def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout]:
+    """Return the episodes of a recording as rollouts; those without a turn are left out.
+
+    Episodes of one task that started in one state are a group. The text of a completion is the
+    action. In self-play a rollout has the learner's turns. Episodes without a score are left out.
+
+    Raises:
+        DataCorrupt: No episode has a turn.
+    """
+    groups: dict[tuple[str, str], int] = {}
+    members: dict[int, int] = {}
+    rollouts = []
+    for recording in recordings:
+        turns = _turns(recording)
+        if not turns or math.isnan(recording.turns[-1].info["score"]):
+            continue
+        info = recording.turns[0].info
+        group = groups.setdefault((info["task_id"], info["state_key"]), len(groups))
+        member = members[group] = members.get(group, -1) + 1
+        rollouts.append(_rollout(recording, turns, group, member))
+    if not rollouts:
+        raise DataCorrupt(f"{path} holds no episode with a turn")
+    return rollouts
+
+
+def _rollout(recording: Recording, turns: list[Turn], group: int, member: int) -> Rollout:
+    first, last = recording.turns[0].info, recording.turns[-1]
+    return Rollout(
+        task_id=first["task_id"],
+        family=first["family"],
+        group=group,
+        member=member,
+        seed=recording.header["seed"],
+        goal=goal_of(recording),
+        turns=turns,
+        stop_reason=StopReason.TERMINATED if last.terminated else StopReason.TURN_LIMIT,
+        success=last.info["success"],
+        score=last.info["score"],
+    )
+
+
+def _turns(recording: Recording) -> list[Turn]:
+    turns: list[Turn] = []
+    seats = SeatTurns(turns)
+    for before, after in zip(recording.turns, recording.turns[1:], strict=False):
+        (text, image), (next_text, _) = (
+            text_and_image(before.observation),
+            text_and_image(after.observation),
+        )
+        turn = Turn(
+            observation=text,
+            state_key=before.info["state_key"],
+            completion=Completion(after.action),
+            action=after.action,
+            action_key=after.info["action_key"],
+            feedback=after.info["feedback"],
+            reward=after.reward,
+            next_observation=next_text,
+            next_state_key=after.info["state_key"],
+            progress=after.info["progress"],
+            image=image,
+        )
+        seats.add(is_partners(before.info), turn)
+    return turns

@@ -1,0 +1,191 @@
+"""Runs one group: opens it in one state, plays its members, restarts the members that failed.
+
+If an episode's environment or model failed, the episode is played again alone, on a fresh
+environment. That environment is reset as the group was and must show the state in which the group
+started. The decisions have the same seeds as before, so a restarted episode equals one that never
+failed. If the state differs, the whole group is played again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from agentgyms.core.errors import EnvUnavailable, GroupMismatch
+from agentgyms.group import GroupEnv
+from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.episode import Episode, describe
+from harness.types.rollout import Rollout, StopReason
+from harness.types.task_draws import TaskDraw
+
+_log = logging.getLogger(__name__)
+
+PlayEpisode = Callable[[Episode], Coroutine[Any, Any, Rollout]]
+"""Plays an episode that was reset."""
+
+
+class GroupRunner:
+    """Runs one group of a collection.
+
+    Args:
+        pool: Gives the environments.
+        draw: The task that all members play.
+        index: Of the group in the collection.
+        play: Plays an episode that was reset.
+        options: Of the collection.
+        stopped: Is done as soon as the collection stops.
+    """
+
+    def __init__(
+        self,
+        pool: EnvPool,
+        draw: TaskDraw,
+        index: int,
+        play: PlayEpisode,
+        options: CollectOptions,
+        stopped: asyncio.Future[None],
+    ) -> None:
+        """Keep the arguments."""
+        self._pool, self._draw, self._index = pool, draw, index
+        self._play, self._options, self._stopped = play, options, stopped
+
+    async def run(self) -> list[Rollout]:
+        """Return the group's rollouts, or a single one with the error of the member that failed."""
+        error = ""
+        for attempt in range(self._options.retries + 1):
+            if self._stopped.done():
+                return []
+            try:
+                return await self._run_once()
+            except (EnvUnavailable, GroupMismatch) as e:
+                error = describe(e)
+                _log.warning("%s, attempt %d: %s", self._draw.task_id, attempt + 1, error)
+                if attempt < self._options.retries:
+                    await self._pause(attempt)
+        return [self._lost(error)]
+
+    async def _pause(self, attempt: int) -> None:
+        """Wait after the failed attempt with this number, from 0."""
+        await asyncio.sleep(self._options.pause_s * 2**attempt)
+
+    def _lost(self, error: str) -> Rollout:
+        """Return the one rollout of a group that could not be completed."""
+        return Rollout(self._draw.task_id, "", self._index, 0, self._draw.seed, error=error)
+
+    async def _run_once(self) -> list[Rollout]:
+        """Run the group once; its environments go back to the pool if none of them failed.
+
+        Raises:
+            EnvUnavailable: The group cannot be opened.
+            GroupMismatch: A member, restarted or not, does not begin in the group's state.
+        """
+        usable = False
+        group = await self._pool.take_async()
+        try:
+            rollouts = await self._play_members(group, await self._open(group))
+            error = next((rollout.error for rollout in rollouts if rollout.error), "")
+            usable = not error
+            return rollouts if usable else [self._lost(error)]
+        finally:
+            if usable:
+                self._pool.release(group)
+            else:
+                await self._pool.call(group.close, blocking=group.envs[0].blocking)
+
+    async def _open(self, group: GroupEnv) -> list[Episode]:
+        """Reset the group's environments and return an episode for each."""
+        draw = self._draw
+        observations, infos = await self._pool.call(
+            lambda: group.reset(seed=draw.seed, options={"task_id": draw.task_id}),
+            blocking=group.envs[0].blocking,
+            interrupt=group.envs[0].interrupt,
+        )
+        return [
+            Episode(self._pool, env, draw, self._index, member, observation, info)
+            for member, (env, observation, info) in enumerate(
+                zip(group.envs, observations, infos, strict=True)
+            )
+        ]
+
+    async def _play_members(self, group: GroupEnv, episodes: list[Episode]) -> list[Rollout]:
+        """Return the rollouts that ended; when this returns, no environment is in use.
+
+        Args:
+            group: The environments.
+            episodes: Reset, with no turn taken; restarted ones replace them in this list.
+
+        Raises:
+            GroupMismatch: A restarted episode does not begin in the group's state.
+        """
+        tasks = [
+            asyncio.ensure_future(self._play_member(group, episodes, member))
+            for member in range(len(episodes))
+        ]
+        wanted = self._options.num_members(len(tasks))
+        try:
+            while True:
+                ended = [task for task in tasks if task.done()]
+                failed = any(task.exception() or task.result().error for task in ended)
+                if failed or len(ended) >= wanted or self._stopped.done():
+                    break
+                pending = [task for task in tasks if not task.done()]
+                awaited: list[asyncio.Future[Any]] = [self._stopped, *pending]
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if not failed:
+                await self._finish_turns(episodes, tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        rollouts = [task.result() for task in tasks if not task.cancelled()]
+        if not failed:  # drop episodes that failed after enough had ended
+            rollouts = [rollout for rollout in rollouts if not rollout.error]
+        return [rollout for rollout in rollouts if rollout.stop_reason is not StopReason.STOPPED]
+
+    async def _play_member(self, group: GroupEnv, episodes: list[Episode], member: int) -> Rollout:
+        """Return a member's rollout, with an error if it failed more often than retries allow."""
+        rollout = await self._play(episodes[member])
+        for attempt in range(self._options.retries):
+            if not rollout.error:
+                break
+            where = f"{rollout.task_id}, member {member}, attempt {attempt + 1}"
+            _log.warning("%s: %s", where, rollout.error)
+            await self._pause(attempt)
+            try:
+                episodes[member] = await self._restart(group, episodes[member])
+            except EnvUnavailable as e:
+                rollout.error = describe(e)
+            else:
+                rollout = await self._play(episodes[member])
+        return rollout
+
+    async def _restart(self, group: GroupEnv, failed: Episode) -> Episode:
+        """Return a failed episode, reset on a fresh environment."""
+        member = failed.member
+        observation, info = await self._pool.call(
+            lambda: group.begin_again(member),
+            blocking=failed.env.blocking,
+            interrupt=lambda: group.envs[member].interrupt(),
+        )
+        env = group.envs[member]
+        restarted = Episode(self._pool, env, failed.draw, self._index, member, observation, info)
+        restarted.stop_at = failed.stop_at
+        return restarted
+
+    async def _finish_turns(
+        self, episodes: Sequence[Episode], tasks: Sequence[asyncio.Task[Rollout]]
+    ) -> None:
+        """Let episodes run on until each has taken `enough_turns` turns."""
+        turns = self._options.enough_turns
+        early = [
+            (episode, task)
+            for episode, task in zip(episodes, tasks, strict=True)
+            if not task.done() and len(episode.rollout.turns) < turns
+        ]
+        for episode, _ in early:
+            episode.stop_at = turns
+        if early:
+            await asyncio.wait([task for _, task in early])

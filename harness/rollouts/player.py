@@ -1,0 +1,268 @@
+"""Plays the rollouts of a training step: chooses the actor and the tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from harness import config as configs
+from harness import prompts
+from harness.config import Config, RolloutConfig, methods
+from harness.credit.table import INVALID_FEEDBACK
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.inference.completers import Completer, Sampling
+from harness.inference.completers.scripted import ScriptedCompleter
+from harness.model.policy import Policy
+from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
+from harness.rollouts.collect_distributed import collect_distributed
+from harness.rollouts.collect_options import CollectOptions, OnFinish
+from harness.rollouts.demonstrations import Demonstrator
+from harness.rollouts.dynamic_sampling import collect_informative, returns_differ
+from harness.rollouts.env_pool import EnvPool
+from harness.types.errors import ContextOverflow, TrainingError
+from harness.types.rollout import Completion, Rollout, StopReason
+from harness.types.task_draws import TaskDraw, TaskSampler, seed_of
+
+_ROLLOUTS = 1
+"""Stream of random numbers; the trainer uses the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRollouts:
+    """The rollouts of a training step.
+
+    Attributes:
+        rollouts: Without errors, each with a turn.
+        figures: For the log, under `rollout/`.
+    """
+
+    rollouts: list[Rollout]
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+class Player:
+    """Plays the rollouts of training steps.
+
+    Args:
+        config: The run, resolved.
+        policy: The policy in training.
+        completer: Generates the answers; if the method learns from rollouts of the initial policy,
+            it has that policy's weights.
+        run: Runs a coroutine to its end.
+        processes: The processes that share the groups.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        completer: Completer,
+        run: Callable[[Coroutine[Any, Any, Any]], Any] = asyncio.run,
+        processes: ProcessGroup = SINGLE_PROCESS,
+    ) -> None:
+        """Environments are made when needed."""
+        self._run, self._processes = run, processes
+        self._config, self._policy = config, policy
+        self._kind = methods.get(config.method.name).actor
+        self._agent = make_agent(config, completer, config.agent.temperature)
+        oracle = {"oracle": True} if self._kind == "expert" else {}
+        self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
+        self._sampler = TaskSampler(task_set_of(self._pool), config.run.seed)
+
+    def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
+        """Return the rollouts of a training step.
+
+        Args:
+            step: Number of the step, from 0.
+            on_finish: Is called with each rollout once its group has ended.
+
+        Raises:
+            TrainingError: No episode could be played.
+        """
+        played, figures = self._collect(step, on_finish)
+        rollouts = [
+            rollout for rollout in played if rollout.turns
+        ]  # a partner may leave before the learner's first turn
+        lost = [rollout.error for rollout in played if rollout.error]
+        if not rollouts:
+            why = lost[0] if lost else "all ended before the agent's first turn"
+            raise TrainingError(f"every episode of step {step} was lost: {why}")
+        return StepRollouts(rollouts, rollout_figures(rollouts, len(lost)) | figures)
+
+    def _collect(self, step: int, on_finish: OnFinish) -> tuple[list[Rollout], dict[str, float]]:
+        """Return all rollouts of a step, failed ones included, and figures of their collection."""
+        rollout = self._config.rollout
+        seed = seed_of(self._config.run.seed, _ROLLOUTS, step)
+        options = CollectOptions(
+            enough_members=rollout.enough_members,
+            enough_share=rollout.enough_share,
+            enough_turns=rollout.enough_turns or 0,
+            on_finish=on_finish,
+        )
+
+        def draw(round_index: int = 0) -> list[TaskDraw]:
+            return self._sampler.draw(step, rollout.tasks_per_step, round_index)
+
+        if rollout.dynamic_sampling:
+            sampled = self._run(
+                collect_informative(
+                    self._pool,
+                    draw,
+                    self._actor(),
+                    seed=seed,
+                    informative=partial(returns_differ, reward=self._config.method.reward),
+                    max_draws=rollout.max_draws,
+                    processes=self._processes,
+                    options=options,
+                )
+            )
+            return [*sampled.rollouts, *sampled.lost], sampled.figures()
+        draws = draw()
+        played = self._run(
+            collect_distributed(
+                self._processes, self._pool, draws, self._actor(), seed=seed, options=options
+            )
+        )
+        return played, {"rollout/stopped_share": _stopped_share(played, len(draws), rollout)}
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._pool.close()
+
+    def _actor(self) -> Actor:
+        """Return the actor of a step; an expert is made new for each step."""
+        if self._kind != "expert":
+            return self._agent
+        warm = self._config.warmstart
+        return DemonstrationActor(self._config, self._policy, warm.expert, warm.noise)
+
+
+class DemonstrationActor:
+    """The environment's expert as an actor; its completions have the policy's tokens.
+
+    Random actions of `noise`, and actions that are not known to be optimal, count as malformed, so
+    that they are not imitated. All log-probabilities are 0.
+
+    Args:
+        config: The run.
+        policy: Its tokenizer encodes the prompts and answers.
+        kind: Name of the expert.
+        noise: Probability of a random action, in [0, 1).
+    """
+
+    def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:
+        """Raise `ConfigError` if `noise` is out of range."""
+        self._agent = make_prompt_agent(config)
+        self._policy = policy
+        self._demonstrator = Demonstrator(self._agent, kind, noise)
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return the expert's action.
+
+        Raises:
+            ContextOverflow: Prompt and answer do not fit into the model's context.
+        """
+        decision = await self._demonstrator.act(view, seed)
+        is_demonstration = bool(self._demonstrator.demonstrations)
+        self._demonstrator.demonstrations.clear()
+        self._demonstrator.texts.clear()
+        policy, messages = self._policy, self._agent.messages(view)
+        prompt = policy.encode_chat(messages)
+        answer = decision.completion.text
+        response = (*policy.encode(answer), int(policy.tokenizer.eos_token_id))
+        if len(prompt) + len(response) > policy.max_length:
+            raise ContextOverflow(
+                f"a prompt of {len(prompt)} tokens and {len(response)} of the expert's answer "
+                f"exceed the model's {policy.max_length}"
+            )
+        completion = Completion(
+            answer,
+            prompt,
+            response,
+            (0.0,) * len(response),
+            images=policy.chat_encoder.images(messages),
+        )
+        return replace(decision, completion=completion, valid=decision.valid and is_demonstration)
+
+
+def make_agent(config: Config, completer: Completer, temperature: float) -> Agent:
+    """Return the agent of a run, sampling at `temperature`."""
+    return _agent(config, completer, Sampling(temperature, config.agent.max_tokens))
+
+
+def make_prompt_agent(config: Config) -> Agent:
+    """Return an agent without a model, which only writes the prompts of a run."""
+    return _agent(config, ScriptedCompleter(_refuse), Sampling())
+
+
+def _agent(config: Config, completer: Any, sampling: Sampling) -> Agent:
+    style = prompts.load(config.agent.style, config.env.id)
+    return Agent(completer, style, sampling, config.agent.window, config.agent.context)
+
+
+def _refuse(_: Sequence[Any]) -> str:
+    """Fail: an agent without a model must not be called."""
+    raise AssertionError("demonstrations come from the expert, not from a model")
+
+
+def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
+    """Return environments of a split."""
+    settings = {**config.env.kwargs, "split": split, **kwargs}
+    if config.env.max_turns is not None:
+        settings["max_turns"] = config.env.max_turns
+    return EnvPool(config.env.id, group_size, config.rollout.max_live, **settings)
+
+
+def make_eval_pool(config: Config, split: str) -> EnvPool:
+    """Return environments of a split with the settings of evaluation, in groups of one."""
+    env, own = config.env, config.eval
+    limit = env.max_turns if own.max_turns is None else own.max_turns
+    env = configs.replace(env, max_turns=limit, kwargs={**env.kwargs, **own.kwargs})
+    return make_pool(configs.replace(config, env=env), split, 1)
+
+
+def task_set_of(pool: EnvPool) -> Any:
+    """Return the task set of a pool's environments."""
+    group = pool.take()
+    tasks = group.envs[0].tasks
+    pool.release(group)
+    return tasks
+
+
+def _stopped_share(played: Sequence[Rollout], num_groups: int, config: RolloutConfig) -> float:
+    """Return the share of episodes that were stopped because enough others had ended."""
+    lost = len({rollout.group for rollout in played if rollout.error})
+    ended = sum(not rollout.error for rollout in played)
+    begun = (num_groups - lost) * config.group_size
+    return 1 - ended / begun if begun else 0.0
+
+
+def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
+    """Return the figures of a step's rollouts, under `rollout/`."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    context_limited = sum(r.stop_reason is StopReason.CONTEXT_LIMIT for r in rollouts)
+    return {
+        "rollout/context_limit_share": context_limited / len(rollouts),
+        "rollout/success": sum(r.success for r in rollouts) / len(rollouts),
+        "rollout/score": sum(r.score for r in rollouts) / len(rollouts),
+        "rollout/turns": len(turns) / len(rollouts),
+        "rollout/invalid_share": sum(t.feedback in INVALID_FEEDBACK for t in turns) / len(turns),
+        "rollout/unfinished_share": sum(not t.completion.finished for t in turns) / len(turns),
+        "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
+        "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
+        "rollout/lost_groups": float(lost),
+        **_success_by_family(rollouts),
+    }
+
+
+def _success_by_family(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    successes: dict[str, list[bool]] = {}
+    for rollout in rollouts:
+        successes.setdefault(rollout.family, []).append(rollout.success)
+    return {
+        f"rollout/success_{name}": sum(successes[name]) / len(successes[name])
+        for name in sorted(successes)
+    }

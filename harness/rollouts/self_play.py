@@ -1,0 +1,71 @@
+"""Self-play: an agent plays its own partner too, so an episode has two seats.
+
+In self-play the environment gives the agent every turn of both seats. Its metric `partner_turn` is
+1 if the partner's seat acts next. Each seat sees only its own prompts and answers. The partner's
+turns are part of the environment: a rollout holds the learner's turns, and rewards until the
+learner's next turn go to its last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from agentgyms.recording.recording_format import RecordedTurn, Recording
+from harness.types.rollout import Turn
+
+PARTNER: Final = "partner"
+"""The value under `SEAT` in a recorded turn of the partner's."""
+
+SEAT: Final = "seat"
+
+
+def is_partners(info: Mapping[str, Any]) -> bool:
+    """Return whether the partner's seat acts next."""
+    return bool(info.get("metrics", {}).get("partner_turn") == 1)
+
+
+def is_own(turn: RecordedTurn) -> bool:
+    """Return whether a recorded turn is the learner's."""
+    return turn.agent.get(SEAT) != PARTNER
+
+
+def goal_of(recording: Recording) -> str:
+    """Return the learner's goal, which `info` holds when the learner acts; "" if it never acted."""
+    infos = (turn.info for turn in recording.turns)
+    return next((str(info["goal"]) for info in infos if not is_partners(info)), "")
+
+
+class SeatTurns:
+    """The turns of each seat of an episode.
+
+    Args:
+        own: The list that gets the learner's turns.
+    """
+
+    def __init__(self, own: list[Turn]) -> None:
+        """Start without turns of the partner."""
+        self._turns: dict[bool, list[Turn]] = {False: own, True: []}
+
+    def of(self, partner: bool) -> list[Turn]:
+        """Return the list of a seat's turns; later turns are added to it."""
+        return self._turns[partner]
+
+    def add(self, partner: bool, turn: Turn) -> None:
+        """Add a turn to its seat, and its reward and next state to the other seat's last turn."""
+        self._turns[partner].append(turn)
+        other = self._turns[not partner]
+        if other:
+            other[-1] = _extended(other[-1], turn)
+
+
+def _extended(turn: Turn, following: Turn) -> Turn:
+    """Return a turn that also has the reward and the next state of the other seat's turn."""
+    return replace(
+        turn,
+        reward=turn.reward + following.reward,
+        next_observation=following.next_observation,
+        next_state_key=following.next_state_key,
+        progress=following.progress,
+    )

@@ -1,0 +1,166 @@
+"""A lock on the folder of a run or an evaluation, so that one process at a time writes it.
+
+The lock is `flock` on the file `.lock`, which ends with the process, however it ends. Linux carries
+it over NFS, because the file is open for writing. The file names its holder. On file systems
+without locks, or with locks that hold on one machine only, the last process that took the folder is
+its holder, and an earlier one finds this out by `FolderLock.check`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from harness.types.errors import FolderInUse
+from harness.types.json_files import parse
+
+_log = logging.getLogger(__name__)
+
+LOCK: Final = ".lock"
+
+_WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+_held: Final[dict[Path, FolderLock]] = {}
+"""The locks of this process, by folder."""
+
+
+class FolderLock:
+    """A lock on a folder; also a context manager, which acquires and releases it.
+
+    Args:
+        folder: The folder; `acquire` creates it if it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Acquire nothing yet."""
+        self.folder = folder
+        self._path = folder / LOCK
+        self._handle: int | None = None
+        self._record = ""
+
+    def acquire(self) -> None:
+        """Lock the folder; an earlier lock of this process on it is released.
+
+        Raises:
+            FolderInUse: Another process holds the lock.
+            OSError: The folder cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        earlier = _held.pop(self.folder.resolve(), None)
+        if earlier is not None:
+            earlier.release()
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            self._flock(self._handle)
+            self._record = _own_record()
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, self._record.encode(), 0)
+            os.fsync(self._handle)
+        except BaseException:
+            os.close(self._handle)
+            self._handle = None
+            raise
+        _held[self.folder.resolve()] = self
+
+    def _flock(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(
+                f"{self.folder} is in use by {self._holder()}: wait until that one has ended, or "
+                "end it"
+            ) from None
+        except OSError as e:
+            if e.errno not in _WITHOUT_LOCKS:
+                raise
+            _log.warning(
+                "%s is on a file system without locks (%s): if another process uses it, that one "
+                "stops at its next step",
+                self.folder,
+                e.strerror,
+            )
+
+    def check(self) -> None:
+        """Check that this process still holds the folder, before it writes there.
+
+        Raises:
+            FolderInUse: Another holder took the folder over.
+        """
+        if self._handle is None:
+            raise FolderInUse(f"{self.folder} was taken over by another one of this process")
+        if self._path.exists() and self._read() != self._record:
+            raise FolderInUse(
+                f"{self.folder} was taken over by {self._holder()}; this process writes nothing "
+                "more into it"
+            )
+
+    def release(self) -> None:
+        """Release the lock; a second call does nothing."""
+        if self._handle is None:
+            return
+        if self._read() == self._record:
+            with suppress(OSError):
+                os.ftruncate(self._handle, 0)
+        os.close(self._handle)
+        self._handle = None
+        if _held.get(self.folder.resolve()) is self:
+            del _held[self.folder.resolve()]
+
+    def __enter__(self) -> FolderLock:
+        """Acquire the lock."""
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Release the lock."""
+        self.release()
+
+    def _read(self) -> str:
+        try:
+            return self._path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def _holder(self) -> str:
+        """Return the holder that the file names."""
+        try:
+            record = parse(self._read())
+            return f"process {record['pid']} on {record['host']}, since {record['started']}"
+        except (ValueError, KeyError, TypeError):
+            return "another process"
+
+    def forget(self) -> None:
+        """Close the file without releasing the lock, which belongs to the parent process."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _own_record() -> str:
+    now = time.time()
+    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
+    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": started}) + "\n"
+
+
+def _forget_in_child() -> None:
+    """Give up the parent's locks in a forked child; else they would outlive the parent."""
+    for lock in _held.values():
+        lock.forget()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,137 @@
+"""The metrics of a run: one JSON line per step and evaluation, also sent to trackers.
+
+Names are `section/name`. Metrics of the sections `time/`, `memory/` and `cost/` depend on the
+machine. All others depend only on the configuration and the seed (`repeatable`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from harness.runs import fsync, tracking
+from harness.runs.tracking import Tracker
+from harness.types.errors import CheckpointError
+from harness.types.json_files import parse
+
+MACHINE_SECTIONS: Final = ("time/", "memory/", "cost/")
+"""Sections of metrics that differ between two runs of one configuration."""
+
+
+class MetricsLog:
+    """Appends metrics to `metrics.jsonl` and sends them to trackers.
+
+    Args:
+        folder: The run's folder.
+        resume_step: The step that the run resumes from; lines of later steps are dropped, because
+            those steps run again. None for a new run.
+        trackers: Also get the metrics; see `harness.runs.tracking`.
+
+    Attributes:
+        kept: Records up to `resume_step`.
+    """
+
+    def __init__(
+        self, folder: Path, resume_step: int | None = None, trackers: Sequence[Tracker] = ()
+    ) -> None:
+        """Drop the records of steps that run again."""
+        self._path, self._trackers = folder / "metrics.jsonl", trackers
+        known = [] if resume_step is None else read(folder)
+        self.kept = [record for record in known if record["step"] <= (resume_step or 0)]
+        fsync.write(self._path, "".join(_line(record) for record in self.kept))
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the metrics of a step."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(_line({"step": step, **values}))
+        for tracker in self._trackers:
+            tracker.write(step, tracking.finite(values))
+
+    def flush(self) -> None:
+        """Wait until everything written is on the disk, and flush the trackers."""
+        fsync.flush(self._path)
+        for tracker in self._trackers:
+            tracker.flush()
+
+    def close(self) -> None:
+        """Close the trackers."""
+        for tracker in self._trackers:
+            tracker.close()
+
+
+class SilentLog:
+    """The log of all processes but the first; it writes nothing."""
+
+    kept: Sequence[Mapping[str, Any]] = ()
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Do nothing."""
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+Log = MetricsLog | SilentLog
+"""The metrics log of a process."""
+
+
+def repeatable(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of a record that are equal in every run of its configuration."""
+    return {k: v for k, v in record.items() if not k.startswith(MACHINE_SECTIONS)}
+
+
+def _line(record: Mapping[str, float | None]) -> str:
+    plain = {k: v if v is not None and math.isfinite(v) else None for k, v in record.items()}
+    return json.dumps(plain, allow_nan=False) + "\n"
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of a run, in order; an incomplete last line is left out.
+
+    Raises:
+        CheckpointError: The file cannot be read, or a whole line is damaged.
+    """
+    path = folder / "metrics.jsonl"
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as e:
+        raise CheckpointError(f"{path} cannot be read: {e}") from None
+    lines = text.splitlines()
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(_record(line))
+        except ValueError as e:
+            if number < len(lines) or text.endswith("\n"):
+                raise CheckpointError(
+                    f"{path}, line {number}: not a record of metrics: {e}; mend or delete the line"
+                ) from None
+    return records
+
+
+def _record(line: str) -> dict[str, Any]:
+    """Return a line's record.
+
+    Raises:
+        ValueError: It is no JSON object of numbers with a step.
+    """
+    record = parse(line)
+    if not isinstance(record, dict) or type(record.get("step")) is not int:
+        raise ValueError("expected a JSON object with a whole number as its step")
+    wrong = [key for key, value in record.items() if not _is_number(value)]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} must be a number below 1e308 or null")
+    return record
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return abs(value) <= sys.float_info.max
+    return value is None or isinstance(value, float)

@@ -1,0 +1,208 @@
+"""Trackers of a run's metrics: TensorBoard and Weights & Biases."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from harness.config import Config, to_dict
+from harness.runs import fsync
+from harness.types.errors import CheckpointError, ConfigError
+from harness.types.json_files import read_object
+
+_WANDB_FILE: Final = "wandb.json"
+_PRIVATE: Final = re.compile(r"(^|_)(urls?|tokens?|keys?|secrets?|passwords?|output)(_env)?$")
+_NOT_PRIVATE: Final = ("max_tokens", "micro_batch_tokens")
+_ADDRESS: Final = re.compile(r"@?\b[a-z][a-z0-9+.-]*://\S*")
+_FOLDER: Final = re.compile(r"(^|:)(?:~|\.{0,2}/)(?:[^:]*/)?")
+"""The folder part of a path; model names such as `Qwen/Qwen2.5` do not match."""
+_QUIET: Final = {
+    "console": "off",
+    "disable_code": True,
+    "disable_git": True,
+    "host": "",
+    "silent": True,
+    "x_disable_meta": True,
+    "x_disable_machine_info": True,
+    "x_save_requirements": False,
+}
+"""Keep wandb from collecting the command line, paths, the machine's name and output."""
+
+
+class Tracker(Protocol):
+    """Receives a run's metrics."""
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Receive the metrics of a step; all are finite."""
+        ...
+
+    def flush(self) -> None:
+        """Make everything written visible to readers."""
+        ...
+
+    def close(self) -> None:
+        """Close the tracker."""
+        ...
+
+
+class TensorBoard:
+    """Event files in the run's folder.
+
+    Args:
+        folder: The run's folder.
+        resume_step: The step that the run resumes from; TensorBoard hides values of later steps.
+    """
+
+    def __init__(self, folder: Path, resume_step: int | None = None) -> None:
+        """Open a new file."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        purge = None if resume_step is None else resume_step + 1
+        self._board: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the metrics of a step."""
+        for name, value in values.items():
+            self._board.add_scalar(name, value, step)
+
+    def flush(self) -> None:
+        """Write buffered values."""
+        self._board.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._board.close()
+
+
+class WeightsAndBiases:
+    """A run on Weights & Biases. Its id is kept in the run's folder, so a resumed run continues it.
+
+    The x-axis of all metrics is the training step. Steps that run again after a kill are sent
+    again. Sent are the metrics, the machine's load as wandb reads it, and the configuration as
+    `shareable` returns it.
+
+    Args:
+        folder: The run's folder.
+        config: The run's configuration; `log.wandb` is the project.
+    """
+
+    def __init__(self, folder: Path, config: Config) -> None:
+        """Start the run on Weights & Biases, or continue it.
+
+        Raises:
+            ConfigError: wandb is not installed, or has no account.
+        """
+        check(config)
+        import wandb
+
+        supported = wandb.Settings.model_fields
+        try:
+            self._run = wandb.init(
+                project=config.log.wandb,
+                id=_run_id(folder),
+                resume="allow",
+                name=config.run.name,
+                dir=str(folder),
+                config=shareable(config),
+                tags=tags(config),
+                settings=wandb.Settings(**{k: v for k, v in _QUIET.items() if k in supported}),
+            )
+        except wandb.errors.Error as e:
+            raise ConfigError(
+                f"log.wandb cannot start: {e}. Log in with `wandb login`, keep the metrics on this "
+                "machine with WANDB_MODE=offline, or leave log.wandb out"
+            ) from e
+        self._run.define_metric("step", hidden=True)
+        self._run.define_metric("*", step_metric="step")
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Send the metrics of a step."""
+        self._run.log({"step": step, **values})
+
+    def flush(self) -> None:
+        """Do nothing: wandb sends metrics by itself."""
+
+    def close(self) -> None:
+        """Wait until all metrics are sent, or in offline mode on the disk."""
+        self._run.finish()
+
+
+def open_all(config: Config, folder: Path, resume_step: int | None = None) -> list[Tracker]:
+    """Return the trackers of a run's configuration.
+
+    Args:
+        config: The run's configuration.
+        folder: The run's folder.
+        resume_step: The step of the checkpoint that the run resumes from; None for a new run.
+    """
+    trackers: list[Tracker] = []
+    if config.log.tensorboard:
+        trackers.append(TensorBoard(folder, resume_step))
+    if config.log.wandb is not None:
+        trackers.append(WeightsAndBiases(folder, config))
+    return trackers
+
+
+def check(config: Config) -> None:
+    """Check that the packages of the trackers are installed.
+
+    Raises:
+        ConfigError: A package is missing, or the project has no name.
+    """
+    if config.log.wandb == "":
+        raise ConfigError("log.wandb must be the name of a project on Weights & Biases, got ''")
+    if config.log.wandb is not None and importlib.util.find_spec("wandb") is None:
+        raise ConfigError(
+            f"log.wandb={config.log.wandb!r} needs the package wandb, which is not installed: "
+            "pip install wandb, or leave log.wandb out"
+        )
+
+
+def tags(config: Config) -> list[str]:
+    """Return the tags of a run: method, environment and model."""
+    model = Path(config.policy.model).name
+    return [config.method.name, config.env.id.removeprefix("agentgyms/"), model]
+
+
+def shareable(config: Config) -> dict[str, Any]:
+    """Return the configuration without addresses, keys and folders."""
+    cleaned: dict[str, Any] = _cleaned(json.loads(json.dumps(to_dict(config))))
+    return cleaned
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _cleaned(v) for k, v in value.items() if not _is_private(k)}
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, str):
+        return _FOLDER.sub(r"\1", _ADDRESS.sub("", value))
+    return value
+
+
+def _is_private(name: str) -> bool:
+    return name not in _NOT_PRIVATE and _PRIVATE.search(name) is not None
+
+
+def _run_id(folder: Path) -> str:
+    """Return the run's id on Weights & Biases; the first call creates it."""
+    path = folder / _WANDB_FILE
+    if path.is_file():
+        run_id = read_object(path, CheckpointError).get("id")
+        if not isinstance(run_id, str):
+            raise CheckpointError(f"{path} is damaged: it has no id; delete it for a new run there")
+        return run_id
+    run_id = secrets.token_hex(4)
+    fsync.write(path, json.dumps({"id": run_id}) + "\n")
+    return run_id
+
+
+def finite(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values that are finite."""
+    return {name: value for name, value in values.items() if math.isfinite(value)}

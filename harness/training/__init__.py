@@ -1,0 +1,27 @@
+"""Training: runs the steps of a training run.
+
+Takes a resolved configuration and a run's folder; returns a trained policy, its checkpoints and its
+metrics. `setup` starts a run or resumes it, `trainer` runs the steps, `credit_step` computes
+credit of rollouts, `learner` updates the policy, `sft` is the warm start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.training.setup import resume, start
+    from harness.training.trainer import Trainer
+
+__all__ = ["Trainer", "resume", "start"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Trainer": "harness.training.trainer",
+        "resume": "harness.training.setup",
+        "start": "harness.training.setup",
+    },
+)

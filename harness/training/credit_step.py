@@ -1,0 +1,139 @@
+"""Credit assignment: computes the advantages of a step's rollouts and updates the annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from harness import annotators, credit
+from harness.annotators import Annotator, AnnotatorContext
+from harness.annotators.surroundings import lengths_of
+from harness.config import Config
+from harness.config.methods import Method
+from harness.credit import TurnTable, diagnostics
+from harness.credit.returns import overlong_penalties
+from harness.credit.tokens import by_turn, token_table
+from harness.types.arrays import Floats, Ints
+from harness.types.rollout import Rollout
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Credit:
+    """The advantages of a step's rollouts.
+
+    Attributes:
+        rows: The table that the estimator read; a row is a turn or a token.
+        turns: The turn table, with the columns that annotators filled.
+        advantage: Of each turn, shape [N]; or for each turn an array of its tokens' advantages.
+    """
+
+    rows: TurnTable
+    turns: TurnTable
+    advantage: Floats | list[Floats]
+
+    def columns(self) -> dict[str, Floats]:
+        """Return the columns that annotators filled, by name. Shapes [N]."""
+        columns = {name: getattr(self.turns, name) for name in _TURN_REDUCTIONS}
+        return {name: column for name, column in columns.items() if column is not None}
+
+
+class CreditAssignment:
+    """Makes the turn table, lets annotators fill it, and computes advantages.
+
+    Args:
+        config: The run, resolved.
+        method: The method.
+        settings: The estimator's hyperparameters, with loaded scorers in place of their names.
+        context: The annotators' context.
+
+    Attributes:
+        annotators: By name, in the order in which they fill the table and are updated.
+    """
+
+    def __init__(
+        self, config: Config, method: Method, settings: dict[str, Any], context: AnnotatorContext
+    ) -> None:
+        """Make the annotators."""
+        self._config, self._rows = config.method, context.rows
+        self._max_tokens = config.agent.max_tokens
+        self._name, self._settings = method.estimator, settings
+        self.annotators: dict[str, Annotator] = {
+            name: annotators.make(name, given, context)
+            for name, given in config.method.annotators.items()
+        }
+
+    def assign(self, rollouts: Sequence[Rollout]) -> Credit:
+        """Return the credit of rollouts that have no errors."""
+        turns = TurnTable.from_rollouts(
+            rollouts, reward=self._config.reward, reward_scale=self._config.reward_scale
+        )
+        lengths = lengths_of(rollouts)
+        overlong = overlong_penalties(lengths, self._max_tokens, self._config.overlong_share or 0.0)
+        turns = replace(turns, reward=turns.reward - self._config.reward_scale * overlong)
+        by_token = self._rows == "token"
+        rows = token_table(turns, lengths) if by_token else turns
+        for annotator in self.annotators.values():
+            rows = annotator.annotate(rows, rollouts)
+        advantage = credit.get(self._name)(rows, **self._settings)
+        if not by_token:
+            return Credit(rows, rows, advantage)
+        return Credit(rows, _of_turns(turns, rows, lengths), by_turn(advantage, lengths))
+
+    def diagnose(self, credit: Credit) -> dict[str, float]:
+        """Return the figures of a step's credit, under `credit/`."""
+        advantage = credit.advantage
+        if isinstance(advantage, list):
+            advantage = np.array([tokens.mean() for tokens in advantage])
+        return diagnostics.summarise(credit.turns, advantage, self._name, self._settings)
+
+    def learn(
+        self, credit: Credit, rollouts: Sequence[Rollout], *, step: int, seed: int
+    ) -> dict[str, float]:
+        """Update every annotator from a step and return their figures."""
+        figures: dict[str, float] = {}
+        for annotator in self.annotators.values():
+            figures |= annotator.learn(credit.rows, rollouts, step=step, seed=seed)
+        return figures
+
+
+def _of_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
+    """Return the turn table with the annotators' token columns, reduced to turns."""
+    filled: dict[str, Any] = {}
+    for name, reduce in _TURN_REDUCTIONS.items():
+        column = getattr(rows, name)
+        if column is not None:
+            filled[name] = reduce(column, lengths)
+    return replace(turns, **filled)
+
+
+def _sum(x: Floats, lengths: Ints) -> Floats:
+    """Return the sum over each turn's tokens. Shape [N]."""
+    sums: Floats = np.add.reduceat(x, np.cumsum(lengths) - lengths)
+    return sums
+
+
+def _mean(x: Floats, lengths: Ints) -> Floats:
+    return _sum(x, lengths) / lengths
+
+
+def _geometric_mean(x: Floats, lengths: Ints) -> Floats:
+    mean: Floats = np.exp(_mean(np.log(x), lengths))
+    return mean
+
+
+def _first(x: Floats, lengths: Ints) -> Floats:
+    first: Floats = x[np.cumsum(lengths) - lengths]
+    return first
+
+
+_TURN_REDUCTIONS: Final[dict[str, Callable[[Floats, Ints], Floats]]] = {
+    "value": _first,
+    "process_reward": _sum,
+    "entropy": _mean,
+    "hindsight": _geometric_mean,
+    "kl": _sum,
+}
+"""How each token column is reduced to a column of turns."""

@@ -1,0 +1,190 @@
+"""Updates the policy from the samples of a training step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness import losses
+from harness.config import OptimizerConfig
+from harness.distributed.fsdp import clip_grad_norm
+from harness.losses.aggregate import Metric, combine
+from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
+from harness.model.policy import Policy
+from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
+from harness.types.errors import NotFinite
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Sums over micro-batches, optimizer steps and epochs.
+
+    Attributes:
+        loss: Of the losses of mini-batches.
+        grad_norm: Of the gradient norms of optimizer steps.
+        epochs: Number of passes over the samples.
+        steps: Number of optimizer steps.
+        tokens: Number of action tokens.
+        model_tokens: Number of tokens that passed through the model.
+        metrics: Of the loss, and the entropy.
+    """
+
+    loss: float = 0
+    grad_norm: float = 0
+    epochs: int = 0
+    steps: int = 0
+    tokens: float = 0
+    model_tokens: int = 0
+    metrics: dict[str, Metric] = field(default_factory=dict)
+
+    def add(self, other: _Totals) -> None:
+        """Add other totals to these."""
+        self.loss += other.loss
+        self.grad_norm += other.grad_norm
+        self.epochs += other.epochs
+        self.steps += other.steps
+        self.tokens += other.tokens
+        self.model_tokens += other.model_tokens
+        combine(self.metrics, other.metrics)
+
+
+class Learner:
+    """AdamW on a policy loss.
+
+    Args:
+        policy: Changed in place.
+        reference: Frozen policy for a KL penalty, or None.
+        config: Learning rate, and sizes of mini-batches and micro-batches.
+        loss_name: Name in `harness.losses`.
+        loss_settings: The loss's hyperparameters; missing ones take their defaults.
+        temperature: Sampling temperature of the rollouts.
+        steps: Training steps of the run, for the learning-rate schedule.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        reference: Policy | None,
+        config: OptimizerConfig,
+        loss_name: str,
+        loss_settings: Mapping[str, Any],
+        temperature: float,
+        steps: int = 1,
+    ) -> None:
+        """Make the optimizer."""
+        self.policy, self.reference, self.config = policy, reference, config
+        self.temperature, self.steps = temperature, steps
+        self._loss = partial(losses.get(loss_name), **loss_settings)
+        self._is_linear = losses.is_linear(loss_name, loss_settings)
+        self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
+        self.optimizer = make_optimizer(policy.model.parameters(), config)
+
+    def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
+        """Take the optimizer steps of one training step and return figures to log.
+
+        Each epoch shuffles the samples into mini-batches of nearly equal size; each mini-batch is
+        one optimizer step. If the loss is linear in the advantage, samples with advantage 0 are
+        left out and equal samples are merged. The loss is still a mean over all tokens and
+        sequences of the mini-batch; other metrics are means over the tokens that the model reads.
+
+        Args:
+            rows: The samples.
+            step: Number of the training step, from 0.
+            seed: Seed of the shuffling.
+
+        Raises:
+            NotFinite: A loss or gradient is not finite; the weights are as they were.
+        """
+        set_learning_rate(self.optimizer, learning_rate(self.config, step, self.steps))
+        self.policy.model.train()
+        rng = np.random.default_rng(seed)
+        totals = _Totals()
+        for _ in range(self.config.epochs or 1):
+            epoch = self._epoch(rows, rng)
+            totals.add(epoch)
+            if self._exceeds_max_kl(epoch):
+                break
+        return self._figures(totals)
+
+    def _exceeds_max_kl(self, epoch: _Totals) -> bool:
+        """Return whether the KL divergence from the sampling policy was above `max_kl`."""
+        limit, divergence = self.config.max_kl, epoch.metrics.get("kl_old")
+        if limit is None or divergence is None:
+            return False
+        return divergence.value > limit * epoch.tokens
+
+    def _figures(self, totals: _Totals) -> dict[str, float]:
+        """Return the figures of a training step, under `update/`."""
+        figures = {
+            "update/loss": totals.loss / totals.steps,
+            "update/grad_norm": totals.grad_norm / totals.steps,
+            "update/learning_rate": self.optimizer.param_groups[0]["lr"],
+            "update/epochs": totals.epochs,
+            "update/tokens": totals.tokens,
+            "update/model_tokens": totals.model_tokens,
+        }
+        for name, metric in sorted(totals.metrics.items()):
+            figures[f"update/{name}"] = metric.reduced(totals.tokens)
+        return figures
+
+    def _epoch(self, rows: Sequence[Sample], rng: np.random.Generator) -> _Totals:
+        """Take the optimizer steps of one pass over the samples."""
+        totals = _Totals(epochs=1)
+        order = rng.permutation(len(rows))
+        for part in np.array_split(order, num_mini_batches(self.config, len(rows))):
+            totals.add(self._optimizer_step([rows[i] for i in part]))
+        return totals
+
+    def _optimizer_step(self, rows: Sequence[Sample]) -> _Totals:
+        """Take one optimizer step on a mini-batch."""
+        sizes = {
+            "num_tokens": sum(row.num_actions for row in rows),
+            "num_sequences": len(rows),
+        }
+        if self._is_linear:
+            rows = merge(rows)
+        totals = _Totals(steps=1, model_tokens=sum(row.length for row in rows))
+        self.optimizer.zero_grad()
+        own_totals = _Totals()
+        for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
+            own_totals.add(self._accumulate(batch, sizes))
+        for of_rank in self.policy.processes.gather(own_totals):
+            totals.add(of_rank)
+        totals.grad_norm = clip_grad_norm(self.policy.model.parameters(), self.config.max_grad_norm)
+        for name, value in (("loss", totals.loss), ("grad_norm", totals.grad_norm)):
+            if not math.isfinite(value):
+                raise NotFinite(
+                    f"the {name} is {value}: lower optimizer.learning_rate or "
+                    "optimizer.max_grad_norm"
+                )
+        self.optimizer.step()
+        return totals
+
+    def _accumulate(self, batch: TokenBatch, sizes: Mapping[str, int]) -> _Totals:
+        """Add the gradient of a micro-batch.
+
+        Args:
+            batch: The micro-batch.
+            sizes: `num_tokens` and `num_sequences` of its mini-batch.
+        """
+        if self.reference is not None and not self._is_linear:
+            with torch.no_grad():
+                reference_logprob, _ = self.reference.logprobs(batch, self.temperature)
+            batch = replace(batch, reference_logprob=reference_logprob)
+        logprob, entropy = self.policy.logprobs(
+            batch, self.temperature, entropy_gradient=self._with_entropy
+        )
+        optional = {"entropy": entropy} if self._with_entropy else {}
+        loss, metrics = self._loss(logprob, batch, **sizes, **optional)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return _Totals(
+            loss=float(loss.detach()),
+            tokens=float(batch.action_mask.sum()),
+            metrics={**metrics, "entropy": Metric(float(entropy.detach().sum()))},
+        )

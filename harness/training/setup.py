@@ -1,0 +1,286 @@
+"""Starts a new run with its warm start, or resumes a run from its last checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from harness import prompts
+from harness.annotators import semantic
+from harness.config import TINY_MODELS, Config, replace
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.model import adapters, tiny, tiny_vl
+from harness.model.policy import Policy
+from harness.preflight.checks import check, text_only_error
+from harness.preflight.resolve import (
+    credit_settings,
+    needs_reference,
+    of_earlier_version,
+    resolve,
+)
+from harness.rollouts.collect import collect
+from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.demonstrations import Demonstrator
+from harness.rollouts.player import make_pool, make_prompt_agent, task_set_of
+from harness.runs import checkpoints, fsync
+from harness.runs.runfolder import RunFolder
+from harness.training.sft import fine_tune
+from harness.training.trainer import Trainer
+from harness.types import plugins
+from harness.types.errors import CheckpointError, ConfigError, TrainingError
+from harness.types.task_draws import TaskSampler, seed_of
+
+_DEMONSTRATIONS, _MODEL, _FINE_TUNING, _ADAPTERS = 11, 12, 13, 14
+
+
+def start(config: Config, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
+    """Return the trainer of a new run, after the warm start of its policy.
+
+    Args:
+        config: The run.
+        processes: This process among those that train; all of them see the run's folder.
+
+    Raises:
+        ConfigError: A setting is wrong, or the run exists.
+        FolderInUse: Another process begins a run of this name.
+    """
+    config = resolve(config)
+    processes.run_on_all(lambda: check(config))
+    loaded_settings = _load_scorers(config, processes)
+    folder = RunFolder.of_config(config)
+    processes.run_on_first(lambda: folder.create(config))
+    return _begin(config, folder, loaded_settings, processes)
+
+
+def _load_scorers(config: Config, processes: ProcessGroup) -> dict[str, Any]:
+    device = config.policy.device if processes.size == 1 else str(processes.device)
+    return processes.run_on_all(lambda: semantic.resolve(credit_settings(config), device))
+
+
+def _begin(
+    config: Config, folder: RunFolder, loaded_settings: dict[str, Any], processes: ProcessGroup
+) -> Trainer:
+    """Return the trainer of a run before its first step."""
+    _set_threads(config)
+    _seed_global_generators(config.run.seed + processes.rank)
+    policy = _shared_initial_policy(config, folder.path, processes)
+    reference = None
+    if needs_reference(config):
+        if processes.is_first:
+            policy.save(folder.path / "reference")
+            fsync.flush_all(folder.path / "reference")
+        reference = policy.frozen_copy()
+    return Trainer(config, folder, policy, reference, loaded_settings, processes=processes)
+
+
+def _shared_initial_policy(config: Config, folder: Path, processes: ProcessGroup) -> Policy:
+    """Return the model before reinforcement learning, the same in all processes.
+
+    The first process does the warm start alone; the others load the model that it saved.
+    """
+    if processes.size == 1:
+        return _initial_policy(config, folder)
+    load_config = _cpu_config(config, processes)
+    if not config.warmstart.episodes:
+        return processes.run_on_all(lambda: _initial_policy(load_config, folder))
+    first = folder / "first"
+    processes.run_on_first(lambda: _initial_policy(config, folder).save(first))
+    policy = processes.run_on_all(lambda: _load(str(first), load_config))
+    if processes.is_first:
+        shutil.rmtree(first)
+    return policy
+
+
+def _cpu_config(config: Config, processes: ProcessGroup) -> Config:
+    """Return the settings for loading a model that is sharded later.
+
+    It is loaded into main memory, because a GPU may be too small for the whole model, with the
+    precision that it has on the GPU.
+    """
+    if processes.size == 1:
+        return config
+    usual = "mixed" if processes.device.type == "cuda" else "float32"
+    own = replace(config.policy, device="cpu", precision=config.policy.precision or usual)
+    return replace(config, policy=own)
+
+
+def resume(path: str | Path, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
+    """Return the trainer of a run, resumed from its last undamaged checkpoint.
+
+    A run without a checkpoint starts again. The number of processes may differ from that of the
+    checkpoint.
+
+    Raises:
+        CheckpointError: There is no run, its checkpoints are missing, or files are damaged.
+        FolderInUse: Another process trains the run.
+    """
+    folder = RunFolder(Path(path))
+    try:
+        config = folder.config()
+        plugins.load(config.run.plugins)
+        config = resolve(of_earlier_version(config))  # those of older versions are not resolved
+    except ConfigError as e:
+        raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
+    processes.run_on_first(folder.lock.acquire)
+    kept = config.checkpoint
+    found = processes.run_on_first(
+        lambda: checkpoints.finish_save(
+            folder.path, keep=kept.keep, keep_best=kept.keep_best, best=kept.best
+        )
+    )
+    if found is None and folder.has_trained():
+        raise CheckpointError(f"{path} has no checkpoint any more: delete it and start again")
+    if found is None:
+        return _begin(config, folder, _load_scorers(config, processes), processes)
+    _set_threads(config)
+    _seed_global_generators(config.run.seed + processes.rank)  # a process may lack a saved state
+    load_config = _cpu_config(config, processes)
+    reference = None
+    try:
+        policy = _load(str(found.folder), load_config)
+        if needs_reference(config):
+            reference = _load_reference(folder.path / "reference", policy, load_config)
+        loaded_settings = _load_scorers(config, processes)
+    except ConfigError as e:
+        raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
+    return Trainer(config, folder, policy, reference, loaded_settings, found, processes)
+
+
+def _set_threads(config: Config) -> None:
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+
+
+def _seed_global_generators(seed: int) -> None:
+    """Seed the global generators, which other code may use; this package does not."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 (others may still draw from it)
+    torch.manual_seed(seed)
+
+
+def _load(path: str, config: Config) -> Policy:
+    wanted = config.policy
+    policy = Policy.load(
+        path, wanted.device, precision=wanted.precision, attention=wanted.attention
+    )
+    style = prompts.load(config.agent.style, config.env.id)
+    if style.shows_image and policy.vision is None:
+        raise text_only_error(config.policy.model, style.name)
+    if config.agent.context == "transcript":
+        policy.chat_encoder.closing_tokens()
+    return _set_up(policy, config)
+
+
+def _set_up(policy: Policy, config: Config) -> Policy:
+    """Apply the run's settings of checkpointing and padding to a policy and return it."""
+    if config.policy.gradient_checkpointing:
+        model = policy.model  # transformers 5 renamed it
+        enable = getattr(model, "activation_checkpointing_enable", None)
+        (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
+    policy.set_padding_free(config.optimizer.padding_free)
+    return policy
+
+
+def _load_reference(folder: Path, policy: Policy, config: Config) -> Policy:
+    """Return the policy before training; with adapters it shares the frozen weights."""
+    if not policy.is_adapted:
+        return _load(str(folder), config).frozen_copy()
+    reference = policy.frozen_copy()
+    adapters.load_weights(reference.model, folder)
+    return reference
+
+
+def _initial_policy(config: Config, folder: Path) -> Policy:
+    """Return the model before reinforcement learning, after its warm start.
+
+    Adapters are added before the warm start. A tiny model has random weights, so its warm start
+    comes first, and the result is saved as the base of the adapters.
+    """
+    if not config.warmstart.episodes:
+        return _adapted(_load(config.policy.model, config), config)
+    demonstrator = _demonstrate(config)
+    if config.policy.model not in TINY_MODELS:
+        policy = _adapted(_load(config.policy.model, config), config)
+        _warm_up(policy, demonstrator, config)
+        return policy
+    policy = _tiny_policy(config, demonstrator)
+    _warm_up(policy, demonstrator, config)
+    if not config.policy.lora.rank:
+        return policy
+    base = folder / adapters.BASE_FOLDER
+    policy.save(base)
+    fsync.flush_all(base)
+    return _adapted(_load(str(base), config), config, str(base.resolve()))
+
+
+def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
+    """Return the policy with adapters if the run trains adapters.
+
+    Raises:
+        ConfigError: It has adapters of another rank.
+    """
+    name, wanted = base or config.policy.model, config.policy.lora
+    if policy.is_adapted:
+        rank = adapters.rank_of(policy.model)
+        if rank != wanted.rank:
+            raise ConfigError(
+                f"policy.model {name!r} holds adapters of rank {rank}: set policy.lora.rank to "
+                "that to go on with them, or give a whole model"
+            )
+        return policy
+    if wanted.rank:
+        where = str(Path(name).resolve()) if Path(name).is_dir() else name
+        policy.adapt(wanted, where, seed_of(config.run.seed, _ADAPTERS))
+    return policy
+
+
+def _warm_up(policy: Policy, demonstrator: Demonstrator, config: Config) -> None:
+    loss = fine_tune(
+        policy,
+        demonstrator.demonstrations,
+        config.warmstart,
+        seed=seed_of(config.run.seed, _FINE_TUNING),
+        micro_batch_tokens=config.optimizer.micro_batch_tokens,
+    )
+    tqdm.write(f"warm start: {len(demonstrator.demonstrations)} expert turns, last loss {loss:.3f}")
+
+
+def _tiny_policy(config: Config, demonstrator: Demonstrator) -> Policy:
+    """Return a tiny model with random weights and a tokenizer trained on the demonstrations."""
+    size, has_images = config.policy.tiny, config.policy.model == "tiny-vl"
+    kind = tiny_vl if has_images else tiny
+    tokenizer = kind.make_tokenizer(demonstrator.corpus(), size.vocabulary)
+    model = kind.make_model(size, tokenizer, seed_of(config.run.seed, _MODEL) % 2**63)
+    image_processor = tiny_vl.make_image_processor() if has_images else None
+    if config.policy.attention is not None:
+        model.set_attn_implementation(config.policy.attention)
+    is_bfloat16 = config.policy.precision == "bfloat16"  # not while all weights are trained
+    precision = None if is_bfloat16 else config.policy.precision
+    policy = Policy(model, tokenizer, config.policy.device, image_processor, precision)
+    return _set_up(policy, config)
+
+
+def _demonstrate(config: Config) -> Demonstrator:
+    """Return a demonstrator that has played the expert episodes."""
+    warm = config.warmstart
+    demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
+    pool = make_pool(config, config.env.train_split, 1, oracle=True)
+    draws = TaskSampler(task_set_of(pool), seed_of(config.run.seed, _DEMONSTRATIONS)).draw(
+        0, warm.episodes
+    )
+    with tqdm(total=len(draws), desc="expert episodes", unit="episode", disable=None) as bar:
+        seed = seed_of(config.run.seed, _DEMONSTRATIONS)
+        options = CollectOptions(on_finish=lambda _: bar.update())
+        rollouts = asyncio.run(collect(pool, draws, demonstrator, seed=seed, options=options))
+    pool.close()
+    lost = [rollout.error for rollout in rollouts if rollout.error]
+    if len(lost) == len(rollouts):
+        raise TrainingError(f"every expert episode was lost: {lost[0]}")
+    return demonstrator

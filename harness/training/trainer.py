@@ -1,0 +1,324 @@
+"""A training run: steps of collecting, credit and update, with evaluations between.
+
+Everything random is a function of (run seed, step), so a resumed run repeats an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+from signal import SIGTERM, Signals
+from typing import Any
+
+from tqdm import tqdm
+
+from agentgyms.core.errors import AgentGymsError
+from harness.annotators import AnnotatorContext
+from harness.config import Config, methods
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
+from harness.evaluation.evaluate import Evaluation, choose, evaluate
+from harness.inference.generation import Generator, make_generator, make_policy_generator
+from harness.inference.old_logprobs import recompute_logprobs
+from harness.model.packing import samples
+from harness.model.policy import Policy
+from harness.preflight.resolve import loss_settings
+from harness.reporting import run_report
+from harness.rollouts import rollout_files
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.player import Player, make_agent, make_eval_pool, task_set_of
+from harness.runs import checkpoints, fsync, tracking, training_state
+from harness.runs.checkpoints import Checkpoint
+from harness.runs.metrics import Log, MetricsLog, SilentLog
+from harness.runs.progress import Progress
+from harness.runs.runfolder import RunFolder
+from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
+from harness.training.credit_step import Credit, CreditAssignment
+from harness.training.failure_hints import check_finite, with_hints
+from harness.training.learner import Learner
+from harness.types.errors import TrainingError, TrainingStopped
+from harness.types.rollout import Rollout
+from harness.types.task_draws import seed_of
+
+_UPDATE, _EVALUATION, _ANNOTATION = 2, 3, 4
+"""Streams of random numbers, one for each purpose; rollouts use stream 1."""
+
+
+class Trainer:
+    """Trains one policy.
+
+    Args:
+        config: The run.
+        folder: The run's folder.
+        policy: The policy after its warm start, or from a checkpoint.
+        reference: The policy before training, or None if nothing needs it.
+        credit_settings: The estimator's hyperparameters, with loaded scorers in place of names.
+        resumed: The checkpoint that the policy comes from, or None for a new run.
+        processes: The process group; its first process writes files and shows progress.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: RunFolder,
+        policy: Policy,
+        reference: Policy | None,
+        credit_settings: dict[str, Any],
+        resumed: Checkpoint | None = None,
+        processes: ProcessGroup = SINGLE_PROCESS,
+    ) -> None:
+        """Check the settings and prepare everything."""
+        self.config, self.folder, self.policy = config, folder, policy
+        self.processes = processes
+        self.step = resumed.step if resumed else 0
+        self.stop = StopSignal(
+            GRACE_S if processes.size == 1 else None
+        )  # several processes end their step together
+        self._is_saved = resumed is not None
+        method = methods.get(config.method.name)
+        context = AnnotatorContext(
+            policy,
+            reference,
+            config.agent.context,
+            str(config.method.rows),
+            config.agent.temperature,
+            config.optimizer.micro_batch_tokens,
+            method.estimator,
+            credit_settings,
+            processes,
+        )
+        self.credit = CreditAssignment(config, method, credit_settings, context)
+        self.generator, self._rollout_generator = self._make_generators(reference)
+        for shared in (policy, reference):
+            if shared is not None:
+                shared.shard(processes)
+        self._player = Player(
+            config, policy, self._rollout_generator.completer, self.stop.run, processes
+        )
+        self._evaluator = make_agent(config, self.generator.completer, config.eval.temperature)
+        self._eval_pools: dict[str, EnvPool] = {}
+        loss = loss_settings(config)
+        self.learner = Learner(
+            policy,
+            reference if loss.get("kl_coefficient") else None,
+            config.optimizer,
+            method.loss,
+            loss,
+            config.agent.temperature,
+            config.run.steps,
+        )
+        if resumed:
+            training_state.read(
+                resumed.folder, policy, self.learner.optimizer, self.credit.annotators
+            )
+        self.generator.sync()
+        if self._rollout_generator is not self.generator:
+            self._rollout_generator.sync()
+        self._evaluated = processes.run_on_first(
+            lambda: folder.drop_after(self.step if resumed else -1)
+        )
+        resume_step = resumed.step if resumed else None
+        if processes.is_first:
+            trackers = tracking.open_all(config, folder.path, resume_step)
+            self.log: Log = MetricsLog(folder.path, resume_step, trackers)
+        else:
+            self.log = SilentLog()
+        spent = cost_so_far(self.log.kept)
+        self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
+        self._report = run_report.RunReport(folder.path)
+        episodes = config.rollout.tasks_per_step * config.rollout.group_size
+        self._progress = Progress(config.run.steps, self.step, episodes)
+
+    def _make_generators(self, reference: Policy | None) -> tuple[Generator, Generator]:
+        """Return the generator of the policy and the generator of the training rollouts.
+
+        They are the same, unless the method learns from rollouts of the initial policy. Then the
+        second one has the initial weights, and evaluations use the first one.
+        """
+        config, folder = self.config, self.folder.path
+        if methods.get(config.method.name).actor != "initial":
+            generator = make_generator(config, self.policy, folder, self.processes)
+            return generator, generator
+        assert reference is not None
+        initial = make_generator(config, reference, folder, self.processes)
+        return make_policy_generator(config, self.policy, self.processes), initial
+
+    def run(self) -> None:
+        """Train up to `run.steps`, with evaluations, checkpoints and reports.
+
+        Raises:
+            TrainingStopped: A signal stopped the run; its last step is saved.
+            TrainingError: Training cannot go on; the message says what to change.
+        """
+        try:
+            with self.stop.listening():
+                self._run()
+        except Abandoned:
+            self._stop()
+        except TrainingError as e:
+            raise TrainingError(f"{e}\n{self.folder.how_to_resume(self.config.run.steps)}") from e
+        except OSError as e:
+            if isinstance(e, AgentGymsError):
+                raise
+            reason = f"{self.folder.path} cannot be written: {e.strerror or e}"
+            how = self.folder.how_to_resume(self.config.run.steps)
+            raise TrainingError(f"{reason}\n{how}") from e
+        finally:
+            self.folder.lock.release()
+        self.close()
+
+    def _run(self) -> None:
+        self._evaluate_and_save()
+        while self.step < self.config.run.steps:
+            figures = self.train_step()
+            self.step += 1
+            self._is_saved = False
+            self.processes.run_on_first(self.folder.lock.check)
+            self.log.write(self.step, figures)
+            self._progress.step(figures)
+            self._evaluate_and_save()
+            if self._is_to_stop() and self.step < self.config.run.steps:
+                raise Abandoned
+        self._progress.close()
+
+    def _is_to_stop(self) -> bool:
+        """Return whether any process got a signal to stop; all processes call this each step."""
+        return self.processes.any(bool(self.stop.number))
+
+    def _evaluate_and_save(self) -> None:
+        """Evaluate and save if they are due at this step."""
+        if self._is_due(self.config.eval.every):
+            self.evaluate_all(final=self.step in (0, self.config.run.steps))
+        if self._is_due(self.config.checkpoint.every) and not self._is_saved:
+            self.save()
+
+    def _is_due(self, every: int) -> bool:
+        ends = self.step in (0, self.config.run.steps)
+        return ends or bool(every and self.step % every == 0)
+
+    def _stop(self) -> None:
+        """Save the last step, close everything and raise `TrainingStopped`."""
+        if not self._is_saved:
+            self.save()
+        self.close()
+        number = self.stop.number or SIGTERM  # another process got the signal
+        how = self.folder.how_to_resume(self.config.run.steps)
+        raise TrainingStopped(f"stopped by {Signals(number).name}. {how}", number)
+
+    def train_step(self) -> dict[str, float]:
+        """Take one training step and return its figures."""
+        config, step = self.config, self.step
+        with self.phases("collect"), with_hints(config, "collect"):
+            with self._progress.episodes() as on_finish:
+                played = self._player.play(step, on_finish)
+            turns = [turn for rollout in played.rollouts for turn in rollout.turns]
+            check_finite("the log-probability", [turn.completion.logprobs for turn in turns])
+            self.generator.sleep()
+        with self.phases("rescore"), with_hints(config, "compute log-probabilities"):
+            recomputed = recompute_logprobs(config, self.policy, played.rollouts)
+        with self.phases("credit"), with_hints(config, "compute credit"):
+            credit = self.credit.assign(recomputed.rollouts)
+            check_finite("the advantage", credit.advantage)
+        with self.phases("diagnostics"), with_hints(config, "compute credit"):
+            diagnosed = self.credit.diagnose(credit)
+        self._keep_rollouts(played.rollouts, credit)
+        with self.phases("update"), with_hints(config, "learn"):
+            # The first process's advantages, because a scorer on another GPU may round differently.
+            advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
+            rows = samples(recomputed.rollouts, advantage, config.agent.context)
+            seed = seed_of(config.run.seed, _UPDATE, step)
+            figures = self.learner.update(rows, step=step, seed=seed)
+        with self.phases("annotators"), with_hints(config, "learn"):
+            seed = seed_of(config.run.seed, _ANNOTATION, step)
+            figures |= self.credit.learn(credit, recomputed.rollouts, step=step, seed=seed)
+        with self.phases("sync"):
+            self.generator.sync()
+        tokens = {
+            "collect": sum(len(turn.completion.response_ids) for turn in turns),
+            "update": int(figures["update/model_tokens"]),
+        }
+        measured = self.phases.take(tokens, models_cost(played.rollouts))
+        return figures | played.figures | recomputed.figures | diagnosed | measured
+
+    def _keep_rollouts(self, rollouts: list[Rollout], credit: Credit) -> None:
+        """Write the rollouts of every n-th step, with the columns that annotators filled."""
+        every, number = self.config.run.keep_rollouts, self.step + 1
+        if self.processes.is_first and every and number % every == 0:
+            method = self.config.method
+            about = {
+                "env": self.config.env.id,
+                "step": number,
+                "method": method.name,
+                "reward": method.reward,
+                "reward_scale": method.reward_scale,
+            }
+            path = self.folder.rollouts(number)
+            rollout_files.write(path, rollouts, credit.columns(), about=about)
+            fsync.flush(path)
+
+    def evaluate_all(self, *, final: bool) -> None:
+        """Evaluate on the validation tasks; before and after training on the final splits too.
+
+        A resumed run does not repeat the evaluations of its checkpoint's step.
+        """
+        config = self.config.eval
+        splits = [config.split, *(config.final_splits if final else ())]
+        for split in dict.fromkeys(splits):
+            if (self.step, split) in self._evaluated:
+                continue
+            self._is_saved = False
+            count = None if final and split in config.final_splits else config.tasks
+            with self.phases("evaluate"):
+                result = self.evaluate(split, count)
+            figures = result.metrics() | self.phases.take(models_usd=result.models_usd)
+            self.log.write(self.step, figures)
+            if self.processes.is_first:
+                self.folder.write_evaluation(self.step, result.record())
+            low, high = result.success.interval
+            score_low, score_high = result.score_interval
+            tqdm.write(
+                f"step {self.step}: {split} success {result.success.value:.1%} "
+                f"[{low:.1%}, {high:.1%}], score {result.score:.1%} "
+                f"[{score_low:.1%}, {score_high:.1%}] over {result.success.count} tasks"
+            )
+        if self.processes.is_first:
+            self._report.write(final=self.step == self.config.run.steps)
+
+    def evaluate(self, split: str, count: int | None) -> Evaluation:
+        """Play `count` tasks of a split (None: all), each once."""
+        if split not in self._eval_pools:
+            self._eval_pools[split] = make_eval_pool(self.config, split)
+        pool = self._eval_pools[split]
+        chosen = choose(task_set_of(pool), count)
+        seed = seed_of(self.config.run.seed, _EVALUATION)
+        with with_hints(self.config, "collect"):
+            episodes = evaluate(
+                pool, chosen, split, self._evaluator, seed=seed, processes=self.processes
+            )
+            return self.stop.run(episodes)
+
+    def save(self) -> None:
+        """Write the step's metrics to the disk, then a checkpoint."""
+        self.log.flush()
+        wanted = self.config.checkpoint
+        with self.phases("save"):
+            checkpoints.save(
+                self.folder.path,
+                self.step,
+                self.policy,
+                self.learner.optimizer,
+                self.credit.annotators,
+                keep=wanted.keep,
+                keep_best=wanted.keep_best,
+                best=wanted.best,
+                validation=self.folder.validation(self.step, self.config.eval.split),
+            )
+        self._is_saved = True
+
+    def close(self) -> None:
+        """Close environments, the generator and logs."""
+        self._player.close()
+        self.generator.close()
+        self._rollout_generator.close()
+        for pool in self._eval_pools.values():
+            pool.close()
+        self.log.close()
+        self.folder.lock.release()

@@ -1,0 +1,183 @@
+"""Tables of named things with hyperparameters, and checks of hyperparameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, Generic, TypeVar
+
+from harness.types import plugins
+from harness.types.errors import ConfigError
+
+Entry = TypeVar("Entry")
+
+
+def _no_hyperparameters(_: Any) -> dict[str, Any]:
+    """Return the hyperparameters of an entry that has none."""
+    return {}
+
+
+def _no_entry(_name: str, _found: Any) -> None:
+    """Return the entry of something outside the package where there can be none."""
+
+
+class Registry(Generic[Entry]):
+    """Entries of one kind by name.
+
+    Entries that a plug-in registers are among them (see `harness.types.plugins`): installed ones
+    are looked for when a name is unknown or all names are asked for; `module:attribute` is a name
+    as well, if `of_object` makes an entry of what it stands for.
+
+    Args:
+        kind: The kind of an entry, in the singular, for error messages: `"estimator"`.
+        hyperparameters: Returns an entry's hyperparameters and their defaults; by default none.
+        entries: The first entries, by name.
+        of_object: Returns the entry of a name `module:attribute` and what it stands for, or None
+            if that is no such thing.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        hyperparameters: Callable[[Entry], dict[str, Any]] = _no_hyperparameters,
+        entries: Mapping[str, Entry] | None = None,
+        of_object: Callable[[str, Any], Entry | None] = _no_entry,
+    ) -> None:
+        """Keep the entries."""
+        self.kind, self._of_object = kind, of_object
+        self._hyperparameters = hyperparameters
+        self._entries = dict(entries or {})
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Add an entry.
+
+        Raises:
+            ConfigError: The name is taken.
+        """
+        if name in self._entries:
+            raise ConfigError(f"{self.kind} {name!r} is registered already")
+        self._entries[name] = entry
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self.entries())
+
+    def entries(self) -> dict[str, Entry]:
+        """Return all entries by name, in the order in which they were added."""
+        plugins.load_installed()
+        return dict(self._entries)
+
+    def get(self, name: str) -> Entry:
+        """Return an entry.
+
+        Raises:
+            ConfigError: No entry has this name; the message lists all names.
+        """
+        if name not in self._entries and ":" in name:
+            self._entries[name] = self._of_plugin(name)
+        elif name not in self._entries:
+            plugins.load_installed()
+        if name not in self._entries:
+            hint = did_you_mean(name, self._entries)
+            raise ConfigError(
+                f"unknown {self.kind} {name!r}: expected one of {', '.join(self.names())}{hint}"
+            )
+        return self._entries[name]
+
+    def _of_plugin(self, name: str) -> Entry:
+        found = plugins.named(name)
+        entry = self._of_object(name, found)
+        if entry is None:
+            raise ConfigError(f"{name!r} is no {self.kind}: it is {found!r:.80}")
+        return entry
+
+    def hyperparameters(self, name: str) -> dict[str, Any]:
+        """Return an entry's hyperparameters and their defaults.
+
+        Raises:
+            ConfigError: No entry has this name.
+        """
+        return self._hyperparameters(self.get(name))
+
+    def check(
+        self, name: str, given: Iterable[str], known: Mapping[str, Any] | None = None
+    ) -> None:
+        """Refuse hyperparameters that an entry does not have.
+
+        Args:
+            name: Name of the entry.
+            given: Names of hyperparameters.
+            known: The allowed hyperparameters; None takes the entry's own.
+
+        Raises:
+            ConfigError: No entry has this name, or the entry lacks a hyperparameter.
+        """
+        allowed = self.hyperparameters(name) if known is None else known
+        for key in given:
+            if key not in allowed:
+                expected = ", ".join(allowed) or "none"
+                raise ConfigError(
+                    f"{self.kind} {name!r} has no hyperparameter {key!r}: expected {expected}"
+                    f"{did_you_mean(key, allowed)}"
+                )
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return the hint "; did you mean ...?" for an error message; "" if no name is similar."""
+    near = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def keyword_defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's keyword-only parameters and their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def field_defaults(settings: type) -> dict[str, Any]:
+    """Return a dataclass's fields and their defaults."""
+    return {field.name: field.default for field in dataclasses.fields(settings)}
+
+
+def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> None:
+    """Refuse anything but a finite number in [low, high].
+
+    Raises:
+        ConfigError: The message names the hyperparameter, the range and what was given.
+    """
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or not low <= value <= high:
+        raise ConfigError(f"{name} must be {_range(low, high)}, got {value!r}")
+
+
+def integer(name: str, value: Any, low: int) -> None:
+    """Refuse anything but an integer of at least `low`.
+
+    Raises:
+        ConfigError: The message names the hyperparameter, the bound and what was given.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
+        raise ConfigError(f"{name} must be a whole number of at least {low}, got {value!r}")
+
+
+def one_of(name: str, value: Any, known: Sequence[Any]) -> None:
+    """Refuse a value that is not one of `known`.
+
+    Raises:
+        ConfigError: The message names the hyperparameter, the known values and what was given.
+    """
+    if not any(value is option or value == option for option in known):
+        options = ", ".join(map(repr, known))
+        raise ConfigError(f"{name} must be one of {options}, got {value!r}")
+
+
+def _range(low: float, high: float) -> str:
+    if low == -math.inf and high == math.inf:
+        return "a finite number"
+    if high == math.inf:
+        return f"a number of at least {low:g}"
+    return f"a number in [{low:g}, {high:g}]"

@@ -1,0 +1,116 @@
+"""Messages of a chat, with text and images; equal images are one object in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NotRequired, TypedDict
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from agentgyms.core.env import Observation
+from agentgyms.core.images import Image as Pixels
+from agentgyms.core.images import digest as digest_of
+from agentgyms.core.images import is_image
+from agentgyms.core.outcome import text_of
+from harness.types.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Image:
+    """An immutable image; equal digests are equal images.
+
+    Attributes:
+        digest: Digest of shape and pixels.
+        pixels: Red, green and blue, read-only. Shape [height, width, 3].
+    """
+
+    digest: str
+    pixels: Pixels = field(compare=False, repr=False)
+
+
+GENERATED_IMAGE_TOKEN: Final = Image("said", np.zeros((0, 0, 3), np.uint8))
+"""Placeholder for an image token that the model generated: an ordinary token, no image."""
+
+_SHARED: Final[WeakValueDictionary[str, Image]] = WeakValueDictionary()
+
+
+def shared_image(pixels: Any) -> Image:
+    """Return the image of an array: the same object for equal arrays, while it is in use.
+
+    Raises:
+        ConfigError: The array is not uint8 of shape [height, width, 3].
+    """
+    if not is_image(pixels):
+        kind = f"{getattr(pixels, 'dtype', type(pixels).__name__)} {getattr(pixels, 'shape', '')}"
+        raise ConfigError(
+            f"the environment's image is {kind.strip()}: expected an array of uint8 of shape "
+            "[height, width, 3]"
+        )
+    digest = digest_of(pixels)
+    found = _SHARED.get(digest)
+    if found is None:
+        own = pixels.copy()  # the environment may draw its next image into the same array
+        own.setflags(write=False)
+        found = _SHARED[digest] = Image(digest, own)
+    return found
+
+
+def text_and_image(observation: Observation) -> tuple[str, Image | None]:
+    """Return the text of an observation, and its image if it has one."""
+    image = None if isinstance(observation, str) else observation.get("image")
+    return text_of(observation), None if image is None else shared_image(image)
+
+
+class TextPart(TypedDict):
+    """A text in a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImagePart(TypedDict):
+    """An image in a message."""
+
+    type: Literal["image"]
+    image: Image
+
+
+Content = str | list[TextPart | ImagePart]
+"""The content of a message: its text, or its parts."""
+
+
+class Message(TypedDict):
+    """One message of a chat: role `system`, `user` or `assistant`, and its content.
+
+    An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
+    longer chat that contains the message.
+    """
+
+    role: str
+    content: Content
+    token_ids: NotRequired[tuple[int, ...]]
+
+
+def texts_of(messages: Sequence[Message]) -> list[str]:
+    """Return the texts of a chat in order."""
+    texts: list[str] = []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, str):
+            texts.append(content)
+        else:
+            texts += [part["text"] for part in content if part["type"] == "text"]
+    return texts
+
+
+def images_of(messages: Sequence[Message]) -> tuple[Image, ...]:
+    """Return the images of a chat in order."""
+    return tuple(
+        part["image"]
+        for message in messages
+        if not isinstance(message["content"], str)
+        for part in message["content"]
+        if part["type"] == "image"
+    )

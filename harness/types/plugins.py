@@ -1,0 +1,70 @@
+"""Code from outside the package: modules that register methods, losses, annotators and rewards.
+
+A plug-in is a module that registers what it brings when it is imported. It is imported because a
+recipe names it (`run.plugins`), because a setting names something in it (`module:name`), or because
+an installed package has an entry point for it in the group `agentgyms.plugins`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
+from typing import Any, Final
+
+from harness.types.errors import ConfigError
+
+GROUP: Final = "agentgyms.plugins"
+"""Entry points of installed plug-ins: each names a module."""
+
+
+def load(modules: Iterable[str]) -> None:
+    """Import plug-ins.
+
+    Raises:
+        ConfigError: A module cannot be imported; the message has its error.
+    """
+    for name in modules:
+        _module(name)
+
+
+@cache
+def load_installed() -> None:
+    """Import the plug-ins of installed packages, once.
+
+    Raises:
+        ConfigError: An entry point cannot be loaded; the message names its package.
+    """
+    for entry in metadata.entry_points(group=GROUP):
+        try:
+            entry.load()
+        except Exception as e:  # a plug-in may raise anything
+            owner = entry.dist.name if entry.dist else "a package"
+            raise ConfigError(
+                f"the plug-in {entry.name} ({entry.value}) of {owner} cannot be loaded: "
+                f"{type(e).__name__}: {e}"
+            ) from e
+
+
+def named(name: str) -> Any:
+    """Return what a name `module:attribute` stands for.
+
+    Raises:
+        ConfigError: The module cannot be imported, or lacks the attribute.
+    """
+    module, _, attribute = name.partition(":")
+    found = _module(module)
+    if not hasattr(found, attribute):
+        raise ConfigError(f"{name!r}: the module {module} has no {attribute!r}")
+    return getattr(found, attribute)
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception as e:  # a plug-in may raise anything
+        raise ConfigError(
+            f"the plug-in {name!r} cannot be imported: {type(e).__name__}: {e}; it must be a "
+            "module that Python finds (installed, or in a folder of PYTHONPATH)"
+        ) from e

@@ -1,0 +1,116 @@
+"""Rollouts, turns and completions: the types that collection, credit and training exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agentgyms.recording.recording_format import Recording
+from harness.types.messages import Image
+
+
+class StopReason(StrEnum):
+    """Why an episode ended."""
+
+    TERMINATED = "terminated"
+    TURN_LIMIT = "turn_limit"
+    CONTEXT_LIMIT = "context_limit"
+    STOPPED = "stopped"
+    """Stopped early because enough other episodes had ended; collection drops such rollouts."""
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Number of tokens of prompts and responses, as servers bill them.
+
+    Attributes:
+        prompt: Number of prompt tokens.
+        response: Number of response tokens.
+        calls: Number of completions.
+    """
+
+    prompt: int = 0
+    response: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum."""
+        return Usage(
+            self.prompt + other.prompt, self.response + other.response, self.calls + other.calls
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a completer returns.
+
+    Attributes:
+        text: The response without special tokens.
+        prompt_ids: Tokens of the rendered prompt; empty where the completer does not know them.
+        response_ids: Generated tokens, the end-of-turn token included. Empty where unknown.
+        logprobs: Log-probability of each response token under the sampling distribution, in nats.
+        finished: The model ended its turn; False if the token limit cut it off.
+        images: Images of the prompt, in order.
+        usage: Number of tokens, also where their ids are unknown.
+    """
+
+    text: str
+    prompt_ids: tuple[int, ...] = ()
+    response_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    finished: bool = True
+    images: tuple[Image, ...] = ()
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn: the state before the action, the completion, the action, and its result.
+
+    `observation`, `image` and `state_key` belong to the state before the action; `next_*` to the
+    state after it. `feedback` is the environment's, or `malformed` where the answer does not follow
+    the format that the prompt requires.
+    """
+
+    observation: str
+    state_key: str
+    completion: Completion
+    action: str
+    action_key: str
+    feedback: str
+    reward: float
+    next_observation: str
+    next_state_key: str
+    progress: float
+    image: Image | None = None
+
+
+@dataclass(slots=True)
+class Rollout:
+    """One episode.
+
+    Attributes:
+        group: Index of the group; rollouts of one group started in the same state.
+        member: Index within the group.
+        success: Whether the task is solved, by the benchmark's rule.
+        score: The benchmark's score at the end, in [0, 1].
+        error: The infrastructure error that ended the episode, else "". It makes the score invalid.
+        recording: The recording of the episode with prompts and answers, if one was requested.
+        metrics: The environment's metrics after the last turn; files do not keep them.
+    """
+
+    task_id: str
+    family: str
+    group: int
+    member: int
+    seed: int
+    goal: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    stop_reason: StopReason = StopReason.ERROR
+    success: bool = False
+    score: float = 0.0
+    error: str = ""
+    recording: Recording | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict, compare=False)

@@ -1,0 +1,99 @@
+"""The soak itself, in short: servers that stay small pass it, and one that leaks does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+SOAK = Path(__file__).parents[3] / "benchmarks" / "soak.py"
+UNDER_FAULTS = SOAK.with_name("soak_under_faults.py")
+
+pytestmark = pytest.mark.slow
+
+
+def soak(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SOAK), *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.mark.parametrize(
+    ("env_id", "episodes", "abandoned"),
+    [("agentgyms/Corridor-v0", 1000, 100), ("agentgyms/ALFWorld-v0", 600, 0)],
+)
+def test_a_server_stays_small(env_id, episodes, abandoned, tmp_path):
+    """A tenth of so few episodes does not fill all caches: hence the wider bound."""
+    figure = tmp_path / "memory.png"
+    done = soak(
+        env_id, f"--episodes={episodes}", f"--abandoned={abandoned}", "--growth=0.12", "--ttl=4",
+        f"--figure={figure}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert figure.stat().st_size > 5_000
+
+
+def test_a_server_that_leaks_is_found_out():
+    done = soak("leaky_env:test/Leaky-v0", "--episodes=600", "--abandoned=0", "--growth=0.12")
+    assert done.returncode == 1
+    missed = [line for line in done.stdout.splitlines() if line.endswith("MISSED")]
+    assert [line.split("  ")[0] for line in missed] == ["growth of the server"], done.stdout
+
+
+def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
+    """So short a run proves the report, not the bound of memory."""
+    done = subprocess.run(
+        [sys.executable, str(UNDER_FAULTS), "--minutes=0.6", "--every=2", "--ttl=4", "--growth=9",
+         "--environments=Corridor,AppWorld", "--clients=2", f"--folder={tmp_path}"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    report = (tmp_path / "report.md").read_text()
+    assert done.returncode == 0, report + done.stderr
+    assert report in done.stdout
+    assert "0 errors." in report
+    assert "no file, process or session" in report
+    assert (tmp_path / "memory.png").stat().st_size > 5_000
+    assert (tmp_path / "samples.jsonl").read_text().count("\n") > 3
+
+
+def figures_of(*memory: int, errors: tuple[str, ...] = (), left: tuple[str, ...] = ()) -> Any:
+    sys.path += [str(SOAK.parent)]
+    from soaking import figures
+
+    samples = [(float(second), {"A": size << 20}) for second, size in enumerate(memory)]
+    result = figures.Result(60.0, samples, Counter(), Counter(errors), list(left))
+    service = SimpleNamespace(name="A", restarts=False, tally=_tally())
+    return figures.markdown(result, [service], 0.05)
+
+
+def _tally() -> Any:
+    return SimpleNamespace(episodes=3, turns=40, cut=0, errors=Counter())
+
+
+@pytest.mark.parametrize(
+    ("memory", "found", "good"),
+    [
+        ((50, *[100] * 40), {}, True),
+        ((50, *[100] * 30, *[104] * 10), {}, True),
+        ((50, *[100] * 30, *[106] * 10), {}, False),
+        ((100,) * 40, {"errors": ("a turn differs",)}, False),
+        ((100,) * 40, {"left": ("process 7",)}, False),
+    ],
+)
+def test_a_report_says_what_is_missed(memory, found, good):
+    text, kept = figures_of(*memory, **found)
+    assert kept is good
+    assert ("MISSED" in text) is not good
+    assert all(said in text for said in (*found.get("errors", ()), *found.get("left", ())))
+    assert "| A | 3 | 40 |" in text

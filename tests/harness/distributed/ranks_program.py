@@ -1,0 +1,88 @@
+"""What torchrun starts for the tests of several processes: trains, goes on, fails or dies.
+
+    torchrun ... ranks_program.py JOBS
+
+JOBS is a JSON file with a list of [name of a function here, its arguments...].
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import torch
+
+from harness import config as configs
+from harness.distributed.process_group import torchrun_processes
+from harness.model.logprobs import score_tokens
+from harness.model.packing import Sample
+from harness.training import setup
+
+
+def start(processes, overrides):
+    """Train `corridor-tiny` with these settings."""
+    setup.start(configs.load("corridor-tiny", overrides), processes).run()
+
+
+def go_on(processes, source, folder, step):
+    """Go on from one checkpoint of a run, in a copy of it."""
+    processes.run_on_first(lambda: copy(source, folder, step))
+    setup.resume(folder, processes).run()
+
+
+def copy(source, folder, step):
+    """Copy a run as it was after a step."""
+    shutil.copytree(source, folder, symlinks=True)
+    for checkpoint in Path(folder, "checkpoints").glob("step-*"):
+        if checkpoint.name > f"step-{step:06d}":
+            shutil.rmtree(checkpoint)
+
+
+def fail(processes, overrides):
+    """Meet an error in the last process while it plays."""
+    trainer = setup.start(configs.load("corridor-tiny", overrides), processes)
+    if processes.rank == processes.size - 1:
+
+        async def complete(*_):
+            raise ValueError("the model has left")
+
+        trainer.generator.completer.complete = complete
+    trainer.run()
+
+
+def die(processes, overrides):
+    """Kill the last process between two steps."""
+    trainer = setup.start(configs.load("corridor-tiny", overrides), processes)
+    take = trainer.train_step
+
+    def train_step():
+        if trainer.step == 1 and processes.rank == processes.size - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return take()
+
+    trainer.train_step = train_step
+    trainer.run()
+
+
+def score_one(processes, folder, told):
+    """Score fewer sequences than there are processes, and write what comes of it."""
+    policy = setup.Policy.load(folder, "cpu")
+    rows = [Sample((1, 2, 3), (4, 5), (0.0, 0.0), 0.0)]
+    alone = score_tokens(policy, rows)
+    policy.shard(processes)
+    shared = score_tokens(policy, rows)
+    gap = abs(alone[0].logprob - shared[0].logprob).max()
+    parts = sum(weight.to_local().numel() for weight in policy.model.parameters())
+    whole = sum(weight.numel() for weight in policy.model.parameters())
+    found = processes.gather([len(shared), float(gap), parts / whole])
+    if processes.is_first:
+        Path(told).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with torchrun_processes() as joint:
+        for name, *arguments in json.loads(Path(sys.argv[1]).read_text()):
+            globals()[name](joint, *arguments)

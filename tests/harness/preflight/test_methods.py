@@ -1,0 +1,320 @@
+"""Every method trains: a few on the corridor at once, all on ALFWorld among the slow tests."""
+
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from run_contents import header_of, left
+from small_training import SMALL, last_checkpoint, lines, run
+from tiny_scorers import bert, saved
+
+from harness import config as configs
+from harness.config import methods
+from harness.model.packing import samples
+from harness.model.policy import Policy
+from harness.preflight.resolve import credit_settings
+from harness.rollouts import rollout_files
+from harness.runs import checkpoints
+from harness.training import setup
+from harness.types.errors import ConfigError, ContextOverflow
+
+DIAGNOSTICS = {
+    "dapo": ("rollout/rounds", "rollout/groups_dropped"),
+    "dmpo": ("credit/pairs",),
+    "ecpo": ("credit/reliability", "credit/gated_anchors"),
+    "ei": ("credit/imitated_turns", "update/nll"),
+    "empg": ("credit/entropy_mean", "credit/entropy_std"),
+    "gvpo": ("credit/shaped_turns", "credit/turns_per_rollout"),
+    "hcapo": ("credit/hindsight", "credit/hindsight_clipped"),
+    "hgpo": ("credit/common_history",),
+    "loop": ("update/epochs", "update/ratio_max"),
+    "oprl": ("credit/process_reward_mean", "process_reward/loss", "process_reward/grad_norm"),
+    "oprl_grpo": ("credit/process_reward_std", "process_reward/pairs"),
+    "oprl_reinforce_pp": ("credit/process_reward_std", "process_reward/pairs"),
+    "ppo": ("credit/explained_variance", "critic/loss", "critic/grad_norm"),
+    "prime": ("credit/process_reward_mean", "process_reward/loss"),
+    "reinforce_pp": ("credit/divergence",),
+    "rft": ("credit/imitated_turns", "update/nll"),
+    "salt": ("credit/merge_rate",),
+    "salt_rloo": ("credit/merge_rate",),
+    "scpo": ("credit/credited_turns", "credit/auxiliary_reward"),
+    "sft": ("credit/imitated_turns", "update/nll"),
+}
+"""What a method logs besides what all do."""
+
+EVERYONES = (
+    "credit/advantage_std",
+    "credit/advantage_range",
+    "credit/divergent_anchors",
+    "credit/silent_groups",
+    "update/loss",
+    "update/grad_norm",
+    "rollout/success",
+)
+
+
+def steps_of(trainer):
+    return [record for record in lines(trainer) if "update/loss" in record]
+
+
+def check_figures(name, records, count):
+    """Numbers are there and finite; somewhere there is a gradient, and what the method logs.
+
+    A step may be silent: without a success, or a pair, some figures have nothing to tell.
+    """
+    assert len(records) == count
+    for record in records:
+        assert not [key for key in EVERYONES if key not in record]
+        assert all(math.isfinite(value) for value in record.values())
+    assert set(DIAGNOSTICS.get(name, ())) <= set().union(*records)
+    assert any(record["update/grad_norm"] > 0 for record in records)
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A policy that solves the corridor now and then."""
+    folder = tmp_path_factory.mktemp("warm")
+    settings = [f"run.output='{folder}'", "run.name='warm'", "run.steps=0", *SMALL]
+    trainer = run(configs.load("corridor-tiny", [*settings, "warmstart.steps=24", "eval.tasks=1"]))
+    return last_checkpoint(trainer).folder
+
+
+def corridor(warm, tmp_path, name, *overrides, run_name="run"):
+    settings = [
+        f"run.output='{tmp_path}'",
+        f"run.name={run_name!r}",
+        *SMALL,
+        f"policy.model='{warm}'",
+        "warmstart.episodes=0",
+        f"method.name={name!r}",
+        "method.loss={}",
+        "run.steps=2",
+        "eval.every=0",
+        "eval.tasks=1",
+    ]
+    return configs.load("corridor-tiny", [*settings, *overrides])
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("ppo", ()),
+        ("ppo", ("method.rows='token'", "agent.context='transcript'")),
+        pytest.param("ppo", ("method.annotators.critic.model='head'",), marks=pytest.mark.slow),
+        pytest.param("reinforce_pp", ("method.rows='token'",), marks=pytest.mark.slow),
+        pytest.param("dapo", (), marks=pytest.mark.slow),
+        pytest.param("gspo", ("agent.context='transcript'",), marks=pytest.mark.slow),
+        pytest.param("loop", ("optimizer.max_kl=10.0",), marks=pytest.mark.slow),
+        pytest.param("hcapo", ("agent.context='transcript'",), marks=pytest.mark.slow),
+        pytest.param("prime", (), marks=pytest.mark.slow),
+        ("scpo", ("method.credit.scorer='lexical'",)),
+        pytest.param(
+            "gvpo", ("rollout.enough_turns=0", "rollout.enough_members=2"), marks=pytest.mark.slow
+        ),
+        pytest.param("salt", ("method.credit.base='empg'",), marks=pytest.mark.slow),
+        ("oprl", ("agent.context='transcript'",)),
+        pytest.param("oprl", ("method.rows='token'",), marks=pytest.mark.slow),
+        pytest.param(
+            "sft", ("agent.context='transcript'", "warmstart.noise=0.3"), marks=pytest.mark.slow
+        ),
+        pytest.param("rft", (), marks=pytest.mark.slow),
+        pytest.param("dmpo", ("agent.context='transcript'",), marks=pytest.mark.slow),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_a_method_trains(warm, tmp_path, name, overrides):
+    trainer = run(corridor(warm, tmp_path, name, *overrides))
+    check_figures(name, steps_of(trainer), 2)
+    before = Policy.load(str(warm), "cpu").model.parameters()
+    assert not all(
+        torch.equal(a, b) for a, b in zip(before, trainer.policy.model.parameters(), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        pytest.param("ppo", (), marks=pytest.mark.slow),
+        pytest.param("ppo", ("method.annotators.critic.model='head'",), marks=pytest.mark.slow),
+        ("oprl", ("method.annotators.process_reward.learning_rate=1e-3",)),
+        pytest.param("prime", ("agent.context='transcript'",), marks=pytest.mark.slow),
+        pytest.param("dapo", (), marks=pytest.mark.slow),
+        pytest.param(
+            "gvpo", ("rollout.enough_turns=0", "rollout.enough_members=2"), marks=pytest.mark.slow
+        ),
+        ("sft", ("warmstart.noise=0.3",)),
+        pytest.param("rft", (), marks=pytest.mark.slow),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_resumed_run_equals_an_uninterrupted_one(warm, tmp_path, name, overrides):
+    config = corridor(warm, tmp_path, name, "run.steps=4", "checkpoint.every=2", *overrides)
+    whole = run(config)
+    part = tmp_path / "part"
+    shutil.copytree(whole.folder.path, part)
+    shutil.rmtree(part / "checkpoints/step-000004")
+    resumed = setup.resume(part)
+    assert resumed.step == 2
+    resumed.run()
+    assert lines(resumed) == lines(whole)
+    ours = last_checkpoint(resumed).folder
+    assert left(resumed.folder.path) == left(whole.folder.path)
+    state = torch.load(ours / "trainer.pt", weights_only=True)["annotators"]
+    assert state.keys() == whole.credit.annotators.keys()
+
+
+def test_rejection_fine_tuning_plays_with_the_initial_policy_and_expert_iteration_does_not(
+    warm, tmp_path
+):
+    """Both learn the same from the first step; then only one has learned for the second."""
+    settings = ("optimizer.learning_rate=1e-2", "optimizer.mini_batches=1")
+    first = steps_of(run(corridor(warm, tmp_path, "rft", *settings, run_name="rft")))
+    second = steps_of(run(corridor(warm, tmp_path, "ei", *settings, run_name="ei")))
+    assert first[0]["update/loss"] == second[0]["update/loss"]
+    assert first[0]["rollout/success"] == second[0]["rollout/success"]
+    assert first[1]["credit/advantage_std"] != second[1]["credit/advantage_std"]
+    kept = (tmp_path / "rft/reference", tmp_path / "ei/reference")
+    assert [folder.exists() for folder in kept] == [True, False]
+
+
+def test_long_responses_cost_reward(warm, tmp_path):
+    """A response of `max_tokens` tokens, as one that was cut off has, costs the whole reward."""
+    settings = ("agent.max_tokens=8", "method.overlong_share=1.0", "method.reward_scale=10")
+    trainer = setup.start(corridor(warm, tmp_path, "grpo", *settings))
+    rollouts = trainer._player.play(0).rollouts
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    lengths = np.array([len(turn.completion.response_ids) for turn in turns])
+    assert lengths.min() < 8
+    got = trainer.credit.assign(rollouts).turns.reward
+    np.testing.assert_allclose(got, [10 * t.reward for t in turns] - 10 * lengths / 8)
+    trainer.close()
+
+
+def test_the_expert_is_imitated_where_it_is_sure(warm, tmp_path):
+    trainer = setup.start(corridor(warm, tmp_path, "sft", "warmstart.noise=0.4"))
+    rollouts = trainer._player.play(0).rollouts
+    credit = trainer.credit.assign(rollouts)
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    assert 0 < credit.advantage.mean() < 1
+    for turn in turns:
+        said = turn.completion
+        assert trainer.policy.decode(said.response_ids) == said.text
+        assert said.response_ids[-1] == trainer.policy.tokenizer.eos_token_id
+    weights = iter(credit.advantage)
+    for rollout in rollouts:
+        progress = 0.0
+        for turn in rollout.turns:
+            if next(weights):
+                assert turn.progress >= progress, "what is imitated leads on"
+            progress = turn.progress
+    rows = samples(rollouts, credit.advantage)
+    assert len(rows) == len(turns)
+    trainer.close()
+
+
+def test_an_expert_whose_prompts_do_not_fit_ends_the_run(warm, tmp_path):
+    trainer = setup.start(corridor(warm, tmp_path, "sft"))
+    trainer.policy.model.config.max_position_embeddings = 4
+    with pytest.raises(ContextOverflow, match="exceed the model's 4"):
+        trainer.train_step()
+    trainer.close()
+
+
+def test_a_template_that_rewrites_answers_is_refused_before_anything_is_played(warm, tmp_path):
+    policy = Policy.load(str(warm), "cpu")
+    last = "{% if m['role'] == 'user' or loop.last %}{{ m['content'] }}{% endif %}"
+    policy.tokenizer.chat_template = f"{{% for m in messages %}}{last}{{% endfor %}}"
+    policy.save(tmp_path / "forgets")
+    model = f"policy.model='{tmp_path}/forgets'"
+    with pytest.raises(ConfigError, match="does not keep earlier answers"):
+        setup.start(corridor(warm, tmp_path, "grpo", model, "agent.context='transcript'"))
+
+
+def test_rollouts_are_kept_with_what_annotators_found(warm, tmp_path):
+    overrides = ("run.keep_rollouts=2", "method.rows='token'")
+    trainer = run(corridor(warm, tmp_path, "ppo", *overrides))
+    folder = trainer.folder.path / "rollouts"
+    assert [path.name for path in folder.iterdir()] == ["step-000002.jsonl.gz"]
+    rollouts, columns = rollout_files.read(folder / "step-000002.jsonl.gz")
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    assert len(rollouts) == 16
+    assert columns.keys() == {"value"}
+    assert columns["value"].shape == (len(turns),)
+    header = header_of(folder / "step-000002.jsonl.gz")
+    assert (header["env"], header["step"], header["method"]) == (
+        "agentgyms/Corridor-v0",
+        2,
+        "ppo",
+    )
+
+
+def test_a_scorer_is_opened_for_the_run_and_its_name_is_kept(warm, tmp_path):
+    config = corridor(warm, tmp_path, "scpo", "method.credit.scorer='lexical'", "run.steps=0")
+    trainer = run(config)
+    assert credit_settings(trainer.folder.config())["scorer"] == "lexical"
+    assert trainer.folder.config().method.credit["order"] == "balanced(4)"
+
+
+@pytest.fixture(scope="module")
+def household(tmp_path_factory):
+    """A policy that solves some of ALFWorld's simpler tasks."""
+    folder = tmp_path_factory.mktemp("household")
+    trainer = run(configs.load("alfworld-tiny", [*_household(folder, "warm"), *_WARM]))
+    return last_checkpoint(trainer).folder
+
+
+@pytest.fixture(scope="module")
+def cross_encoder(tmp_path_factory):
+    """A real one, with random weights."""
+    return saved(tmp_path_factory.mktemp("cross-encoder"), bert, num_labels=1)
+
+
+_WARM = [
+    "run.steps=0",
+    "policy.tiny.hidden=96",
+    "policy.tiny.heads=12",
+    "warmstart.episodes=120",
+    "warmstart.steps=300",
+    "warmstart.batch_size=32",
+]
+
+
+def _household(folder, name):
+    return [
+        f"run.output='{folder}'",
+        f"run.name={name!r}",
+        "env.kwargs={families=['look']}",
+        "env.max_turns=12",
+        "agent.window=1",
+        "eval.every=0",
+        "eval.tasks=2",
+        "eval.final_splits=[]",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", methods.METHODS)
+def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder, tmp_path, name):
+    overrides = [
+        *_household(tmp_path, name),
+        f"policy.model='{household}'",
+        "warmstart.episodes=0",
+        f"method.name={name!r}",
+        "method.credit={}",
+        "method.loss={}",
+        "run.steps=10",
+        "checkpoint.every=10",
+        "rollout.tasks_per_step=3",
+        "rollout.group_size=4",
+        "rollout.max_draws=3",
+    ]
+    if name == "scpo":
+        overrides.append(f"method.credit.scorer='cross-encoder:{cross_encoder}'")
+    trainer = run(configs.load("alfworld-tiny", overrides))
+    records = steps_of(trainer)
+    check_figures(name, records, 10)
+    assert any(record["rollout/success"] > 0 for record in records), "some episodes are solved"
+    assert sum(record["update/grad_norm"] > 0 for record in records) >= 3
+    assert checkpoints.find_all(trainer.folder.path)[-1].step == 10

@@ -1,0 +1,307 @@
+"""The dry run: shapes against real models, memory against measured bytes, what is missing."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from click.testing import CliRunner
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    GPT2Config,
+    LlamaConfig,
+    Qwen2_5_VLConfig,
+    Qwen2Config,
+    Qwen3MoeConfig,
+)
+
+from harness import config as configs
+from harness.cli.main import main
+from harness.model import adapters, tiny
+from harness.model.packing import num_mini_batches
+from harness.preflight import memory, model_shapes, planning, resolve
+from harness.preflight.memory import Machine, Precision
+from harness.training.optimizer import make_optimizer
+from harness.types.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("model", "billions"),
+    [
+        ("Qwen/Qwen2.5-0.5B-Instruct", 0.494),
+        ("Qwen/Qwen2.5-1.5B-Instruct", 1.544),
+        ("Qwen/Qwen2.5-3B-Instruct", 3.086),
+        ("Qwen/Qwen2.5-7B-Instruct", 7.616),
+        ("Qwen/Qwen2.5-32B-Instruct", 32.764),
+        ("Qwen/Qwen2.5-VL-3B-Instruct", 3.755),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", 8.292),
+        ("meta-llama/Llama-3.1-8B-Instruct", 8.030),
+    ],
+)
+def test_known_models_have_the_parameters_of_their_model_cards(model, billions):
+    assert model in model_shapes.KNOWN
+    shape = model_shapes.shape_of(configs.PolicyConfig(model=model))
+    assert shape.parameters / 1e9 == pytest.approx(billions, abs=5e-4)
+
+
+def sizes(hidden, layers, heads, kv_heads, feed_forward, vocabulary, *, tied):
+    return {
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": feed_forward,
+        "vocab_size": vocabulary,
+        "tie_word_embeddings": tied,
+    }
+
+
+DESCRIBED = {
+    "qwen": Qwen2Config(**sizes(64, 3, 8, 2, 96, 500, tied=False)),
+    "tied": Qwen2Config(**sizes(48, 2, 4, 4, 32, 300, tied=True)),
+    "llama": LlamaConfig(**sizes(64, 2, 8, 2, 96, 500, tied=False)),
+    "wide heads": LlamaConfig(**sizes(64, 2, 4, 2, 96, 500, tied=False), head_dim=32),
+    "sees": Qwen2_5_VLConfig(
+        text_config=sizes(64, 2, 8, 2, 96, 500, tied=False),
+        vision_config={
+            "depth": 2,
+            "hidden_size": 32,
+            "intermediate_size": 40,
+            "num_heads": 4,
+            "out_hidden_size": 64,
+        },
+        tie_word_embeddings=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DESCRIBED)
+def test_a_shape_that_is_read_has_the_models_parameters(kind, tmp_path):
+    described = DESCRIBED[kind]
+    described.save_pretrained(tmp_path)
+    model = model_of(described)
+    shape = model_shapes.shape_of(configs.PolicyConfig(model=str(tmp_path)))
+    assert shape.parameters == sum(p.numel() for p in model.parameters())
+    attention = next(m for m in model.modules() if hasattr(m, "k_proj"))
+    assert shape.queries == attention.q_proj.out_features
+    assert shape.keys == attention.k_proj.out_features == attention.v_proj.out_features
+
+
+def model_of(described):
+    sees = described.model_type == "qwen2_5_vl"
+    loader = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    return loader.from_config(described)
+
+
+def test_an_architecture_that_is_no_qwen_or_llama_is_measured(tmp_path):
+    GPT2Config(n_embd=32, n_layer=2, n_head=2, vocab_size=100).save_pretrained(tmp_path)
+    shape = model_shapes.shape_of(configs.PolicyConfig(model=str(tmp_path)))
+    assert (shape.hidden, shape.layers, shape.queries, shape.keys) == (32, 2, 32, 32)
+    assert shape.feed_forward == 128
+    experts = Qwen3MoeConfig(
+        **sizes(32, 2, 4, 2, 64, 100, tied=True),
+        head_dim=8,
+        num_experts=8,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+    )
+    shape = model_shapes.measure(experts)
+    assert shape.parameters == sum(p.numel() for p in model_of(experts).parameters())
+    assert shape.feed_forward == 32, "of the two experts that a token passes through"
+
+
+def test_a_config_that_transformers_does_not_know_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "unheard-of"}')
+    with pytest.raises(ConfigError, match="cannot be read from its config.json"):
+        model_shapes.shape_of(configs.PolicyConfig(model=str(tmp_path)))
+
+
+def test_a_model_that_nobody_knows_is_named():
+    with pytest.raises(ConfigError, match=r"'some/where' is not on this machine.*hf download"):
+        model_shapes.shape_of(configs.PolicyConfig(model="some/where"))
+
+
+@pytest.mark.parametrize("kind", ["qwen", "sees"])
+@pytest.mark.parametrize("targets", [("all-linear",), ("q_proj", "v_proj")])
+def test_adapters_are_counted_as_peft_makes_them(targets, kind):
+    shape, model = model_shapes.measure(DESCRIBED[kind]), model_of(DESCRIBED[kind])
+    adapters.add(model, configs.LoraConfig(rank=4, targets=targets), "nowhere", seed=1)
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    assert shape.adapter_parameters(configs.LoraConfig(rank=4, targets=targets)) == trained
+
+
+def tiny_run(**policy):
+    config = resolve.resolve(configs.load("corridor-tiny"))
+    return configs.replace(config, policy=configs.replace(config.policy, **policy))
+
+
+def bytes_of(tensors):
+    return sum(t.numel() * t.element_size() for t in tensors)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_weights_gradients_and_moments_are_those_measured(precision):
+    size = configs.TinyConfig(layers=2, hidden=64, heads=4, feed_forward=96, vocabulary=300)
+    config = tiny_run(precision=precision, tiny=size)
+    words = [f"{first}{second}" for first in "abcdefgh" for second in "stuvwxyz"]
+    model = tiny.make_model(size, tiny.make_tokenizer([" ".join(words)], 300), 0)
+    model = model.to(getattr(torch, precision))
+    model(input_ids=torch.tensor([[1, 2, 3]])).logits.float().sum().backward()
+    optimizer = make_optimizer(model.parameters(), config.optimizer)
+    optimizer.step()
+    made = configs.replace(size, vocabulary=model.config.vocab_size)
+    shape = model_shapes.shape_of(configs.replace(config.policy, tiny=made))
+    held = {h.name: h.size for h in memory.memory(config, shape, Machine("cpu"))}
+    parameters = list(model.parameters())
+    assert held["policy: weights"] == bytes_of(parameters)
+    assert held["policy: gradients"] == bytes_of(p.grad for p in parameters)
+    moments = [state[n] for state in optimizer.state.values() for n in ("exp_avg", "exp_avg_sq")]
+    assert held["policy: AdamW"] == bytes_of(moments)
+    in_bytes = Precision.of(config, Machine("cpu"))
+    kept = memory.checkpoint_bytes(config, shape, in_bytes)
+    assert kept == bytes_of(parameters) + bytes_of(moments)
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(("kv_heads", "feed_forward"), [(8, 256), (2, 512)])
+def test_activations_are_those_measured(kv_heads, feed_forward, mixed, checkpointing):
+    described = Qwen2Config(**sizes(128, 4, 8, kv_heads, feed_forward, 500, tied=True))
+    shape, model = model_shapes.measure(described), model_of(described)
+    model.train()
+    if checkpointing:
+        model.activation_checkpointing_enable({"use_reentrant": False})
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    linear = {m.weight.shape for m in model.modules() if isinstance(m, torch.nn.Linear)}
+    linear |= {size[::-1] for size in linear}
+    kept, alive = {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        is_copy = tensor.dtype == torch.bfloat16 and tensor.shape in linear  # autocast's
+        if storage.data_ptr() not in weights and not is_copy:
+            kept[storage.data_ptr()] = storage.nbytes()
+            alive.append(tensor)
+        return tensor
+
+    tokens = torch.zeros(4, 60, dtype=torch.long)
+    with (
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        torch.autocast("cpu", torch.bfloat16, enabled=mixed),
+    ):
+        model.base_model(input_ids=tokens, use_cache=False)
+    in_bytes = Precision(4, 2 if mixed else 4)
+    expected = memory.activation_bytes(
+        tiny_run(gradient_checkpointing=checkpointing), shape, in_bytes
+    )
+    if checkpointing:  # one layer is whole in the backward pass alone
+        two = replace(shape, layers=2)
+        both = (memory.activation_bytes(tiny_run(), s, in_bytes) for s in (two, shape))
+        expected += (next(both) - next(both)) / 2
+    assert expected == pytest.approx(sum(kept.values()) / tokens.numel(), rel=0.03)
+
+
+def test_several_gpus_share_what_learns_and_adapters_leave_the_rest():
+    config = resolve.resolve(configs.load("webshop-oprl-7b"))
+    shape = model_shapes.shape_of(config.policy)
+    one, eight = (
+        {h.name: h.size for h in memory.memory(config, shape, Machine("cuda", n))} for n in (1, 8)
+    )
+    for name in ("policy: weights", "policy: AdamW", "process reward model: AdamW"):
+        assert one[name] == 8 * eight[name]
+    assert one["vLLM: weights"] == eight["vLLM: weights"] == 2 * shape.parameters
+    assert "reference policy" not in one
+    adapted = configs.replace(
+        config, policy=configs.replace(config.policy, lora=configs.LoraConfig(rank=8))
+    )
+    less = memory.memory(adapted, shape, Machine("cuda"))
+    assert memory.peak(less) < memory.peak(memory.memory(config, shape, Machine("cuda")))
+    frozen = {h.name: h.size for h in less if "frozen" in h.name}
+    assert frozen == {"policy: frozen weights": 4 * shape.parameters}
+
+
+def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
+    config = resolve.resolve(configs.load("alfworld-grpo-1.5b"))
+    shape, machine = model_shapes.shape_of(config.policy), Machine("cuda", 1, 80 * 10**9)
+    held = memory.memory(config, shape, machine)
+    (engine,) = [h for h in held if h.name.startswith("vLLM")]
+    assert (engine.size, engine.when) == (40e9, "playing")
+    awake = configs.replace(config, rollout=configs.replace(config.rollout, sleep=False))
+    assert memory.peak(memory.memory(awake, shape, machine)) > memory.peak(held)
+    usual = configs.replace(config, rollout=configs.replace(config.rollout, engine={}))
+    (engine,) = [h for h in memory.memory(usual, shape, machine) if h.name.startswith("vLLM")]
+    assert engine.size == pytest.approx(32e9), "what vllm_generators gives an engine"
+
+
+def test_rows_of_a_step_are_turns_or_transcripts():
+    window = resolve.resolve(configs.load("alfworld-gigpo-1.5b"))
+    assert planning.rows(window, 50) == planning.Range(128, 3200, 6400)
+    assert num_mini_batches(window.optimizer, 3200) == 13
+    assert num_mini_batches(window.optimizer, 256) == 1
+    chat = resolve.resolve(configs.load("appworld-gvpo-32b"))
+    assert planning.rows(chat, 40) == planning.Range(256, 256, 256)
+    assert num_mini_batches(chat.optimizer, 256) == 8
+    assert num_mini_batches(configs.replace(chat.optimizer, mini_batch_size=None), 3) == 3
+
+
+def dry_run(*words):
+    return CliRunner().invoke(main, ["train", *words, "--dry-run"])
+
+
+def test_a_run_that_could_start_ends_with_status_0():
+    result = dry_run("corridor-tiny")
+    assert result.exit_code == 0, result.output
+    assert "nothing is missing" in result.output
+    assert "train (40 tasks)" in result.output
+    assert "4 tasks x 4 = 16 episodes" in result.output
+    assert max(map(len, result.output.splitlines())) <= 100
+
+
+def test_a_run_that_could_not_is_planned_all_the_same(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = dry_run("sotopia-oprl-8b", "--gpus", "8", "--set", "log.wandb=nothing")
+    assert result.exit_code == 2
+    for line in (
+        "8.03 B parameters",
+        "of each of 8 GPUs",
+        "agentgyms data import sotopia",
+        "hf download meta-llama/Llama-3.1-8B-Instruct",
+        "export OPENAI_API_KEY",
+        "128 rows (transcripts)",
+        "2 optimizer steps",
+        "process reward model: a copy that learns",
+    ):
+        assert line in result.output, line
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    result = dry_run("sotopia-oprl-8b", "--gpus", "8")
+    assert "its key is not set" not in result.output
+    assert "secret" not in result.output
+
+
+def test_an_engine_that_cannot_sleep_here_hides_no_missing_data():
+    output = dry_run("sotopia-oprl-8b", "--set", "policy.device=cpu").output
+    assert "rollout.sleep frees the GPU memory" in output
+    assert "agentgyms data import sotopia" in output
+
+
+def test_what_a_run_needs_of_this_machine(tmp_path):
+    place = f"run.output='{tmp_path}'"
+    folder = tmp_path / "corridor"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    assert "holds a run already" in dry_run("corridor-tiny", "--set", place).output
+    server = ["rollout.backend=server", "rollout.urls=['http://127.0.0.1:9']"]
+    output = dry_run("corridor-tiny", *(w for s in server for w in ("--set", s))).output
+    assert "no server answers at http://127.0.0.1:9" in output
+    huge = dry_run("corridor-tiny", "--set", "policy.tiny={layers=400, hidden=65536, heads=8}")
+    assert "GB of memory are needed" in huge.output
+    assert "GB of checkpoints are kept" in huge.output
+
+
+def test_a_wrong_setting_has_the_same_message_as_when_the_run_starts():
+    result = dry_run("corridor-tiny", "--set", "eval.split=nowhere")
+    assert (result.exit_code, "no split 'nowhere'" in result.output) == (2, True)
+    result = dry_run("corridor-tiny", "--set", "method.name=gippo")
+    assert isinstance(result.exception, ConfigError), "there is no plan without a method"
+    result = CliRunner().invoke(main, ["train", "corridor-tiny", "--gpus", "2"])
+    assert "--gpus is for --dry-run" in result.output

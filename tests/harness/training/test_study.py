@@ -1,0 +1,112 @@
+"""The study: its page says what its recipe and its script do, and both run."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness import config as configs
+from harness.preflight import resolve
+from harness.runs import metrics
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "benchmarks/study.sh"
+SMALL = [
+    "policy.tiny={layers=1, hidden=32, heads=4, feed_forward=32, vocabulary=400}",
+    "env.max_turns=6",
+    "run.steps=1",
+    "rollout.tasks_per_step=2",
+    "rollout.group_size=2",
+    "rollout.enough_members=2",
+    "warmstart.episodes=4",
+    "warmstart.steps=2",
+    "eval.tasks=2",
+    "eval.max_turns=2",
+]
+
+
+def table(first):
+    """Return the rows of the page's table whose header begins so, without backticks."""
+    lines = (ROOT / "docs/study.md").read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().replace("`", "") for cell in line.strip("|").split("|")])
+    return rows
+
+
+def own_settings(method):
+    """Return what the script sets for a method."""
+    text = SCRIPT.read_text(encoding="utf-8")
+    function = text[text.index("settings() {") : text.index("\n}\n") + 3]
+    told = subprocess.run(
+        ["bash", "-c", f"{function}settings {method}"], capture_output=True, text=True, check=True
+    )
+    return told.stdout.split("\n")[:-1]
+
+
+def test_the_page_tells_the_recipe():
+    values = configs.to_dict(configs.load("alfworld-tiny-study"))
+    rows = table("setting")
+    assert len(rows) >= 7
+    for name, value in rows:
+        found = values
+        for key in name.split("."):
+            found = found[key]
+        told = tomllib.loads(f"value = {value}")["value"]
+        assert (list(found) if isinstance(found, tuple) else found) == told, name
+
+
+def test_the_page_tells_what_each_method_is_given():
+    rows = table("`method.name`")
+    names = [name for name, _ in rows]
+    assert f"METHODS:-{' '.join(names)}}}" in SCRIPT.read_text(encoding="utf-8")
+    for name, told in rows:
+        own = own_settings(name)
+        assert " ".join(own) == told
+        config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own])
+        resolved = resolve.resolve(config)
+        assert resolved.method.credit["invalid_penalty"] == (0.0 if name == "ecpo" else 0.02)
+        assert resolved.method.credit["statistics"] == "turn"
+        assert not resolved.method.loss["kl_coefficient"]
+        assert (resolved.rollout.enough_members, resolved.rollout.enough_share) == (8, 1.0)
+        assert resolved.optimizer.epochs == 1
+
+
+def test_the_table_of_results_has_every_method():
+    names = [name for name, *_ in table("method")]
+    assert names[0] == "before"
+    assert len(names) == 1 + len(table("`method.name`"))
+
+
+@pytest.mark.slow
+def test_a_small_study_runs_and_is_summed_up(tmp_path):
+    chosen = {"SEEDS": "1", "METHODS": "grpo scpo", "HARNESS": f"{sys.executable} -m harness"}
+    run = ["bash", str(SCRIPT), str(tmp_path), *SMALL]
+    subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
+    first = metrics.read(tmp_path / "seed-1/scpo")
+    assert [r["step"] for r in first if "rollout/success" in r] == [1]
+    weights = [
+        (tmp_path / f"seed-1/{name}/checkpoints/step-000000/model.safetensors").read_bytes()
+        for name in ("start", "grpo", "scpo")
+    ]
+    assert weights[0] == weights[1] == weights[2]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.jsonl")}
+    subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "finished runs are left"
+    figure = tmp_path / "study.png"
+    told = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks/study.py"), str(tmp_path), "--figure", str(figure)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lines = told.stdout.splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| before", "| GRPO", "| SCPO"]
+    assert len({line.count("|") for line in lines}) == 1
+    assert figure.stat().st_size > 10_000

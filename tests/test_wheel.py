@@ -1,0 +1,155 @@
+"""The distribution outside the source tree: an sdist, the wheel built of it, and what both hold."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("agentgyms", "env_servers", "harness")
+SMALL = (
+    "run.steps=2",
+    "run.threads=1",
+    "policy.device=cpu",
+    "policy.tiny={layers=1, hidden=16, heads=2, feed_forward=16, vocabulary=300, max_length=512}",
+    "env.max_turns=3",
+    "rollout.tasks_per_step=1",
+    "warmstart.episodes=2",
+    "warmstart.steps=1",
+    "eval.tasks=1",
+)
+SERVED = """
+
+from env_servers import create_app
+client = create_app("agentgyms/Corridor-v0", token="").test_client()
+for path in ("/openapi.json", "/healthz", "/", "/play"):
+    reply = client.get(path)
+    print(path, reply.status_code, reply.mimetype, len(reply.data) > 10)
+"""
+
+
+def output(words, **options):
+    """Return what a program prints; its errors are the test's."""
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """An sdist of this tree, and the wheel that is built of it."""
+    folder = tmp_path_factory.mktemp("built")
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    output([*pip, "install", "--target", folder / "backend", *requires])
+    code = f"import hatchling.build; print(hatchling.build.build_sdist({str(folder)!r}))"
+    there = {**os.environ, "PYTHONPATH": str(folder / "backend")}
+    sdist = output([sys.executable, "-c", code], cwd=ROOT, env=there).splitlines()[-1]
+    output([*pip, "wheel", "--no-deps", "--wheel-dir", folder, folder / sdist])
+    (wheel,) = folder.glob("*.whl")
+    return folder / sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """The programs of a fresh environment with the wheel, and a runner of them.
+
+    What the wheel depends on comes from the environment of the tests, our own packages do not.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+    output([sys.executable, "-m", "venv", "--without-pip", folder / "venv"])
+    python = folder / "venv/bin/python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "--quiet"]
+    output([*pip, "install", "--no-deps", "--disable-pip-version-check", built[1]])
+    (site,) = (folder / "venv/lib").glob("python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AGENTGYMS_"))}
+
+    def run(program, *words):
+        return output(
+            [folder / "venv/bin" / program, *words], cwd=folder, env={**kept, "TQDM_DISABLE": "1"}
+        )
+
+    run.folder, run.site = folder, site
+    return run
+
+
+def sources():
+    """Return the names of all files of the packages in this tree."""
+    return {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_every_file_of_the_packages_is_in_both(built):
+    sdist, wheel = built
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith(PACKAGES)}
+    assert {name for name in packed if ".dist-info/" not in name} == sources()
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert sources() <= names
+    assert {"pyproject.toml", "README.md", "LICENSE", "docs/training.md"} <= names
+
+
+def test_our_packages_come_from_the_wheel(installed):
+    code = f"import {', '.join(PACKAGES)}; print(*({', '.join(f'{p}.__file__' for p in PACKAGES)}))"
+    assert all(
+        Path(file).is_relative_to(installed.site)
+        for file in installed("python", "-c", code).split()
+    )
+
+
+def test_the_programs_know_what_is_packed(installed):
+    assert installed("agentgyms", "--version").startswith("agentgyms, version ")
+    ids = {line.split()[0] for line in installed("agentgyms", "list").splitlines()}
+    assert {"agentgyms/ALFWorld-v0", "agentgyms/WebShop-v0"} <= ids
+    recipes = {line.split()[0] for line in installed("harness", "recipes").splitlines()}
+    assert recipes == {line.split()[0] for line in output_here("recipes").splitlines()}
+    assert len(recipes) > 50
+    assert installed("harness", "methods") == output_here("methods")
+
+
+def output_here(command):
+    """Return what a command of the harness prints in this tree."""
+    there = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return output([sys.executable, "-m", "harness", command], env=there)
+
+
+@pytest.mark.parametrize("name", ["ALFWorld", "SOTOPIA", "SearchQA", "VisualSokoban", "WebShop"])
+def test_environments_have_their_tables(installed, name):
+    told = installed("agentgyms", "record", f"agentgyms/{name}-v0", f"{name}.jsonl", "--seed", 3)
+    assert told == f"1 episodes, 1 solved, in {name}.jsonl\n"
+    assert "states agree" in installed("agentgyms", "replay", f"{name}.jsonl")
+
+
+def test_the_server_has_its_description_and_pages(installed):
+    lines = installed("python", "-c", SERVED).splitlines()
+    told = {line.split()[0]: line.split()[1:] for line in lines}
+    assert told["/openapi.json"] == ["200", "application/json", "True"]
+    assert told["/healthz"][0] == "200"
+    assert told["/play"] == ["200", "text/html", "True"]
+
+
+def test_a_tiny_run_trains_and_is_shown(installed):
+    changes = [word for change in SMALL for word in ("--set", change)]
+    assert "runs/corridor" in installed("harness", "train", "corridor-tiny", *changes)
+    assert (installed.folder / "runs/corridor/curve.png").is_file()
+    words = ("--env", "Corridor", "--model", "runs/corridor", "--tasks", 2, "--name", "tiny")
+    installed("harness", "eval", *words, "--set", "model.device=cpu")
+    page = installed.folder / "evaluations/tiny/page.html"
+    assert "<script" in page.read_text()
+    installed("harness", "report", "evaluations/tiny", "--html", "report.html", "--reported")
+    installed("harness", "credit", "--example", "--html", "credit.html")
+    assert "<script" in (installed.folder / "credit.html").read_text()
