@@ -355,7 +355,11 @@ def short(recording, index, seed):
     """An episode's first turn, as another episode."""
     about = dict(recording.header["provenance"][episodes.EPISODE_KEY])
     about |= {"index": index, "seed": seed, "turns": 1}
-    header = {**recording.header, "provenance": {episodes.EPISODE_KEY: about}}
+    header = {
+        **recording.header,
+        "task_id": f"task {index}",
+        "provenance": {episodes.EPISODE_KEY: about},
+    }
     return Recording(header, recording.turns[:2])
 
 
