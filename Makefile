@@ -137,7 +137,7 @@ fuzz: $(VENV)/fuzz.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES) $(ARGS)
 
 soak: $(VENV)/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak_under_faults.py --minutes $(MINUTES) $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soaking/under_faults.py --minutes $(MINUTES) $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
