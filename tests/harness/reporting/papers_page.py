@@ -1,0 +1,66 @@
+"""`docs/papers.md` as data: its rows, and their commands as bash would call them."""
+
+import itertools
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs/papers.md"
+NONE = "–"
+HEADINGS = ["number", "what it shows", "command", "needs", "reported", "not to be had"]
+_CALL = "\x1e"
+_ARGUMENT = "\x1f"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the page; `paper` is "" for the rows that papers share."""
+
+    paper: str
+    number: str
+    shows: str
+    command: str
+    needs: str
+    reported: str
+    missing: str
+
+    @property
+    def lines(self):
+        """The command lines, as they would be typed."""
+        return re.findall(r"`([^`]+)`", self.command)
+
+
+def rows():
+    found, paper = [], ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            paper = line[3:]
+        if not line.startswith("| ") or line == f"| {' | '.join(HEADINGS)} |":
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert len(cells) == len(HEADINGS), line[:80]
+        found.append(Row(paper, *cells))
+    return found
+
+
+def calls(lines):
+    """What each line calls: the arguments of every `harness` of its loops, found by bash itself."""
+    bash = shutil.which("bash")
+    script = [f"harness() {{ printf '{_CALL}'; printf '%s{_ARGUMENT}' \"$@\"; }}", "set -uf"]
+    for line in lines:
+        script += [line, "printf '\\n'"]
+    done = subprocess.run([bash, "-c", "\n".join(script)], capture_output=True, text=True)
+    assert not done.stderr, done.stderr
+    told = done.stdout.split("\n")[:-1]
+    return [
+        [call.split(_ARGUMENT)[:-1] for call in line.split(_CALL)[1:]]
+        for line, _ in zip(told, lines, strict=True)
+    ]
+
+
+def options(arguments, name):
+    """Values of an option that may be given several times."""
+    pairs = itertools.pairwise(arguments)
+    return [value for option, value in pairs if option == name]
