@@ -7,6 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import config as configs
+from harness.cli.main import main
+
 PAGE = Path(__file__).parents[3] / "docs/papers.md"
 NONE = "–"
 HEADINGS = ["number", "what it shows", "command", "needs", "reported", "not to be had"]
@@ -58,6 +61,58 @@ def calls(lines):
         [call.split(_ARGUMENT)[:-1] for call in line.split(_CALL)[1:]]
         for line, _ in zip(told, lines, strict=True)
     ]
+
+
+def all_calls():
+    """What each line of the page calls, by its row and itself."""
+    lines = [(row, line) for row in rows() for line in row.lines]
+    return dict(zip(lines, calls([line for _, line in lines]), strict=True))
+
+
+LATER = {
+    "train": ("--seeds", "--sweep"),
+    "report": ("--checkpoint", "--sweep"),
+    "eval": ("--checkpoint",),
+}
+"""Options with a value that are left out where a command does not have them yet."""
+
+
+def known(name, arguments):
+    """Arguments without what the command has no option for yet."""
+    has = {option for param in main.commands[name].params for option in param.opts}
+    left, words = [], iter(arguments)
+    for word in words:
+        if word in LATER.get(name, ()) and word not in has:
+            assert next(words)
+        else:
+            left.append(word)
+    return left
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that the page trains: what it is started with, `section.key=value`."""
+
+    recipe: str
+    settings: tuple
+    swept: tuple
+    seed: int
+
+
+def runs(arguments):
+    """The runs of a call of `harness train`, by their folders' names."""
+    given = tuple(options(arguments, "--set"))
+    sweeps = [sweep.partition("=") for sweep in options(arguments, "--sweep")]
+    values = [[(key, value) for value in text.split(",")] for key, _, text in sweeps]
+    several = "--seeds" in arguments or bool(sweeps)
+    seeds = range(int((options(arguments, "--seeds") or [1])[0]))
+    for chosen in itertools.product(*values):
+        swept = tuple(f"{key}={value}" for key, value in chosen)
+        name = configs.load(arguments[0], given).run.name
+        name += "".join(f"-{key.rpartition('.')[2]}={value}" for key, value in chosen)
+        for seed in seeds:
+            folder = f"{name}-seed{seed}" if several else name
+            yield folder, Run(arguments[0], given, swept, seed)
 
 
 def options(arguments, name):

@@ -1,6 +1,5 @@
 """`docs/papers.md` names every table and figure of the papers, and commands that exist."""
 
-import itertools
 import re
 import tomllib
 from fnmatch import fnmatch
@@ -21,23 +20,11 @@ ROWS = papers_page.rows()
 CONTENTS = tomllib.loads(
     Path(__file__).with_name("papers_contents.toml").read_text(encoding="utf-8")
 )
-CALLS = dict(
-    zip(
-        [(row.paper, row.number, line) for row in ROWS for line in row.lines],
-        papers_page.calls([line for row in ROWS for line in row.lines]),
-        strict=True,
-    )
-)
+CALLS = papers_page.all_calls()
 NEEDS = {
     "generated", "GPU", "API", "ALFWorld", "WebShop", "AppWorld", "SOTOPIA", "SearchQA",
     "BGE", "MiniLM",
 }  # fmt: skip
-LATER = {
-    "train": ("--seeds", "--sweep"),
-    "report": ("--checkpoint", "--sweep"),
-    "eval": ("--checkpoint",),
-}
-"""Options with a value that are checked as text here where a command does not have them yet."""
 
 
 def called(name):
@@ -46,41 +33,20 @@ def called(name):
 
 
 def parsed(name, arguments):
-    """The values that click reads, without what the command has no option for yet."""
-    command = main.commands[name]
-    known = {option for param in command.params for option in param.opts}
-    left, words = [], iter(arguments)
-    for word in words:
-        if word in LATER.get(name, ()) and word not in known:
-            assert next(words)
-        else:
-            left.append(word)
-    with command.make_context(name, left, resilient_parsing=False) as context:
+    """The values that click reads."""
+    given = papers_page.known(name, arguments)
+    with main.commands[name].make_context(name, given) as context:
         return context.params
-
-
-def variants(arguments):
-    """A training's `--set` for each value of its sweeps, with the name of the run's folder."""
-    given = papers_page.options(arguments, "--set")
-    sweeps = [sweep.partition("=") for sweep in papers_page.options(arguments, "--sweep")]
-    values = [[(key, value) for value in text.split(",")] for key, _, text in sweeps]
-    for chosen in itertools.product(*values):
-        labels = [f"-{key.rpartition('.')[2]}={value}" for key, value in chosen]
-        yield [*given, *(f"{key}={value}" for key, value in chosen)], "".join(labels)
 
 
 def trained():
     """Configuration of each run that the page trains, by its folder's name."""
-    runs = {}
+    found = {}
     for arguments in called("train"):
-        several = "--seeds" in arguments or "--sweep" in arguments
-        seeds = int((papers_page.options(arguments, "--seeds") or [1])[0])
-        for settings, label in variants(arguments):
-            config = resolve.resolve(configs.load(arguments[0], settings))
-            for seed in range(seeds) if several else [None]:
-                folder = config.run.name + label + ("" if seed is None else f"-seed{seed}")
-                assert runs.setdefault(folder, config) == config, f"two runs are named {folder}"
-    return runs
+        for folder, run in papers_page.runs(arguments):
+            config = resolve.resolve(configs.load(run.recipe, [*run.settings, *run.swept]))
+            assert found.setdefault(folder, config) == config, f"two runs are named {folder}"
+    return found
 
 
 RUNS = trained()
