@@ -6,8 +6,16 @@ import os
 import shutil
 
 import pytest
+from hypothesis import settings
 
 os.environ["TQDM_DISABLE"] = "1"
+
+# The same examples in every run, and a slow machine is not wrong; FULL=1 looks for others.
+FULL = bool(os.environ.get("FULL"))
+settings.register_profile(
+    "tests", deadline=None, derandomize=not FULL, max_examples=400 if FULL else 100
+)
+settings.load_profile("tests")
 
 ONLY_WHEN_ASKED = {
     "adapters": "runs OpenEnv and verifiers: AGENTGYMS_ADAPTERS_PYTHON=... pytest -m adapters",

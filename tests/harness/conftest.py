@@ -14,10 +14,9 @@ from harness.model import tiny
 from harness.model.policy import Policy
 from harness.rollouts.player import Player
 
-# A busy machine is slow, not wrong; FULL=1 looks for what 40 examples do not show.
-EXAMPLES = 400 if os.environ.get("FULL") else 40
-settings.register_profile("shared machine", deadline=None, max_examples=EXAMPLES)
-settings.load_profile("shared machine")
+if not os.environ.get("FULL"):
+    settings.register_profile("harness", settings(), max_examples=40)
+    settings.load_profile("harness")
 
 WORDS = "go to drawer 1 take mug 2 from shelf put a clean plate in cabinet left right open door key"
 
