@@ -129,9 +129,9 @@ class Shrunk:
             value = next(words)
             if word == "--split" and model.startswith("sotopia"):
                 value = GENERATED[value]
-            if word == "--env-arg":
+            if value.startswith("partner="):
                 value = "partner=scripted"
-            if not value.startswith("env.kwargs"):
+            if not value.startswith("datasets="):
                 given += [word, value]
         if not Path("evaluations", name).exists():
             invoke("eval", *papers_page.known("eval", given), "--tasks", "1")
