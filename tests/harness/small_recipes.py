@@ -36,7 +36,7 @@ _OFFLINE = {
     "agentgyms/SearchQA-v0": ("env.kwargs={}",),
     "agentgyms/Sokoban-v0": ("env.kwargs={rooms=60}",),
     "agentgyms/VisualSokoban-v0": (
-        "env.kwargs={cell_pixels=16, rooms=60}",
+        "env.kwargs={cell_pixels=16, rooms=60, grid=true}",
         "policy.model=tiny-vl",
         "policy.tiny.hidden=64",
         "policy.tiny.heads=8",
@@ -73,6 +73,8 @@ def shrinking(name, scorers, given=()):
     if whole.rollout.enough_members is not None:
         changes.append("rollout.enough_members=2")
     config = configs.load(name, changes)
+    if config.method.annotators.get("process_reward", {}).get("model"):
+        changes.append("method.annotators.process_reward.model=tiny")
     for key in ("scorer", "match"):
         kind = scorer_of(config, key)
         if kind in scorers:
