@@ -27,7 +27,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
-sys.path.append(str(ROOT / "tests" / "env_servers"))  # its proxy is the one that tests use
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "env_servers")]  # its proxy is that of tests
 
 from tqdm import tqdm  # noqa: E402
 
