@@ -113,8 +113,11 @@ class Shrunk:
         run = RUNS[folder]
         given = [*run.settings, *run.swept, f"run.name={folder!r}", f"run.seed={run.seed}"]
         small = [*shrinking(run.recipe, self.scorers, given), *QUICK, *run.swept]
-        if configs.load(run.recipe, given).run.keep_rollouts:
+        whole = configs.load(run.recipe, given)
+        if whole.run.keep_rollouts:
             small.append("run.keep_rollouts=1")
+        if run.swept and hasattr(whole.run, "swept"):
+            small.append(f"run.swept={[key.partition('=')[0] for key in run.swept]}")
         if folder == "scpo-early":
             small += WARM
         invoke("train", run.recipe, *(word for setting in small for word in ("--set", setting)))
@@ -148,6 +151,8 @@ class Shrunk:
             words += ["--encoder", f"embedding:{self.scorers['embedding']}"]
         if "--from-step" in words:
             words[words.index("--from-step") + 1] = "1"
+        if "last-5" in words:
+            words[words.index("last-5")] = "last-3"
         output = invoke(name, *words)
         assert output.count("\n") > 2 or "--html" in words
         for option in WRITTEN.get(name, ()):
