@@ -14,6 +14,7 @@ from harness.credit.estimators import scpo
 from harness.credit.groups import encode
 from harness.credit.similarity import Matrix
 from harness.credit.table import TurnTable
+from harness.reporting.credit_view.tsne import tsne
 from harness.reporting.curves import success_curves
 from harness.types.arrays import Bools, Floats
 from harness.types.errors import TableError
@@ -33,7 +34,7 @@ class Neighbourhood:
         credited: Whether SCPO credits it. Shape [n].
         exact: Whether a success of its group has a step with the same text. Shape [n].
         distance: From the nearest step of a success of its group. Shape [n].
-        place: In the plane. Shape [n, 2].
+        place: In the plane, by t-SNE. Shape [n, 2].
     """
 
     success: Bools
@@ -47,8 +48,8 @@ def find(turns: TurnTable, settings: Mapping[str, Any], encoder: Matrix) -> Neig
     """Return the neighbourhood of recorded rollouts.
 
     The distance of two texts is that of their embeddings of length 1, the root of 2 - 2 similarity;
-    the paper tells of a distance and not of which. The plane has the first two principal
-    components of the distinct texts' embeddings; the paper's is t-SNE's.
+    the paper tells of a distance and not of which. Places are t-SNE's of the distinct texts, begun
+    at their principal components; its settings are not told either.
 
     Args:
         turns: N turns.
@@ -78,9 +79,13 @@ def find(turns: TurnTable, settings: Mapping[str, Any], encoder: Matrix) -> Neig
         success=won[rows],
         credited=scpo.credit(turns, aligned)[rows] > 0,
         exact=near >= 2,
-        distance=np.sqrt(np.clip(2 - 2 * np.minimum(near, 1), 0, None)),
-        place=_principal(similarity)[place],
+        distance=_distance(near),
+        place=tsne(_distance(similarity), _principal(similarity))[place],
     )
+
+
+def _distance(similarity: Floats) -> Floats:
+    return np.sqrt(np.clip(2 - 2 * similarity, 0, None))
 
 
 def _similarities(texts: Any, encoder: Matrix) -> Floats:
@@ -147,11 +152,11 @@ def draw(path: Path, found: Neighbourhood) -> None:
     FigureCanvasAgg(figure)
     failed = ~found.success
     panels = {
-        "steps by outcome": {"failed": (failed, _OTHER), "successful": (found.success, _SUCCESS)},
+        "steps by outcome": {"successful": (found.success, _SUCCESS), "failed": (failed, _OTHER)},
         "steps by credit": {
+            "successful": (found.success, _SUCCESS),
             "failed, not credited": (failed & ~found.credited, _OTHER),
             "failed, credited": (found.credited, _CREDITED),
-            "successful": (found.success, _SUCCESS),
         },
     }
     for number, (title, kinds) in enumerate(panels.items(), 1):

@@ -10,6 +10,7 @@ from harness.credit import TurnTable
 from harness.credit.registry import hyperparameters_of
 from harness.credit.similarity import Cached, Lexical, Scorer
 from harness.reporting.credit_view import compare, neighbourhood, recordings, timing
+from harness.reporting.credit_view.tsne import _joint, tsne
 from harness.types.errors import TableError
 
 TEXTS = ["go a || you see x", "take x || you hold x", "go b || you see y", "look || nothing new"]
@@ -50,9 +51,7 @@ def test_distances_by_hand():
     assert found.exact.tolist() == [True, True, True, False, False]
     expected = [0, 0, 0, np.linalg.norm([0.2, 0, 0.6]), np.sqrt(2)]
     assert found.distance == pytest.approx(expected)
-    between = np.linalg.norm(found.place[:, None] - found.place[None], axis=-1)
-    assert (between <= 1e-9 + np.sqrt(2)).all()
-    assert between[0, 2] == 0
+    assert found.place.shape == (5, 2)
     said = neighbourhood.text(found).splitlines()
     assert said[1].split()[-5:] == ["1", "100", "%", "0.00", "-"]
     assert said[2].split()[-5:] == ["2", "0", "%", "1.02", "1.02"]
@@ -64,6 +63,32 @@ def test_the_plane_keeps_distances_where_it_can():
     placed = neighbourhood._principal(points @ points.T)
     between = [np.linalg.norm(x[:, None] - x[None], axis=-1) for x in (points, placed)]
     assert between[1] == pytest.approx(between[0])
+
+
+def test_near_points_stay_near_and_equal_arguments_give_equal_places():
+    rng = np.random.default_rng(3)
+    centres = 6 * np.eye(8)[:4]
+    points = np.concatenate([centre + rng.normal(size=(15, 8)) for centre in centres])
+    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    start = (points - points.mean(axis=0))[:, :2]
+    placed = tsne(distance, start)
+    between = np.linalg.norm(placed[:, None] - placed[None], axis=-1)
+    np.fill_diagonal(between, np.inf)
+    cluster = np.arange(60) // 15
+    assert (cluster[between.argmin(axis=1)] == cluster).all()
+    assert np.array_equal(tsne(distance, start), placed)
+    assert not tsne(distance[:4, :4], start[:4]).any()
+
+
+def test_pairs_probabilities_have_the_perplexity():
+    """On a ring all points are alike: a row of joint probabilities is one point's own, over n."""
+    angle = 2 * np.pi * np.arange(31) / 31
+    points = np.column_stack([np.cos(angle), np.sin(angle)])
+    squared = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
+    joint = _joint(squared, 7.0)
+    assert joint.sum() == pytest.approx(1)
+    row = np.delete(31 * joint[0], 0)
+    assert np.exp(-(row * np.log(row)).sum()) == pytest.approx(7.0, abs=1e-3)
 
 
 def test_only_groups_with_both_outcomes_count():
