@@ -85,7 +85,8 @@ def credit(
     if timing:
         from harness.reporting.credit_view import timing as seconds
 
-        click.echo(seconds.text(recorded.turns, results))
+        kept = [recordings.load([path], reward=reward, reward_scale=reward_scale) for path in paths]
+        click.echo(seconds.text([one.turns for one in kept or [recorded]], results))
         return
     if not any(str(path) == "-" for path in (table, values, page)):
         _print(recorded, results, group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -55,26 +56,39 @@ class Stopwatch(Scorer):
         return scores
 
 
-def text(turns: TurnTable, results: Sequence[Credit]) -> str:
-    """Return a table: seconds of each computed method, and the stages of those that are SCPO.
+def text(tables: Sequence[TurnTable], results: Sequence[Credit]) -> str:
+    """Return seconds of each computed method, and the stages of those that are SCPO.
 
-    A method is computed once more, on all rollouts as one batch. Scores of SCPO's models are made
-    anew; those of other methods' models may be cached.
+    A method is computed once more on each table, and medians over the tables are told. Scores of
+    SCPO's models are made anew; those of other methods' models may be cached.
+
+    Args:
+        tables: Such as one for each training step; at least one.
+        results: What is timed, with all hyperparameters.
     """
     lines = [f"{'method':20}{'seconds':>12}{'share':>9}{'pairs':>9}"]
     for result in results:
         if result.advantage is None:
             continue
-        estimator = credit.get(result.choice.estimator)
-        if result.choice.estimator != "scpo":
-            seconds = _seconds(lambda e=estimator, s=result.settings: e(turns, **s))  # type: ignore[misc]
-            lines.append(f"{result.choice.name:20}{seconds:12.4f}")
-            continue
-        stages = scpo_stages(turns, result.settings)
-        total = sum(stage.seconds for stage in stages)
+        runs = [_stages(turns, result) for turns in tables]
+        medians = [_median(stages) for stages in zip(*runs, strict=True)]
+        total = median(sum(stage.seconds for stage in stages) for stages in runs)
         lines.append(f"{result.choice.name:20}{total:12.4f}")
-        lines += [_line(stage, total) for stage in stages]
+        lines += [_line(stage, total) for stage in medians if stage.name]
     return "\n".join(lines)
+
+
+def _stages(turns: TurnTable, result: Credit) -> list[Stage]:
+    """Return the stages of a method; one without a name for those that have none."""
+    if result.choice.estimator == "scpo":
+        return scpo_stages(turns, result.settings)
+    estimator = credit.get(result.choice.estimator)
+    return [Stage("", _seconds(lambda: estimator(turns, **result.settings)))]
+
+
+def _median(stages: Sequence[Stage]) -> Stage:
+    pairs = None if stages[0].pairs is None else round(median(s.pairs or 0 for s in stages))
+    return Stage(stages[0].name, median(stage.seconds for stage in stages), pairs)
 
 
 def _line(stage: Stage, total: float) -> str:

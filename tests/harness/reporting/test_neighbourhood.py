@@ -142,10 +142,18 @@ def test_the_commands_write_what_they_name(tmp_path):
     assert "give --methods scpo" in done.output
 
 
+def test_of_several_tables_the_median_is_told(monkeypatch):
+    turns = recordings.load_example().turns
+    clock = iter([0.0, 1.0, 10.0, 16.0, 20.0, 22.0])  # one method on three tables: 1, 6 and 2 s
+    monkeypatch.setattr(timing, "perf_counter", lambda: next(clock))
+    results = compare.compare(turns, compare.choose(["grpo"]))
+    assert timing.text([turns] * 3, results).splitlines()[1].split() == ["grpo", "2.0000"]
+
+
 def test_methods_that_lack_a_column_are_left_out():
     turns = recordings.load_example().turns
     results = compare.compare(turns, compare.choose(["grpo", "ppo"]))
-    assert [line.split()[0] for line in timing.text(turns, results).splitlines()] == [
+    assert [line.split()[0] for line in timing.text([turns], results).splitlines()] == [
         "method",
         "grpo",
     ]
