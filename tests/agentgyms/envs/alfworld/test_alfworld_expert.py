@@ -149,6 +149,25 @@ def test_both_take_a_treated_object_out_again():
         turns_to_win(state, policy, 16)
 
 
+@pytest.mark.parametrize(
+    ("goal", "without"),
+    [
+        (Goal("pick", "mug", "safe"), {("safe", "mug")}),
+        (Goal("pick2", "mug", "safe"), {("safe", "mug")}),
+        (Goal("clean", "mug", "safe"), set()),  # there is no basin
+    ],
+)
+def test_explore_looks_everywhere_and_takes_nothing_that_cannot_be_brought_home(goal, without):
+    state = play("desk_bar_1 at a: mug_bar_1\n safe_bar_1 at b:", goal, without=without)
+    commands = []
+    for _ in range(6):
+        commands.append(explore(state))
+        assert state.find(commands[-1]) is not None, commands
+        do(state, commands[-1])
+    assert "go to desk 1" in commands
+    assert "take mug 1 from desk 1" not in commands
+
+
 def test_a_walkthrough_that_does_not_exist_is_an_error():
-    with pytest.raises(ValueError, match="no way was found"):
+    with pytest.raises(ValueError, match="no way was found to win tiny within 100 commands"):
         walkthrough(play("desk_bar_1 at a: mug_bar_1\n sofa_bar_1 at b:").game)
