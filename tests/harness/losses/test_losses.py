@@ -352,6 +352,14 @@ def test_unknown_losses_and_settings_are_refused(settings, message):
         losses.check("clipped", settings)
 
 
+@pytest.mark.parametrize(
+    "name", ["harness.losses.surrogate:RATIOS", "harness.losses.aggregate:Metric"]
+)
+def test_a_plug_in_that_is_no_function_is_no_loss(name):
+    with pytest.raises(ConfigError, match=f"'{name}' is no loss: it is"):
+        losses.get(name)
+
+
 def test_settings_that_fit_are_not_refused():
     losses.check("clipped", {"kl_coefficient": 1, "entropy_coefficient": 0.1, "dual_clip": 3})
     losses.check("nll", {"aggregation": "sequence_mean_token_mean"})
