@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.docker
 
 APPWORLD = "agentgyms/AppWorld-v0"
 DESCRIPTION = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
-CROWD = 80
-MOST_GROWTH = 64 << 20
-"""Most bytes that the processes of a container may take for such clients."""
+CROWD = 160
+MOST_GROWTH = 32 << 20
+"""Most bytes that a container's processes may take for such a crowd: it gets 8 MB of replies."""
 
 LIMIT_S = 60.0
 
@@ -74,7 +74,8 @@ def test_who_reads_nothing_takes_no_memory_and_keeps_nobody_out(services, connec
     running = services[name]
     before = resident(running)
     for _ in range(CROWD):
-        connect(running).sendall(DESCRIPTION * sent)
+        with suppress(ConnectionError):  # who sends many is cut off
+            connect(running).sendall(DESCRIPTION * sent)
     with requests.Session() as ours:
         ours.headers["Authorization"] = f"Bearer {running.token}"
         for _ in range(37):
@@ -94,7 +95,8 @@ def test_idle_connections_harm_no_session(services, connect):
     with make_group(APPWORLD, 16, **there) as early:
         early.reset(seed=1)
         for _ in range(gate.MOST_CONNECTIONS + 100):
-            connect(running)
+            with suppress(ConnectionError):
+                connect(running)
         with make_group(APPWORLD, 16, **there) as late:
             late.reset(seed=1)
             for group in (early, late, early):
