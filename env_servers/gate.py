@@ -167,12 +167,11 @@ class Gate:
                 def extend_limit() -> None:
                     limit.reschedule(asyncio.get_running_loop().time() + self._idle_limit_s)
 
-                both_ways.create_task(_pass_on(reader, writer_there, extend_limit))
-
                 def note_sent() -> None:
                     extend_limit()
                     client.note_sent()
 
+                both_ways.create_task(_pass_on(reader, writer_there, extend_limit))
                 both_ways.create_task(_pass_on(reader_there, writer, note_sent))
             for end in both:
                 end.close()
