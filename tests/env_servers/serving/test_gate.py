@@ -160,6 +160,28 @@ def test_connections_are_limited_and_end(through, own, server):
         assert there.recv(1) == b"x"
 
 
+def test_clients_that_stay_after_the_servers_end_keep_nobody_out(through, own, server):
+    stay = [through() for _ in range(2)]
+    for near, far in stay:
+        far.sendall(b"reply")
+        far.close()
+        assert near.recv(16) == b"reply"
+    ends = [let_in(own, server) for _ in range(2)]
+    for end in ends:
+        for one in end:
+            one.close()
+    assert [near.recv(1) for near, _ in stay] == [b"", b""]
+
+
+def test_clients_that_read_nothing_keep_nobody_out(through, own, server):
+    for _, far in (through(), through()):
+        far.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            far.sendall(bytes(64 << 20))
+    for end in let_in(own, server):
+        end.close()
+
+
 def test_a_server_that_is_not_there_resets_the_connection():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
