@@ -65,6 +65,15 @@ def put_out(
         click.echo(text)
 
 
+def tables(paths: Sequence[Path]) -> str:
+    """Return the tables of results in Markdown, as `harness report` prints them.
+
+    Raises:
+        ResultError: A folder has no results, or a damaged file.
+    """
+    return _text(load_all(paths), "markdown", bold=False, reported=False)
+
+
 def _drawn_again(folder: Path) -> str:
     from harness.reporting import run_report as of_training
 
