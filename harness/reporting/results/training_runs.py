@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.figures import summarise
 from harness.evaluation.recount import differences
 from harness.evaluation.results import read_json, without_addresses
+from harness.reporting.results.choice import LAST, Choice
 from harness.types.errors import ResultError
 from harness.types.rollout import StopReason, Usage
 
+_log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 
 _UNKNOWN: Final = ("failed_share", "unfinished_share", "cut_share", "tokens")
@@ -68,6 +71,22 @@ class TrainingRun:
     def last(self, split: str) -> dict[str, Any]:
         """Return the last evaluation of a split."""
         return self.of_split(split)[-1]
+
+    def chosen(self, split: str, choice: Choice = LAST) -> list[dict[str, Any]]:
+        """Return the evaluations of a split that count, by step.
+
+        Steps are chosen on the validation split. The result is empty if the split was not evaluated
+        at all of them.
+
+        Raises:
+            ResultError: There are too few evaluations.
+        """
+        if choice == LAST:
+            return [self.last(split)]
+        figure = self.config.get("checkpoint", {}).get("best", "success")
+        steps = choice.steps(self.of_split(self.splits[0]), figure, str(self.folder))
+        found = [e for e in self.of_split(split) if int(e["step"]) in steps]
+        return found if len(found) == len(steps) else []
 
 
 def is_run(path: Path) -> bool:
@@ -141,6 +160,12 @@ def group_by_settings(runs: Sequence[TrainingRun]) -> list[list[TrainingRun]]:
     return grouped(runs, _settings, has_new_seed)
 
 
+def group_name(group: Sequence[TrainingRun]) -> str:
+    """Return the name of runs that differ only in their seeds: the first one's, without its seed."""
+    name = group[0].folder.resolve().name
+    return name.removesuffix(f"-seed{group[0].seed}") if len(group) > 1 else name
+
+
 def grouped(
     items: Sequence[_Item], key: Callable[[_Item], str], fits: Callable[[_Item, list[_Item]], bool]
 ) -> list[list[_Item]]:
@@ -165,18 +190,46 @@ def _settings(run: TrainingRun) -> str:
     return json.dumps([without_seed(run.config), last], sort_keys=True)
 
 
-def results(group: Sequence[TrainingRun]) -> Iterator[dict[str, Any]]:
-    """Yield the last evaluation of each split, in the form of `result.json`.
+def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dict[str, Any]]:
+    """Yield the evaluations that count, in the form of `result.json`.
+
+    There is one for each split, of all runs together; if the mean over several steps counts, one
+    for each run and step. Splits that were not evaluated at the chosen steps are left out, with a
+    warning.
 
     Args:
         group: Runs that differ only in their seeds; see `group_by_settings`.
+        choice: Which evaluations of a run count.
+
+    Raises:
+        ResultError: A run has too few evaluations.
     """
+    runs = sorted(group, key=lambda run: run.seed)
     for split in group[0].splits:
-        yield _result(sorted(group, key=lambda run: run.seed), split)
+        chosen = [run.chosen(split, choice) for run in runs]
+        if not all(chosen):
+            _log.warning(_not_evaluated(runs[0], split, choice))
+        elif choice.kind == "mean":
+            for run, evaluations in zip(runs, chosen, strict=True):
+                yield from (_result([run], split, {run.seed: e}) for e in evaluations)
+        else:
+            counted = {run.seed: found[0] for run, found in zip(runs, chosen, strict=True)}
+            yield _result(runs, split, counted)
 
 
-def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
-    first, last = group[0], {run.seed: run.last(split) for run in group}
+def _not_evaluated(run: TrainingRun, split: str, choice: Choice) -> str:
+    steps = ", ".join(str(e["step"]) for e in run.of_split(split))
+    return (
+        f"{split} is left out: {run.folder} evaluated it at the steps {steps} alone; evaluate its "
+        f"checkpoints with: harness eval --model {run.folder} --checkpoint {choice.name} --split "
+        f"{split}"
+    )
+
+
+def _result(
+    group: Sequence[TrainingRun], split: str, last: Mapping[int, dict[str, Any]]
+) -> dict[str, Any]:
+    first = group[0]
     episodes = [episode for e in last.values() for episode in e["episodes"]]
     families = {str(episode["task_id"]): str(episode.get("family", "")) for episode in episodes}
     place = {task_id: index for index, task_id in enumerate(sorted(families))}
@@ -197,7 +250,7 @@ def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
     env, evaluation_config = first.config["env"], first.config.get("eval", {})
     kwargs = {**env.get("kwargs", {}), **evaluation_config.get("kwargs", {})}
     limit = evaluation_config.get("max_turns")
-    parties = first.last(split).get("parties", {})
+    parties = last[first.seed].get("parties", {})
     return {
         "config": first.config,
         "environment": {
@@ -210,7 +263,10 @@ def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
         },
         "agent": {**first.config.get("agent", {}), "kind": "trained"},
         "model": {"name": first.config["policy"].get("model"), "method": first.method},
-        "training": {"step": last[seeds[0]]["step"], "runs": [run.folder.name for run in group]},
+        "training": {
+            "steps": [int(last[seed]["step"]) for seed in seeds],
+            "runs": [run.folder.name for run in group],
+        },
         "partner": parties.get("partner"),
         "judge": parties.get("judge"),
         "seeds": seeds,

@@ -254,7 +254,7 @@ def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
 def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
     """Return the note on a row: tasks, seeds, missing episodes, incomplete scenarios."""
     result = one.first.result
-    environment, step = result["environment"], result.get("training", result["model"]).get("step")
+    environment = result["environment"]
     facts = [f"{environment['tasks']} tasks"]
     for what, seeds in (("seed", one.seeds), ("training seed", one.training_seeds)):
         if seeds:
@@ -263,8 +263,10 @@ def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
         facts.append(f"at most {environment['max_turns']} turns")
     if environment.get("data_version"):
         facts.append(f"data {environment['data_version']}")
-    if step is not None:
-        facts.append(f"step {step} of training")
+    if steps := one.steps:
+        facts.append(f"step{'s' if steps[1:] else ''} {', '.join(map(str, steps))} of training")
+    if one.first.over_steps > 1:
+        facts.append(f"mean over {one.first.over_steps} steps")
     note = f"{agent.text}, {block.title}: {', '.join(facts)}"
     if one.episodes("missing"):
         note += f"; {one.episodes('missing')} of {one.episodes('planned')} episodes are MISSING"
