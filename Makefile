@@ -57,6 +57,7 @@ help:
 	@echo "make soak       MINUTES=120: servers of eight environments under faults, with a report"
 	@echo "make check      format, lint and types"
 	@echo "make bench      the benchmarks behind the figures in README.md"
+	@echo "make clean      remove what these have made, but for runs/ and evaluations/"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
@@ -137,7 +138,7 @@ fuzz: $(VENV)/fuzz.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES) $(ARGS)
 
 soak: $(VENV)/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak_under_faults.py --minutes $(MINUTES) $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soaking/under_faults.py --minutes $(MINUTES) $(ARGS)
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff format --check .
@@ -157,5 +158,8 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 	$(BIN)/python benchmarks/credit.py
 	AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python $(BIN)/python benchmarks/training.py
 
+# What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) $(MUTANTS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) $(MUTANTS)
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ from agentgyms.protocol import framing
 with extras.needed("server"):
     from env_servers.http.app import MAX_SESSIONS, TTL_S, create_app
     from env_servers.observability import logs
-    from env_servers.serving.command_lines import allow_host, begin, serve
+    from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
     from env_servers.serving.server import MOST_THREADS
     from env_servers.sessions.errors import Refusal
     from env_servers.sessions.service import EXTENSION, Service
@@ -26,15 +26,9 @@ log = logging.getLogger("env_servers")
 
 @click.command(context_settings={"show_default": True})
 @click.argument("env_id")
-@click.option("--host", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
-@click.option(
-    "--token",
-    envvar=framing.TOKEN_VARIABLE,
-    default="",
-    show_default=False,
-    show_envvar=True,
-    help="Bearer token that clients must send; other users see the command line, so prefer the "
+@listen_with_token(
+    framing.TOKEN_VARIABLE,
+    "Bearer token that clients must send; other users see the command line, so prefer the "
     "variable.",
 )
 @click.option("--max-sessions", type=click.IntRange(1), default=MAX_SESSIONS)

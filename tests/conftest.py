@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections import Counter
 
 import pytest
+from hypothesis import settings
 
 os.environ["TQDM_DISABLE"] = "1"
+
+# The same examples in every run, and a slow machine is not wrong; FULL=1 looks for others.
+FULL = bool(os.environ.get("FULL"))
+settings.register_profile(
+    "tests", deadline=None, derandomize=not FULL, max_examples=400 if FULL else 100
+)
+settings.load_profile("tests")
 
 ONLY_WHEN_ASKED = {
     "adapters": "runs OpenEnv and verifiers: AGENTGYMS_ADAPTERS_PYTHON=... pytest -m adapters",
@@ -18,6 +28,25 @@ ONLY_WHEN_ASKED = {
     "slow": "takes minutes: pytest -m slow",
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def working_directory(tmp_path_factory):
+    """Tests run in a folder of their own: none sees the user's `runs/` or `evaluations/`."""
+    with contextlib.chdir(tmp_path_factory.mktemp("work")):
+        yield
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Count skipped tests by their reason."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+    )
+    if reasons:
+        terminalreporter.section("skipped tests by reason")
+    for reason, count in reasons.most_common():
+        terminalreporter.line(f"{count:6} {reason}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -127,7 +127,8 @@ COLUMNS = (
 )
 METHODS = (
     "reinforce ppo reinforce_pp rloo grpo dr_grpo dapo gspo loop gigpo hgpo hcapo empg prime scpo "
-    "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp sft rft ei dmpo"
+    "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp oprl_ground_truth "
+    "sft rft ei dmpo"
 )
 
 

@@ -1,5 +1,6 @@
 """The README is executed: its four uses line by line, and all its other Python."""
 
+import fnmatch
 import json
 import os
 import re
@@ -160,6 +161,16 @@ def test_the_readme_runs_as_it_stands(alfworld_url):
     for block in BLOCK.findall(README):
         code = block.replace("http://127.0.0.1:8001", alfworld_url)
         exec(compile(code, "README.md", "exec"), namespace)
+
+
+def test_make_clean_removes_what_git_ignores_but_no_results():
+    shown = subprocess.run(
+        ["make", "-n", "clean"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    removed = shown.stdout.split()
+    ignored = (ROOT / ".gitignore").read_text().replace("/", "").split()
+    left = {name for name in ignored if not fnmatch.filter(removed, name)}
+    assert left == {"runs", "evaluations", ".venv*.log"}
 
 
 def test_the_commands_of_the_readme_exist():

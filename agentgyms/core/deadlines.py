@@ -1,27 +1,32 @@
-"""A time limit for work that grows with arguments, such as generating rooms; servers set it.
+"""When work that grows with arguments, such as generating rooms, is ended; servers decide it.
 
-Without a limit, work takes as long as it takes: whoever asked for it can interrupt it.
+Work ends at a time limit, or when nobody waits for it: the client that wanted it has left. Without
+a limit, work takes as long as it takes: whoever asked for it can interrupt it.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from typing import Final
 
-from agentgyms.core.abandonment import check_waited_for
-from agentgyms.core.errors import BadOption
+from agentgyms.core.errors import BadOption, EnvUnavailable
 
 _end: ContextVar[tuple[float, float]] = ContextVar("end", default=(math.inf, math.inf))
 """When the work of this thread has to end, in seconds of the monotonic clock, and its limit."""
 
+_nobody_waits: ContextVar[Callable[[], bool]] = ContextVar("nobody_waits", default=lambda: False)
 
 _WAIT_S: Final = 0.2
 """Time after which a wait for a lock checks the limit again, in seconds."""
+
+
+class Abandoned(EnvUnavailable):
+    """Work was given up because nobody waits for it."""
 
 
 @contextmanager
@@ -35,6 +40,30 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         _end.reset(token)
+
+
+@contextmanager
+def given_up_when(nobody_waits: Callable[[], bool]) -> Iterator[None]:
+    """Let the work of this thread be given up; for a `with` block.
+
+    Args:
+        nobody_waits: Returns whether the work is in vain.
+    """
+    token = _nobody_waits.set(nobody_waits)
+    try:
+        yield
+    finally:
+        _nobody_waits.reset(token)
+
+
+def check_waited_for() -> None:
+    """Check that somebody waits; long work that can be interrupted calls this now and then.
+
+    Raises:
+        Abandoned: Nobody does.
+    """
+    if _nobody_waits.get()():
+        raise Abandoned("nobody waits for the result any more")
 
 
 def check_time(what: str) -> None:

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from agentgyms.core import generators, snapshots, states
+from agentgyms.core import randomness, snapshots, states
 from agentgyms.core.arguments import check_max_turns, check_options, check_oracle
 from agentgyms.core.deadlines import time_limit
 from agentgyms.core.errors import BadOption, BadSnapshot, UnknownTask
@@ -117,7 +117,7 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
     def np_random(self) -> np.random.Generator:
         """The generator that unseeded resets draw from."""
         if self._random_state is not None:
-            self.np_random = generators.from_state(self._random_state)
+            self.np_random = randomness.from_state(self._random_state)
         return super().np_random
 
     @np_random.setter
@@ -261,7 +261,7 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
         if self._episode is not None:
             twin.take_state(self.share_state())
         else:
-            twin.np_random = generators.copied(self.np_random)
+            twin.np_random = randomness.copied(self.np_random)
         return twin
 
     def share_state(self) -> SharedState:
@@ -284,7 +284,7 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
             engine,
             self._episode,
             generator,
-            generators.state_of(generator),
+            randomness.state_of(generator),
             self.snapshot,
         )
 
@@ -303,7 +303,7 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
         states.load_engine(self._world, engine.task, states.json_copy(engine.saved))
         states.check_loaded(self._world, engine.saved)
         if shared.generator_state is None:
-            self.np_random = generators.copied(shared.generator)
+            self.np_random = randomness.copied(shared.generator)
         else:
             self._random_state = shared.generator_state
         # `last` is shared: nobody changes it, because callers get copies.
@@ -364,7 +364,7 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
         return self._world.load_tasks()
 
     def _start(self, episode: snapshots.Episode) -> tuple[Observation, dict[str, Any]]:
-        rng = generators.generator_of(episode.seed, _TASK_STREAM)
+        rng = randomness.generator_of(episode.seed, _TASK_STREAM)
         task_id = episode.options.get("task_id")
         if task_id is None:
             task_id = self.draw_task(episode.seed, rng)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from agentgyms.core import generators, keys, serialization
+from agentgyms.core import keys, randomness, serialization
 from agentgyms.core.arguments import check_options
 from agentgyms.core.errors import BadRequest, BadSnapshot, ReplayMismatch
 from agentgyms.core.outcome import Feedback, copy_observation, equal_observations
@@ -102,7 +102,7 @@ def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
     if kind is not None and fields.get("kind") != json.loads(to_json(kind)):
         raise BadSnapshot(f"the snapshot is of {fields.get('kind')}, but this is {dict(kind)}")
     try:
-        generator = generators.from_state(fields["np_random"])
+        generator = randomness.from_state(fields["np_random"])
         episode = _episode(fields)
         _check_agreement(episode)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import httpx2
 from tqdm import tqdm
 
-from agentgyms.core.certificates import authorities
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.core.http_clients import authorities
 from agentgyms.data.manifests import digest_file
 
 _TIMEOUT_S: Final = 30

@@ -8,7 +8,7 @@ import numpy as np
 
 from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
-from agentgyms.core.generators import generator_of
+from agentgyms.core.randomness import generator_of
 from agentgyms.core.tasks import Task, TaskSet
 
 _COUNTS = {"train": 40, "valid_seen": 8, "valid_unseen": 8, "sample": 4}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from agentgyms.core.printable import printable
+from agentgyms.core.http_clients import printable
 from agentgyms.models.rate_limit import RetryableError, retry_after_s
 from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
 

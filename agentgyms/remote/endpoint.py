@@ -18,7 +18,7 @@ from agentgyms.core.errors import (
     SessionLost,
     Unauthorized,
 )
-from agentgyms.core.printable import printable
+from agentgyms.core.http_clients import printable
 from agentgyms.protocol import error_codes, framing, messages
 from agentgyms.remote.patience import Patience
 from agentgyms.remote.transport import Reply, Transport

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 
-from agentgyms.core import generators, snapshots
+from agentgyms.core import randomness, snapshots
 from agentgyms.core.arguments import OF_CONNECTIONS
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, ReplayMismatch, SessionLost
@@ -215,7 +215,7 @@ class RemoteEnv(TextEnv):
         connection = self._connection.clone()
         twin = self.adopt(connection, connection.moved(lease), self._arguments, shared=False)
         twin.spec, twin._tasks = self.spec, self._tasks
-        twin.np_random = generators.copied(self.np_random)
+        twin.np_random = randomness.copied(self.np_random)
         if self._episode is not None:
             episode = self._episode
             copied = snapshots.Episode(episode.seed, dict(episode.options), list(episode.actions))

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Final, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from agentgyms.core.certificates import authorities
 from agentgyms.core.errors import ServerUnavailable
+from agentgyms.core.http_clients import authorities
 from agentgyms.remote.http_connection import Connection, SecureConnection
 from agentgyms.remote.transport import Reply
 

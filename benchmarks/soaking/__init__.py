@@ -1,1 +1,9 @@
-"""The parts of `benchmarks/soak_under_faults.py`: servers, clients, faults and the report."""
+"""Whether servers can be left running, asked in two ways.
+
+- `one_server.py` (with `players`) plays thousands of episodes on one server of any environment and
+  measures the memory of it and of a child process by episodes, and what sessions that clients have
+  abandoned leave.
+- `under_faults.py` (with `services`, `clients`, `faults` and `figures`) plays on servers of eight
+  environments at once for hours while things go wrong, and compares every turn with the same one
+  played in its own process.
+"""

@@ -10,12 +10,12 @@ import time
 from typing import Any, Final
 
 import gymnasium as gym
-from soak_players import chosen_action
 
 import agentgyms  # noqa: F401 (registers the environments)
 from agentgyms.core import serialization
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.remote import Patience, RemoteEnv
+from soaking.players import chosen_action
 from soaking.services import TOKEN, Service
 
 PATIENCE: Final = Patience(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fault_proxy import QUICK, SLOW, FaultProxy, Request
+from ports import free_port
 from process_memory import proportional, tree
 
 TOKEN: Final = "soak"
@@ -68,8 +68,7 @@ class Service:
         self.log = folder / f"{name}.log"
         self.tally = Tally()
         self.workers_killed = 0
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.fates: Counter[str] = Counter()
         self._rng = random.Random(name)

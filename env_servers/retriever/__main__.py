@@ -18,7 +18,7 @@ from agentgyms.envs.searchqa.world import closed_world
 with extras.needed("server"):
     from env_servers.observability import logs
     from env_servers.retriever.app import MAX_CLIENTS, create_retriever_app
-    from env_servers.serving.command_lines import allow_host, begin, serve
+    from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
 
 _GRACE_S = 8.0
 
@@ -30,15 +30,9 @@ _GRACE_S = 8.0
     show_default="the closed world of the generated questions",
     help='JSON lines of {"id": "7", "contents": "\\"Title\\"\\ntext"}, kept in memory.',
 )
-@click.option("--host", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
-@click.option(
-    "--token",
-    envvar=TOKEN_VARIABLE,
-    default="",
-    show_default=False,
-    show_envvar=True,
-    help="Bearer token that clients must send; other users see the command line, so prefer the "
+@listen_with_token(
+    TOKEN_VARIABLE,
+    "Bearer token that clients must send; other users see the command line, so prefer the "
     "variable, which the client reads too.",
 )
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")

@@ -1,4 +1,4 @@
-"""What the programs of this package share: the check for a token, and serving until a signal."""
+"""What the programs of this package share: address and token, and serving until a signal."""
 
 from __future__ import annotations
 
@@ -29,6 +29,36 @@ _EXIT_S: Final = 3.0
 log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def listen_with_token(variable: str, explained: str) -> Callable[[F], F]:
+    """Return a decorator that adds the options `--host`, `--port` and `--token`.
+
+    Args:
+        variable: Environment variable that may hold the token.
+        explained: Help text of `--token`.
+    """
+    options = (
+        click.option("--host", default="127.0.0.1", help="Address to listen on."),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one."
+        ),
+        click.option(
+            "--token",
+            envvar=variable,
+            default="",
+            show_default=False,
+            show_envvar=True,
+            help=explained,
+        ),
+    )
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 def allow_host(command: F) -> F:

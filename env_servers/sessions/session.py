@@ -10,7 +10,7 @@ from typing import Any
 from gymnasium.error import ResetNeeded
 
 from agentgyms.core import serialization, snapshots
-from agentgyms.core.abandonment import given_up_when
+from agentgyms.core.deadlines import given_up_when
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, BadRequest, ReplayMismatch
 from agentgyms.core.images import is_image

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from agentgyms.core.abandonment import Abandoned, given_up_when
+from agentgyms.core.deadlines import Abandoned, given_up_when
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import ModelUnavailable
 from agentgyms.protocol import error_codes

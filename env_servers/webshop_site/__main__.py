@@ -19,7 +19,7 @@ from agentgyms.protocol import framing
 
 with extras.needed("server"):
     from env_servers.observability import logs
-    from env_servers.serving.command_lines import allow_host, begin, serve
+    from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
     from env_servers.serving.server import Server
     from env_servers.sessions.service import EXTENSION
     from env_servers.webshop_site.app import Offer, create_site
@@ -35,15 +35,9 @@ _THREADS = 16
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--host", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0 takes a free one.")
-@click.option(
-    "--token",
-    envvar=framing.TOKEN_VARIABLE,
-    default="",
-    show_default=False,
-    show_envvar=True,
-    help="Token that the site asks for; other users see the command line, so prefer the variable.",
+@listen_with_token(
+    framing.TOKEN_VARIABLE,
+    "Token that the site asks for; other users see the command line, so prefer the variable.",
 )
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
 @allow_host

@@ -1,4 +1,4 @@
-"""Annotators without a model of their own: entropy, KL to the reference policy, hindsight."""
+"""Annotators without a model: entropy, KL to the reference, hindsight, environments' rewards."""
 
 from __future__ import annotations
 
@@ -153,6 +153,47 @@ class Hindsight(Measure):
                 "be put into it: use another policy.model"
             )
         return prompt[: len(prompt) - size] + hint + self._ending
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRewardSettings:
+    """Settings of `EnvironmentReward`.
+
+    Attributes:
+        outcome: Part of the last reward of a solved episode that is its outcome, and no process
+            reward: 10 of Sokoban's rooms.
+    """
+
+    outcome: float = 0.0
+    needs_reference: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` if the outcome is no finite number."""
+        number("environment_reward.outcome", self.outcome)
+
+
+class EnvironmentReward(Measure):
+    """Fills `process_reward`: the reward that the environment gave for each turn, unscaled.
+
+    Reference: OPRL, Table 3, "w/ ground-truth PR", which uses the raw step rewards of VisualSokoban
+    and does not tell whether the reward of a solved room is one of them.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("process_reward",)
+
+    def __init__(self, settings: EnvironmentRewardSettings, context: AnnotatorContext) -> None:
+        """Store settings and context."""
+        self._settings, self._context = settings, context
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with its rewards."""
+        reward = np.array([turn.reward for one in rollouts for turn in one.turns], dtype=float)
+        ends = np.cumsum([len(one.turns) for one in rollouts]) - 1
+        reward[ends[[one.success for one in rollouts]]] -= self._settings.outcome
+        lengths = lengths_of(rollouts)
+        tokens = np.zeros(int(lengths.sum()))
+        tokens[np.cumsum(lengths) - 1] = reward  # of a table of tokens: at a response's last one
+        return replace(turns, process_reward=self._context.as_rows(tokens, lengths))
 
 
 def _ending(policy: Policy) -> tuple[int, ...]:

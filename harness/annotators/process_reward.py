@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from harness.annotators import text_reader
 from harness.annotators.surroundings import AnnotatorContext, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
@@ -17,7 +18,7 @@ from harness.credit.returns import episode_returns
 from harness.distributed import fsdp
 from harness.model.packing import Sample, merge
 from harness.types.arrays import Bools, Floats, Ints
-from harness.types.errors import TrainingError
+from harness.types.errors import ConfigError, TrainingError
 from harness.types.hyperparameters import integer, number, one_of
 from harness.types.rollout import Rollout
 
@@ -37,6 +38,9 @@ class ProcessRewardSettings:
         weight_decay: Of AdamW; 0 or more.
         max_grad_norm: Longest gradient; more than 0.
         mini_batches: Optimizer steps, each with a part of the step's groups; 1 or more.
+        model: A text model that pi_phi starts as, for a policy that sees: a folder, a hub name or
+            `"tiny"`, with the policy's tokenizer. It reads each observation's text in place of its
+            picture. None copies the policy.
     """
 
     objective: Literal["dpo", "ce"] = "dpo"
@@ -47,6 +51,7 @@ class ProcessRewardSettings:
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     mini_batches: int = 1
+    model: str | None = None
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value is out of range."""
@@ -59,6 +64,10 @@ class ProcessRewardSettings:
             number(f"process_reward.{name}", getattr(self, name), 1e-12)
         number("process_reward.weight_decay", self.weight_decay, 0.0)
         integer("process_reward.mini_batches", self.mini_batches, 1)
+        if self.model is not None and (not isinstance(self.model, str) or not self.model):
+            raise ConfigError(
+                f"process_reward.model must be a folder or a hub name, got {self.model!r}"
+            )
 
     @property
     def needs_reference(self) -> bool:
@@ -69,10 +78,10 @@ class ProcessRewardSettings:
 class ProcessReward:
     """Fills `process_reward`: beta * (log pi_phi - log pi_den), summed over a turn's tokens.
 
-    pi_phi starts as a copy of the policy. With the objective "dpo" pi_den is the policy of the
-    rollouts and the loss is the mean over all pairs of a success and a failure of one group of
-    -log sigmoid(R+ - R-); with "ce" pi_den is the reference policy and the loss is the
-    cross-entropy of sigmoid(R) and success. R is a rollout's summed reward.
+    pi_phi starts as a copy of the policy, or as a text model (`model`). With the objective "dpo"
+    pi_den is the policy of the rollouts and the loss is the mean over all pairs of a success and a
+    failure of one group of -log sigmoid(R+ - R-); with "ce" pi_den is the reference policy and the
+    loss is the cross-entropy of sigmoid(R) and success. R is a rollout's summed reward.
     Reference: OPRL, Eqs. 1 and 2. The paper has both orders: the overview of section 3.1 trains the
     model before scoring; Algorithm 1 and a later part of section 3.1 score first, with the model
     "from the previous training step". This is update "after"; then all rewards of the first step
@@ -92,7 +101,11 @@ class ProcessReward:
     def __init__(self, settings: ProcessRewardSettings, context: AnnotatorContext) -> None:
         """Copy the policy."""
         self._settings, self._context = settings, context
-        self.model = context.policy.trainable_copy()
+        self.model = (
+            context.policy.trainable_copy()
+            if settings.model is None
+            else text_reader.load(settings.model, context.policy)
+        )
         self.model.shard(context.processes)
         self._optimizer = torch.optim.AdamW(
             self.model.model.parameters(),
@@ -107,6 +120,8 @@ class ProcessReward:
         denominator = context.reference if self._settings.objective == "ce" else context.policy
         assert denominator is not None
         old, _ = context.scores(denominator, rollouts)
+        if self._settings.model is not None:
+            rollouts = text_reader.readable(rollouts, context.policy)
         positive = self._positive(turns)
         if self._settings.update == "before":
             self._figures = self._learn(turns, rollouts, positive, old)

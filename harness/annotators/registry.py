@@ -11,6 +11,8 @@ from harness.annotators.critic import Critic, CriticSettings
 from harness.annotators.measures import (
     Entropy,
     EntropySettings,
+    EnvironmentReward,
+    EnvironmentRewardSettings,
     Hindsight,
     HindsightSettings,
     ReferenceKL,
@@ -37,6 +39,9 @@ _ANNOTATORS: Final = Registry(
         "entropy": _Entry(EntropySettings, Entropy, Entropy.columns),
         "hindsight": _Entry(HindsightSettings, Hindsight, Hindsight.columns),
         "reference_kl": _Entry(ReferenceKLSettings, ReferenceKL, ReferenceKL.columns),
+        "environment_reward": _Entry(
+            EnvironmentRewardSettings, EnvironmentReward, EnvironmentReward.columns
+        ),
     },
 )
 

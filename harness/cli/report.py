@@ -44,6 +44,11 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
     callback=_check_folder,
     help="Write the tables into a file.",
 )
+@click.option("--figures", metavar="A,B", help="Logged figures of training runs, as a table.")
+@click.option("--from-step", default=0, help="With --figures: leave out earlier steps.")
+@click.option(
+    "--smooth", default=1, type=click.IntRange(min=1), help="With --figures: steps of an average."
+)
 @extras.needed("eval")
 def report(
     paths: tuple[Path, ...],
@@ -54,13 +59,24 @@ def report(
     curve: Path | None,
     html: Path | None,
     output: Path | None,
+    figures: str | None,
+    from_step: int,
+    smooth: int,
 ) -> None:
     """Tables of the results in PATHS: folders of evaluations and of training runs.
 
     Training runs that differ only in their seed are one row, mean ± standard deviation. So are
     evaluations of one model, or of such runs' checkpoints, with different seeds. For a single
-    training run, its table and pictures are drawn again.
+    training run, its table and pictures are drawn again. With --figures the table is of what
+    training runs have logged, --curve draws it, and --format csv has the values of all steps.
     """
+    if figures is not None:
+        from harness.reporting import figure_report
+
+        figure_report.put_out(
+            paths, figures.split(","), form, from_step, smooth=smooth, curve=curve, output=output
+        )
+        return
     from harness.reporting.report_output import put_out
 
     put_out(

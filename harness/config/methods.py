@@ -163,6 +163,14 @@ _STEPWISE: Final = (
         loss_settings=_BY_ACTION,
         annotators=_PREFERENCES,
     ),
+    Method(
+        "oprl_ground_truth",
+        "oprl",
+        "OPRL, Table 3: the environment's rewards in place of learned ones",
+        credit={"base": "rloo"},
+        loss_settings=_BY_ACTION,
+        annotators={"environment_reward": {}},
+    ),
 )
 
 _SUPERVISED: Final = (

@@ -36,16 +36,26 @@ def of_layer(name: str, turns: TurnTable, settings: Settings) -> Figures:
 
 
 def of_ecpo(turns: TurnTable, settings: Settings) -> Figures:
-    """Return the mean rho of repeated states, and the share of them with rho 0.
+    """Return figures over the repeated states: mean rho, the share with rho 0, and deviations.
 
-    ECPO's Figure 4(a) plots the mean (.538 and .720 at its two group sizes).
+    ECPO's Figure 4(a) plots the mean (.538 and .720 at its two group sizes). Its Figure 3(b) plots
+    the standard deviation over turns of advantages with shrinkage and of "raw GiGPO-style" ones:
+    `anchor_std`, of q~ - mu, and `anchor_std_raw`, of R_t - mu. Divided by sigma both would be
+    about 1 throughout, where the paper's grow in training.
     """
     returns = step_returns(turns, *(settings[key] for key in STEP_RETURNS))
     found = evidence.evidence(turns, returns, evidence.Calibration.of(settings))
     rho = found.reliability[found.visits > 1]
     if not len(rho):
-        return {"reliability": 0.0, "gated_anchors": 0.0}
-    return {"reliability": float(rho.mean()), "gated_anchors": float((rho == 0).mean())}
+        return dict.fromkeys(("reliability", "gated_anchors", "anchor_std", "anchor_std_raw"), 0.0)
+    rows = found.visits[found.anchor] > 1
+    mean = found.mean[found.anchor[rows]]
+    return {
+        "reliability": float(rho.mean()),
+        "gated_anchors": float((rho == 0).mean()),
+        "anchor_std": float((found.estimate[found.pair[rows]] - mean).std()),
+        "anchor_std_raw": float((returns[rows] - mean).std()),
+    }
 
 
 def of_salt(turns: TurnTable, settings: Settings) -> Figures:

@@ -103,6 +103,27 @@ class Cached(Scorer):
         return np.array([found[pair] for pair in requested], dtype=np.float64)
 
 
+class PairCache:
+    """Scores pairs of texts with a scorer, each distinct one once.
+
+    Args:
+        scorer: Asked for the pairs that are new, in one batch a call.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._known: dict[tuple[str, str], float] = {}
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the similarity of each pair."""
+        known = self._known
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        if new:
+            scores = self._scorer.pairs([a for a, _ in new], [b for _, b in new])
+            known.update(zip(new, checked(scores, (len(new),)).tolist(), strict=True))
+        return [known[pair] for pair in pairs]
+
+
 class ByRow(Scorer):
     """Scores pairs with a callable (texts, texts) -> matrix, one row of texts at a time."""
 

@@ -77,22 +77,14 @@ def clipped(
     mask, bounds = batch.action_mask, (clip_low, clip_high, dual_clip)
     ratios = importance_ratio(logprob, batch.old_logprob, batch.turn, ratio)  # [B, T]
     per_token = -clipped_surrogate(ratios, batch.advantage, *bounds)
-    with torch.no_grad():
-        clipped_tokens = clipped_share(ratios, batch.advantage, *bounds) & mask
-        metrics = {
-            "clipped_share": Metric(float(clipped_tokens.sum())),
-            "kl_old": Metric(float((k3(batch.old_logprob, logprob) * mask).sum())),
-            "ratio_max": Metric(float(ratios.where(mask, 0.0).max()), Reduction.MAX),
-        }
+    metrics = _ratio_metrics(logprob, ratios, batch, bounds)
     penalty = _kl_penalty(logprob, batch, kl, kl_coefficient)
     if penalty is not None:
         per_token = per_token + kl_coefficient * penalty
         metrics["kl_reference"] = Metric(float((penalty.detach() * mask).sum()))
-    number("entropy_coefficient", entropy_coefficient, 0)
-    if entropy_coefficient:
-        if entropy is None:
-            raise ConfigError("entropy_coefficient needs the entropies of tokens, there are none")
-        per_token = per_token - entropy_coefficient * entropy
+    bonus = _entropy_bonus(entropy, entropy_coefficient)
+    if bonus is not None:
+        per_token = per_token - bonus
     counts = {"num_tokens": num_tokens, "num_sequences": num_sequences}
     return aggregate(per_token, mask, aggregation, constant=constant, **counts), metrics
 
@@ -102,6 +94,33 @@ def _check_clip(low: float, high: float, dual: float | None) -> None:
     number("clip_high", high, 0)
     if dual is not None:
         number("dual_clip", dual, 1)
+
+
+@torch.no_grad()
+def _ratio_metrics(
+    logprob: torch.Tensor,
+    ratios: torch.Tensor,
+    batch: TokenBatch,
+    bounds: tuple[float, float, float | None],
+) -> dict[str, Metric]:
+    """Return how far the policy is from that of the rollouts, and how much the clip stops."""
+    mask = batch.action_mask
+    stopped = clipped_share(ratios, batch.advantage, *bounds) & mask
+    return {
+        "clipped_share": Metric(float(stopped.sum())),
+        "kl_old": Metric(float((k3(batch.old_logprob, logprob) * mask).sum())),
+        "ratio_max": Metric(float(ratios.where(mask, 0.0).max()), Reduction.MAX),
+    }
+
+
+def _entropy_bonus(entropy: torch.Tensor | None, coefficient: float) -> torch.Tensor | None:
+    """Return eta H_t of each token, None if eta is 0. Shape [B, T]."""
+    number("entropy_coefficient", coefficient, 0)
+    if not coefficient:
+        return None
+    if entropy is None:
+        raise ConfigError("entropy_coefficient needs the entropies of tokens, there are none")
+    return coefficient * entropy
 
 
 def _kl_penalty(

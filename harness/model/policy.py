@@ -35,6 +35,7 @@ class Policy(Network):
     Attributes:
         chat_tokenizer: Encodes prompts and decodes answers.
         chat_encoder: Encodes chats.
+        checkpoints_activations: Whether activations are computed again in the backward pass.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Policy(Network):
             tokenizer.pad_token = tokenizer.eos_token
         super().__init__(model, int(tokenizer.pad_token_id), device, precision)
         self.tokenizer = tokenizer
+        self.checkpoints_activations = False
         self.vision = Vision(self.model, image_processor) if image_processor else None
         self.chat_tokenizer = ChatTokenizer(tokenizer, self.model.generation_config, self.vision)
         self.chat_encoder = self.chat_tokenizer.chat_encoder
@@ -112,6 +114,12 @@ class Policy(Network):
             ConfigError: The adapters cannot be created.
         """
         adapters.add(self.model, config, base, seed)
+
+    def checkpoint_activations(self) -> None:
+        """Compute activations again in the backward pass, which saves memory and costs time."""
+        enable = getattr(self.model, "activation_checkpointing_enable", None)  # of transformers 5
+        (enable or self.model.gradient_checkpointing_enable)({"use_reentrant": False})
+        self.checkpoints_activations = True
 
     @property
     def is_adapted(self) -> bool:

@@ -14,11 +14,12 @@ from typing import Final, Literal
 
 import torch
 
-from harness.config import Config
+from harness.config import Config, replace
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.model.output_layer import MOST_LOGITS
-from harness.preflight.model_shapes import Shape
+from harness.preflight.model_shapes import Shape, shape_of
 from harness.preflight.resolve import annotator_settings, needs_reference
+from harness.types.errors import ConfigError
 
 Phase = Literal["always", "playing", "learning"]
 
@@ -108,8 +109,11 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
         allocations.append(
             Allocation("reference policy", shape.parameters * precision.weight * share)
         )
-    for name in trained_copies(config):
-        allocations += _learner(name, config, shape, precision, share, on_policy=not full)
+    for name, (own, on_policy) in trained_beside(config, shape).items():
+        whole = config if on_policy else _without_adapters(config)
+        allocations += _learner(
+            name, whole, own, precision, share, on_policy=on_policy and not full
+        )
     allocations += [
         Allocation(name, size * precision.compute)
         for name, size in scorer_parameters(config).items()
@@ -127,15 +131,32 @@ def peak(allocations: list[Allocation]) -> float:
 _PHASES: Final[tuple[Phase, ...]] = ("always", "playing", "learning")
 
 
-def trained_copies(config: Config) -> list[str]:
-    """Return the names of trained models of the policy's size beside the policy."""
-    found = []
+def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
+    """Return the trained models beside the policy: sizes, and whether it is a copy of the policy.
+
+    A model whose size is not known here counts like the policy.
+    """
+    found = {}
     for name, values in annotator_settings(config).items():
         if name == "critic" and values["model"] == "own":
-            found.append("critic")
+            found["critic"] = (shape, True)
         elif name == "process_reward":
-            found.append("process reward model")
+            own = values["model"]
+            size = shape if own is None else _size_of(own, config, shape)
+            found["process reward model"] = (size, own is None)
     return found
+
+
+def _size_of(model: str, config: Config, other: Shape) -> Shape:
+    try:
+        return shape_of(replace(config.policy, model=model))
+    except ConfigError:
+        return other
+
+
+def _without_adapters(config: Config) -> Config:
+    lora = replace(config.policy.lora, rank=0)
+    return replace(config, policy=replace(config.policy, lora=lora))
 
 
 def scorer_parameters(config: Config) -> dict[str, int]:
@@ -258,9 +279,12 @@ def live_episodes(config: Config) -> int:
 def checkpoint_bytes(config: Config, shape: Shape, precision: Precision) -> float:
     """Return the bytes of one checkpoint: weights and moments of every trained model."""
     lora = config.policy.lora
-    learned = shape.adapter_parameters(lora) if lora.rank else shape.parameters
-    size = 4 if lora.rank else precision.weight
-    return (1 + len(trained_copies(config))) * learned * size * (1 + _MOMENTS)
+    total = 0.0
+    for own, on_policy in [(shape, True), *trained_beside(config, shape).values()]:
+        adapted = lora.rank > 0 and on_policy
+        learned = own.adapter_parameters(lora) if adapted else own.parameters
+        total += learned * (4 if adapted else precision.weight) * (1 + _MOMENTS)
+    return total
 
 
 def kept_checkpoints(config: Config) -> int:

@@ -17,7 +17,7 @@ from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
 from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
-from harness.preflight import checks, memory
+from harness.preflight import checks, memory, resolve
 from harness.preflight.memory import Machine
 from harness.preflight.model_shapes import Shape, config_file_of
 
@@ -70,6 +70,8 @@ def _models(config: Config) -> Iterator[str]:
         kind, _, own = str(config.method.credit.get(key)).partition(":")
         if kind in DEFAULT_MODELS:
             names.append(own or DEFAULT_MODELS[kind])
+    reader = resolve.annotator_settings(config).get("process_reward", {}).get("model")
+    names += [reader] if reader and reader not in TINY_MODELS else []
     for name in names:
         if not _is_here(name):
             yield f"the model {name} is not on this machine, run: hf download {name}"

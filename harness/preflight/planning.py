@@ -219,8 +219,9 @@ def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
     yield f"{config.policy.model}: {size} parameters, {precision}{checkpointing}"
     if lora.rank:
         yield f"adapters of rank {lora.rank}: {_count(shape.adapter_parameters(lora))} parameters"
-    for name in memory.trained_copies(config):
-        yield f"{name}: a copy that learns"
+    for name, (own, is_copy) in memory.trained_beside(config, shape).items():
+        what = "a copy" if is_copy else f"a model of {_count(own.parameters)} parameters"
+        yield f"{name}: {what} that learns"
     for name, parameters in memory.scorer_parameters(config).items():
         yield f"{name}: {_count(parameters)} parameters, frozen"
 

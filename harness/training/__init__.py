@@ -2,7 +2,8 @@
 
 Takes a resolved configuration and a run's folder; returns a trained policy, its checkpoints and its
 metrics. `setup` starts a run or resumes it, `trainer` runs the steps, `credit_step` computes
-credit of rollouts, `learner` updates the policy, `sft` is the warm start.
+credit of rollouts, `learner` updates the policy, `step_evaluations` evaluates it on the way, `sft`
+is the warm start.
 """
 
 from __future__ import annotations

@@ -181,9 +181,7 @@ def _load(path: str, config: Config) -> Policy:
 def _set_up(policy: Policy, config: Config) -> Policy:
     """Apply the run's settings of checkpointing and padding to a policy and return it."""
     if config.policy.gradient_checkpointing:
-        model = policy.model  # transformers 5 renamed it
-        enable = getattr(model, "activation_checkpointing_enable", None)
-        (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
+        policy.checkpoint_activations()
     policy.set_padding_free(config.optimizer.padding_free)
     return policy
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 from signal import SIGTERM, Signals
 from typing import Any
 
-from tqdm import tqdm
-
 from agentgyms.core.errors import AgentGymsError
 from harness.annotators import AnnotatorContext
 from harness.config import Config, methods
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
-from harness.evaluation.evaluate import Evaluation, choose, evaluate
 from harness.inference.generation import Generator, make_generator, make_policy_generator
 from harness.inference.old_logprobs import recompute_logprobs
 from harness.model.packing import samples
@@ -23,8 +20,7 @@ from harness.model.policy import Policy
 from harness.preflight.resolve import loss_settings
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
-from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import Player, make_agent, make_eval_pool, task_set_of
+from harness.rollouts.player import Player
 from harness.runs import checkpoints, fsync, tracking, training_state
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
@@ -34,12 +30,13 @@ from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training.credit_step import Credit, CreditAssignment
 from harness.training.failure_hints import check_finite, with_hints
 from harness.training.learner import Learner
+from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Rollout
 from harness.types.task_draws import seed_of
 
-_UPDATE, _EVALUATION, _ANNOTATION = 2, 3, 4
-"""Streams of random numbers, one for each purpose; rollouts use stream 1."""
+_UPDATE, _ANNOTATION = 2, 4
+"""Streams of random numbers, one for each purpose; rollouts use stream 1, evaluations 3."""
 
 
 class Trainer:
@@ -73,19 +70,7 @@ class Trainer:
             GRACE_S if processes.size == 1 else None
         )  # several processes end their step together
         self._is_saved = resumed is not None
-        method = methods.get(config.method.name)
-        context = AnnotatorContext(
-            policy,
-            reference,
-            config.agent.context,
-            str(config.method.rows),
-            config.agent.temperature,
-            config.optimizer.micro_batch_tokens,
-            method.estimator,
-            credit_settings,
-            processes,
-        )
-        self.credit = CreditAssignment(config, method, credit_settings, context)
+        self.credit = self._make_credit(reference, credit_settings)
         self.generator, self._rollout_generator = self._make_generators(reference)
         for shared in (policy, reference):
             if shared is not None:
@@ -93,18 +78,7 @@ class Trainer:
         self._player = Player(
             config, policy, self._rollout_generator.completer, self.stop.run, processes
         )
-        self._evaluator = make_agent(config, self.generator.completer, config.eval.temperature)
-        self._eval_pools: dict[str, EnvPool] = {}
-        loss = loss_settings(config)
-        self.learner = Learner(
-            policy,
-            reference if loss.get("kl_coefficient") else None,
-            config.optimizer,
-            method.loss,
-            loss,
-            config.agent.temperature,
-            config.run.steps,
-        )
+        self.learner = self._make_learner(reference)
         if resumed:
             training_state.read(
                 resumed.folder, policy, self.learner.optimizer, self.credit.annotators
@@ -112,20 +86,52 @@ class Trainer:
         self.generator.sync()
         if self._rollout_generator is not self.generator:
             self._rollout_generator.sync()
-        self._evaluated = processes.run_on_first(
-            lambda: folder.drop_after(self.step if resumed else -1)
+        evaluated = processes.run_on_first(lambda: folder.drop_after(self.step if resumed else -1))
+        self.evaluations = StepEvaluations(
+            config, folder, self.generator.completer, self.stop.run, processes, evaluated
         )
-        resume_step = resumed.step if resumed else None
-        if processes.is_first:
-            trackers = tracking.open_all(config, folder.path, resume_step)
-            self.log: Log = MetricsLog(folder.path, resume_step, trackers)
-        else:
-            self.log = SilentLog()
+        self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
         self._report = run_report.RunReport(folder.path)
         episodes = config.rollout.tasks_per_step * config.rollout.group_size
         self._progress = Progress(config.run.steps, self.step, episodes)
+
+    def _make_credit(
+        self, reference: Policy | None, credit_settings: dict[str, Any]
+    ) -> CreditAssignment:
+        config, method = self.config, methods.get(self.config.method.name)
+        context = AnnotatorContext(
+            self.policy,
+            reference,
+            config.agent.context,
+            str(config.method.rows),
+            config.agent.temperature,
+            config.optimizer.micro_batch_tokens,
+            method.estimator,
+            credit_settings,
+            self.processes,
+        )
+        return CreditAssignment(config, method, credit_settings, context)
+
+    def _make_learner(self, reference: Policy | None) -> Learner:
+        config, loss = self.config, loss_settings(self.config)
+        return Learner(
+            self.policy,
+            reference if loss.get("kl_coefficient") else None,
+            config.optimizer,
+            methods.get(config.method.name).loss,
+            loss,
+            config.agent.temperature,
+            config.run.steps,
+        )
+
+    def _open_log(self, resume_step: int | None) -> Log:
+        """Return the run's log; that of the first process writes, with the wanted trackers."""
+        if not self.processes.is_first:
+            return SilentLog()
+        trackers = tracking.open_all(self.config, self.folder.path, resume_step)
+        return MetricsLog(self.folder.path, resume_step, trackers)
 
     def _make_generators(self, reference: Policy | None) -> tuple[Generator, Generator]:
         """Return the generator of the policy and the generator of the training rollouts.
@@ -259,41 +265,15 @@ class Trainer:
 
         A resumed run does not repeat the evaluations of its checkpoint's step.
         """
-        config = self.config.eval
-        splits = [config.split, *(config.final_splits if final else ())]
-        for split in dict.fromkeys(splits):
-            if (self.step, split) in self._evaluated:
-                continue
+        for split, count in self.evaluations.due(self.step, final=final):
             self._is_saved = False
-            count = None if final and split in config.final_splits else config.tasks
             with self.phases("evaluate"):
-                result = self.evaluate(split, count)
+                result = self.evaluations.play(split, count)
             figures = result.metrics() | self.phases.take(models_usd=result.models_usd)
             self.log.write(self.step, figures)
-            if self.processes.is_first:
-                self.folder.write_evaluation(self.step, result.record())
-            low, high = result.success.interval
-            score_low, score_high = result.score_interval
-            tqdm.write(
-                f"step {self.step}: {split} success {result.success.value:.1%} "
-                f"[{low:.1%}, {high:.1%}], score {result.score:.1%} "
-                f"[{score_low:.1%}, {score_high:.1%}] over {result.success.count} tasks"
-            )
+            self.evaluations.keep(self.step, result)
         if self.processes.is_first:
             self._report.write(final=self.step == self.config.run.steps)
-
-    def evaluate(self, split: str, count: int | None) -> Evaluation:
-        """Play `count` tasks of a split (None: all), each once."""
-        if split not in self._eval_pools:
-            self._eval_pools[split] = make_eval_pool(self.config, split)
-        pool = self._eval_pools[split]
-        chosen = choose(task_set_of(pool), count)
-        seed = seed_of(self.config.run.seed, _EVALUATION)
-        with with_hints(self.config, "collect"):
-            episodes = evaluate(
-                pool, chosen, split, self._evaluator, seed=seed, processes=self.processes
-            )
-            return self.stop.run(episodes)
 
     def save(self) -> None:
         """Write the step's metrics to the disk, then a checkpoint."""
@@ -318,7 +298,6 @@ class Trainer:
         self._player.close()
         self.generator.close()
         self._rollout_generator.close()
-        for pool in self._eval_pools.values():
-            pool.close()
+        self.evaluations.close()
         self.log.close()
         self.folder.lock.release()

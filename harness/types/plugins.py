@@ -30,16 +30,23 @@ def load(modules: Iterable[str]) -> None:
 
 
 @cache
+def _not_loaded() -> list[metadata.EntryPoint]:
+    return list(metadata.entry_points(group=GROUP))
+
+
 def load_installed() -> None:
-    """Import the plug-ins of installed packages, once.
+    """Import the plug-ins of installed packages, once, also where one of them asks for it.
 
     Raises:
         ConfigError: An entry point cannot be loaded; the message names its package.
     """
-    for entry in metadata.entry_points(group=GROUP):
+    waiting = _not_loaded()
+    while waiting:
+        entry = waiting.pop(0)
         try:
             entry.load()
         except Exception as e:  # a plug-in may raise anything
+            waiting.insert(0, entry)
             owner = entry.dist.name if entry.dist else "a package"
             raise ConfigError(
                 f"the plug-in {entry.name} ({entry.value}) of {owner} cannot be loaded: "

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from agentgyms.core.generators import seeds_of
+from agentgyms.core.randomness import seeds_of
 
 _EXTRA_ROUNDS: Final = 0xA6A1
 """Random stream of the tasks that a step draws in its extra rounds."""

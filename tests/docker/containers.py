@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from ports import free_port, is_free
 
 DOCKER = Path(__file__).parents[2] / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
@@ -89,7 +88,7 @@ class Project:
         self._compose = [*_compose_command(), "-p", self._tag]
         self._compose += ["-f", str(DOCKER / "compose.yaml"), "-f", str(override)]
         published = [port_variable(n) for n in SERVICES if "ports" in SERVICES[n]]
-        first = free_ports(len(published))
+        first = free_port(len(published))
         ports = {variable: str(first + i) for i, variable in enumerate(published)}
         self._environment = os.environ | {"AGENTGYMS_TOKEN": self._token} | ports | dict(settings)
 
@@ -213,24 +212,7 @@ def default_ports(names: Sequence[str]) -> dict[str, str]:
         for name in names
         if "ports" in SERVICES[name]
     }
-    return found if all(_is_free(int(port)) for port in found.values()) else {}
-
-
-def free_ports(count: int) -> int:
-    """Return the first of some free ports in a row."""
-    while True:
-        # Below those that the system gives away, for a container keeps its port while it is down.
-        first = random.randrange(20_000, 30_000)
-        if all(_is_free(port) for port in range(first, first + count)):
-            return first
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+    return found if all(is_free(int(port)) for port in found.values()) else {}
 
 
 def _url(container: str) -> str:

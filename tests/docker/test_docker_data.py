@@ -11,7 +11,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 import requests
-from containers import Project, Running, docker, free_ports, inside, project
+from containers import Project, Running, docker, inside, project
+from ports import free_port
 
 import agentgyms
 
@@ -49,7 +50,7 @@ def official(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 @pytest.fixture
 def replicas(tmp_path: Path) -> Iterator[list[Running]]:
     """Two servers of generated tasks, at ports in a row."""
-    first = free_ports(2)
+    first = free_port(2)
     with project(tmp_path, {"ALFWORLD_PORT": f"{first}-{first + 1}"}) as made:
         made.up(["alfworld"], "--scale", "alfworld=2")
         found = made.running("alfworld")

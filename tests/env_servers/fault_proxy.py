@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Self
 
+from ports import free_port
+
 RESET: Final = struct.pack("ii", 1, 0)
 LONGEST_DELAY_S: Final = 10.0
 REFUSED_S: Final = 0.02
@@ -64,8 +66,8 @@ class FaultProxy:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._server = self._wait(self._listen(0))
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._port = free_port()
+        self._server = self._wait(self._listen(self._port))
         self.url = f"http://127.0.0.1:{self._port}"
         return self
 

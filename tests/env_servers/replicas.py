@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from typing import Self
 
 import requests
+from ports import free_port
 from server_faults import TOKEN
 
 
@@ -23,8 +23,7 @@ class Replica:
     """
 
     def __init__(self, env_id: str, *arguments: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [sys.executable, "-m", "env_servers", env_id, *arguments]
         self._running: subprocess.Popen[str] | None = None

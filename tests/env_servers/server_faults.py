@@ -12,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 from agentgyms import registration
-from agentgyms.core.abandonment import check_waited_for
+from agentgyms.core.deadlines import check_waited_for
 from agentgyms.core.env import Outcome
 from agentgyms.core.errors import DataMissing, EnvUnavailable, WorkerLost
 from agentgyms.envs.corridor import CorridorEnv

@@ -1,19 +1,22 @@
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 import recorded_evaluations
 import vllm_serving
 from hypothesis import settings
+from tiny_scorers import bert, saved
+from transformers import BertModel
 
 from harness.config import TinyConfig
 from harness.model import tiny
 from harness.model.policy import Policy
+from harness.rollouts.player import Player
 
-# A busy machine is slow, not wrong; FULL=1 looks for what 40 examples do not show.
-EXAMPLES = 400 if os.environ.get("FULL") else 40
-settings.register_profile("shared machine", deadline=None, max_examples=EXAMPLES)
-settings.load_profile("shared machine")
+if not os.environ.get("FULL"):
+    settings.register_profile("harness", settings(), max_examples=40)
+    settings.load_profile("harness")
 
 WORDS = "go to drawer 1 take mug 2 from shelf put a clean plate in cabinet left right open door key"
 
@@ -35,6 +38,35 @@ def policy():
     tokenizer = tiny.make_tokenizer(corpus, 400)
     config = TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=128)
     return Policy(tiny.make_model(config, tokenizer, seed=1), tokenizer, "cpu")
+
+
+@pytest.fixture(scope="session")
+def scorers(tmp_path_factory):
+    root = tmp_path_factory.mktemp("scorers")
+    return {
+        "cross-encoder": saved(root / "judge", bert, num_labels=1),
+        "embedding": saved(root / "encoder", bert, kind=BertModel),
+    }
+
+
+@pytest.fixture
+def half_succeed(monkeypatch):
+    """Every second episode of a group has succeeded, and a turn earlier than it was played.
+
+    A model that has learned nothing reaches nothing, and no method learns from that.
+    """
+
+    def play(player, *given, played_by=Player.play, **more):
+        played = played_by(player, *given, **more)
+        for rollout in played.rollouts:
+            rollout.success = (rollout.group + rollout.member) % 2 == 0
+            rollout.score = float(rollout.success)
+            if rollout.success and len(rollout.turns) > 1:
+                del rollout.turns[-1]
+            rollout.turns[-1] = replace(rollout.turns[-1], reward=rollout.score)
+        return played
+
+    monkeypatch.setattr(Player, "play", play)
 
 
 @pytest.fixture(scope="session")

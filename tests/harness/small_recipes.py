@@ -33,9 +33,10 @@ _OFFLINE = {
     "agentgyms/ALFWorld-v0": ("env.kwargs={}",),
     "agentgyms/AppWorld-v0": (),
     "agentgyms/SOTOPIA-v0": ("env.train_split='train'", "eval.split='valid'"),
+    "agentgyms/SearchQA-v0": ("env.kwargs={}",),
     "agentgyms/Sokoban-v0": ("env.kwargs={rooms=60}",),
     "agentgyms/VisualSokoban-v0": (
-        "env.kwargs={cell_pixels=16, rooms=60}",
+        "env.kwargs={cell_pixels=16, rooms=60, grid=true}",
         "policy.model=tiny-vl",
         "policy.tiny.hidden=64",
         "policy.tiny.heads=8",
@@ -45,16 +46,23 @@ _OFFLINE = {
 """Generated tasks and scripted partners in place of data and models that are elsewhere."""
 
 
-def small(name, folder, scorers):
+def small(name, folder, scorers, given=()):
     """Return a recipe made small.
 
     Args:
         name: Of the recipe.
         folder: Of its run.
         scorers: Folder of a tiny scorer by its kind.
+        given: Settings that come before: what is small wins.
     """
-    whole = configs.load(name)
-    changes = ["policy.model=tiny", *_SMALL, *_OFFLINE.get(whole.env.id, ())]
+    where = [f"run.output='{folder}'", "run.name=run"]
+    return configs.load(name, [*shrinking(name, scorers, given), *where])
+
+
+def shrinking(name, scorers, given=()):
+    """Return the settings that make a recipe small, those given first."""
+    whole = configs.load(name, given)
+    changes = [*given, "policy.model=tiny", *_SMALL, *_OFFLINE.get(whole.env.id, ())]
     if whole.env.id == "agentgyms/AppWorld-v0":
         kept = {k: v for k, v in whole.env.kwargs.items() if k in ("difficulty", "scenarios")}
         text = ", ".join(f"{key}={value!r}" for key, value in kept.items())
@@ -64,12 +72,14 @@ def small(name, folder, scorers):
     changes.append(f"rollout.group_size={min(2, whole.rollout.group_size)}")
     if whole.rollout.enough_members is not None:
         changes.append("rollout.enough_members=2")
-    config = configs.load(name, [*changes, f"run.output='{folder}'", "run.name=run"])
+    config = configs.load(name, changes)
+    if config.method.annotators.get("process_reward", {}).get("model"):
+        changes.append("method.annotators.process_reward.model=tiny")
     for key in ("scorer", "match"):
         kind = scorer_of(config, key)
         if kind in scorers:
             changes.append(f"method.credit.{key}='{kind}:{scorers[kind]}'")
-    return configs.load(name, [*changes, f"run.output='{folder}'", "run.name=run"])
+    return changes
 
 
 def scorer_of(config, key):

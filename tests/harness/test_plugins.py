@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.types import plugins
+
 ROOT = Path(__file__).parents[2]
 INSTALLED = Path(__file__).parent / "plugin"
 """A folder as pip leaves it: the package, and what it says of itself."""
@@ -81,7 +83,10 @@ def test_a_plugin_trains_resumes_evaluates_and_reports(tmp_path):
     assert [{k: v for k, v in r.items() if not k.startswith(own)} for r in steps(folder)] == same
     words = ("--backend", "hf", "--tasks", 2, "--name", "trained", "--set", "model.device=cpu")
     harness("eval", "--model", folder, *words, cwd=tmp_path)
-    assert "ToyCorridor" in harness("report", folder, cwd=tmp_path).stdout
+    assert "| 2 |" in harness("report", folder, cwd=tmp_path).stdout
+    assert (folder / "curve.png").exists()
+    reported = harness("report", tmp_path / "evaluations/trained", cwd=tmp_path).stdout
+    assert "ToyCorridor" in reported
 
 
 @pytest.mark.slow
@@ -125,6 +130,36 @@ def test_a_reward_of_a_wrong_length_ends_the_run(tmp_path):
     done = harness("train", "corridor-tiny", *given, cwd=tmp_path, code=2)
     assert "must return" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_example_of_the_page_trains(tmp_path):
+    page = (ROOT / "docs/plugins.md").read_text()
+    module = re.search(r"```python\n# (\w+)\.py\n(.*?)```", page, re.DOTALL)
+    (tmp_path / f"{module[1]}.py").write_text(module[2])
+    named = (f"run.plugins=['{module[1]}']", "method.name='centred'", "run.name='mine'")
+    chosen = settings(*named, "run.steps=1")
+    harness("train", "corridor-tiny", *chosen, cwd=tmp_path, installed=False)
+    kept = json.loads((tmp_path / "runs/mine/config.json").read_text())["method"]
+    assert kept["credit"] == {"scale": 0.5}
+
+
+def test_a_plugin_may_look_for_others_while_it_is_imported(monkeypatch):
+    loaded = []
+
+    class Entry:
+        def __init__(self, name):
+            self.name = self.value = name
+            self.dist = None
+
+        def load(self):
+            plugins.load_installed()
+            loaded.append(self.name)
+
+    found = [Entry("one"), Entry("two")]
+    monkeypatch.setattr(plugins, "_not_loaded", lambda: found)
+    plugins.load_installed()
+    plugins.load_installed()
+    assert sorted(loaded) == ["one", "two"]
 
 
 def test_estimators_need_no_registration(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 
 
 def _words(text: str) -> tuple[str, ...]:

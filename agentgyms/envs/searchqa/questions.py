@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.envs.searchqa.relations import kinds
 from agentgyms.envs.searchqa.world import VERSION, Entity, Fact, World, closed_world

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.searchqa import spellings
 from agentgyms.envs.searchqa.corpus import Document
 from agentgyms.envs.searchqa.names import NameGenerator

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.deadlines import check_time
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sokoban import solver
 from agentgyms.envs.sokoban.engine import Room, State, cells_of
 from agentgyms.envs.sokoban.retrograde import Starts

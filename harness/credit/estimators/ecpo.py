@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, grpo
+from harness.credit.estimators.grpo import Statistics, episode_part
 from harness.credit.evidence import (
     INVALID,
     Between,
@@ -122,15 +122,7 @@ def ecpo(
     calibration = Calibration(
         kappa, tau, saturation, sigma, sigma_ddof, between, min_depth, floor, shrink, gate, eps
     )
-    episode = grpo(
-        turns,
-        scale_by_std=norm == "std",
-        statistics=statistics,
-        ddof=ddof,
-        eps=eps,
-        invalid_penalty=invalid_penalty,
-        penalty_on=penalty_on,
-    )
+    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
     returns = step_returns(turns, gamma, invalid_penalty, penalty_on)  # [N]
     found = evidence(turns, returns, calibration)
     if level == "action":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.credit.estimators.grpo import Singleton, Statistics, grpo
+from harness.credit.estimators.grpo import Singleton, Statistics, episode_part
 from harness.credit.groups import Norm, standardise
 from harness.credit.registry import estimator
 from harness.credit.returns import PenaltyOn, step_returns
@@ -59,15 +59,8 @@ def gigpo(
         ConfigError: A hyperparameter is out of its range.
     """
     number("step_weight", step_weight)
-    episode = grpo(
-        turns,
-        scale_by_std=norm == "std",
-        statistics=statistics,
-        ddof=ddof,
-        eps=eps,
-        invalid_penalty=invalid_penalty,
-        penalty_on=penalty_on,
-        singleton=singleton,
+    episode = episode_part(
+        turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on, singleton
     )
     to_go = step_returns(turns, gamma, invalid_penalty, penalty_on)  # [N]
     anchor = states(turns, similarity)  # [N]

@@ -66,3 +66,26 @@ def grpo(
         raw = score / (1.0 + eps) if scale_by_std else score
         advantage = np.where(group_weight(weight, group) == 1, raw, advantage)
     return advantage[owner]
+
+
+def episode_part(
+    turns: TurnTable,
+    norm: Norm,
+    statistics: Statistics,
+    ddof: int,
+    eps: float,
+    invalid_penalty: float,
+    penalty_on: PenaltyOn,
+    singleton: Singleton = "zero",
+) -> Floats:
+    """Return A_E, which estimators add a step part to: `grpo`, scaled as `norm` says. Shape [N]."""
+    return grpo(
+        turns,
+        scale_by_std=norm == "std",
+        statistics=statistics,
+        ddof=ddof,
+        eps=eps,
+        invalid_penalty=invalid_penalty,
+        penalty_on=penalty_on,
+        singleton=singleton,
+    )

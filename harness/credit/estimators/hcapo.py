@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, grpo
+from harness.credit.estimators.grpo import Statistics, episode_part
 from harness.credit.groups import Norm, encode, group_mean, standardise
 from harness.credit.registry import estimator
 from harness.credit.returns import PenaltyOn, episode_returns, penalised
@@ -69,15 +69,7 @@ def hcapo(
     """
     number("step_weight", step_weight)
     one_of("mask_negative", mask_negative, (True, False))
-    episode = grpo(
-        turns,
-        scale_by_std=norm == "std",
-        statistics=statistics,
-        ddof=ddof,
-        eps=eps,
-        invalid_penalty=invalid_penalty,
-        penalty_on=penalty_on,
-    )
+    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
     reward, _ = penalised(turns, invalid_penalty, penalty_on)
     q = _hindsight_values(replace(turns, reward=reward), gamma, clip_low, clip_high)
     q = _smoothed(q, turns, smoothing)

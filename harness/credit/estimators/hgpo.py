@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, grpo
+from harness.credit.estimators.grpo import Statistics, episode_part
 from harness.credit.groups import Norm, encode, group_size, standardise
 from harness.credit.registry import estimator
 from harness.credit.returns import PenaltyOn, step_returns
@@ -70,14 +70,7 @@ def hgpo(
     number("alpha", alpha)
     for name, switch in (("drop_zero", drop_zero), ("base_group", base_group)):
         one_of(name, switch, (True, False))
-    episode = grpo(
-        turns,
-        scale_by_std=norm == "std",
-        statistics=statistics,
-        eps=eps,
-        invalid_penalty=invalid_penalty,
-        penalty_on=penalty_on,
-    )
+    episode = episode_part(turns, norm, statistics, 1, eps, invalid_penalty, penalty_on)
     to_go = step_returns(turns, gamma, invalid_penalty, penalty_on)
     total, weights = np.zeros(len(turns)), np.zeros(len(turns))
     if base_group:

@@ -54,12 +54,21 @@ def draw(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
     Raises:
         ConfigError: The file's name has another ending.
     """
-    if Path(path).suffix not in _KINDS:
-        raise ConfigError(f"a curve's file must end in {' or '.join(_KINDS)}, got {path}")
+    check_kind(path)
     single = len(groups) == 1 and len(groups[0]) == 1
     drawn = of_run(groups[0][0]) if single else [[of_group(group)] for group in groups]
     training = _training(groups[0][0]) if single else None
     _save(Path(path), drawn, training, _title(groups))
+
+
+def check_kind(path: str | Path) -> None:
+    """Check the ending of a picture's file.
+
+    Raises:
+        ConfigError: It is neither `.png` nor `.svg`.
+    """
+    if Path(path).suffix not in _KINDS:
+        raise ConfigError(f"a curve's file must end in {' or '.join(_KINDS)}, got {path}")
 
 
 def of_run(run: TrainingRun) -> list[list[Curve]]:
@@ -133,7 +142,6 @@ def _save(
     training: tuple[list[int], list[float]] | None,
     title: str,
 ) -> None:
-    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -152,7 +160,13 @@ def _save(
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")
-    # Equal runs must give equal files: no date, and no random ids.
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib into a `.png` or `.svg` file, equal ones into equal files."""
+    import matplotlib
+
     metadata = {"Date": None} if path.suffix == ".svg" else None
     with (
         matplotlib.rc_context({"svg.hashsalt": "agentgyms"}),

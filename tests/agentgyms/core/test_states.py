@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from picture_corridor import PICTURES, PictureCorridor
 
 import agentgyms
-from agentgyms.core import generators, states
+from agentgyms.core import randomness, states
 from agentgyms.core.errors import BadSnapshot, GroupMismatch, Mismatch
 from agentgyms.envs.corridor import CorridorEnv
 from agentgyms.testing.playing import plain
@@ -22,22 +22,22 @@ IDS = [CORRIDOR, PICTURES, "agentgyms/ALFWorld-v0"]
 
 @given(st.lists(st.integers(0, 2**200), min_size=1, max_size=6))
 def test_seeded_generators_are_those_of_numpy(numbers):
-    own, numpys = generators.generator_of(*numbers), np.random.default_rng(list(numbers))
+    own, numpys = randomness.generator_of(*numbers), np.random.default_rng(list(numbers))
     assert own.bit_generator.state == numpys.bit_generator.state
-    own_words, numpys_words = generators.seeds_of(*numbers), np.random.SeedSequence(numbers)
+    own_words, numpys_words = randomness.seeds_of(*numbers), np.random.SeedSequence(numbers)
     assert own_words.generate_state(2).tolist() == numpys_words.generate_state(2).tolist()
 
 
 def test_seeds_are_not_negative():
     with pytest.raises(ValueError, match="from 0 on"):
-        generators.generator_of(3, -1)
+        randomness.generator_of(3, -1)
 
 
 @given(seed=st.integers(0, 2**64), drawn=st.integers(0, 5))
 def test_copied_generators_draw_the_same_numbers(seed, drawn):
     original = np.random.default_rng(seed)
     original.integers(2**31, size=drawn, dtype=np.uint32)  # odd numbers leave half a word behind
-    twin = generators.copied(original)
+    twin = randomness.copied(original)
     assert twin.bit_generator.state == original.bit_generator.state
     assert twin.integers(2**31, dtype=np.uint32) == original.integers(2**31, dtype=np.uint32)
     twin.random(7)
@@ -46,12 +46,12 @@ def test_copied_generators_draw_the_same_numbers(seed, drawn):
 
 def test_copied_generators_spawn_and_copy_like_others():
     original = np.random.default_rng(5)
-    one, two = generators.copied(original), generators.copied(original)
+    one, two = randomness.copied(original), randomness.copied(original)
     first, second = one.spawn(2)
     assert first.random() == two.spawn(1)[0].random() != second.random()
     assert copy.deepcopy(one).random() == one.random()
     other = np.random.Generator(np.random.MT19937(3))
-    assert generators.copied(other).random() == other.random()
+    assert randomness.copied(other).random() == other.random()
 
 
 @pytest.mark.parametrize("env_id", IDS)

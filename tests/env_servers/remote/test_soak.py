@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-SOAK = Path(__file__).parents[3] / "benchmarks" / "soak.py"
-UNDER_FAULTS = SOAK.with_name("soak_under_faults.py")
+SOAKING = Path(__file__).parents[3] / "benchmarks" / "soaking"
 
 pytestmark = pytest.mark.slow
 
 
 def soak(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(SOAK), *arguments],
+        [sys.executable, str(SOAKING / "one_server.py"), *arguments],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -53,8 +52,8 @@ def test_a_server_that_leaks_is_found_out():
 def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
     """So short a run proves the report, not the bound of memory."""
     done = subprocess.run(
-        [sys.executable, str(UNDER_FAULTS), "--minutes=0.6", "--every=2", "--ttl=4", "--growth=9",
-         "--environments=Corridor,AppWorld", "--clients=2", f"--folder={tmp_path}"],
+        [sys.executable, str(SOAKING / "under_faults.py"), "--minutes=0.6", "--every=2", "--ttl=4",
+         "--growth=9", "--environments=Corridor,AppWorld", "--clients=2", f"--folder={tmp_path}"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True, text=True, timeout=900,
     )  # fmt: skip
@@ -68,7 +67,7 @@ def test_clients_play_on_under_faults_and_nothing_is_left(tmp_path):
 
 
 def figures_of(*memory: int, errors: tuple[str, ...] = (), left: tuple[str, ...] = ()) -> Any:
-    sys.path += [str(SOAK.parent)]
+    sys.path += [str(SOAKING.parent)]
     from soaking import figures
 
     samples = [(float(second), {"A": size << 20}) for second, size in enumerate(memory)]

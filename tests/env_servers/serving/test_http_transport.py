@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from agentgyms.core.certificates import authorities
 from agentgyms.core.errors import ServerUnavailable
+from agentgyms.core.http_clients import authorities
 from agentgyms.remote import HttpTransport, Reply
 
 TIMEOUT_S = (5.0, 5.0)

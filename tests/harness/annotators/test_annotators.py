@@ -70,6 +70,27 @@ def test_entropy_and_divergence_are_those_of_each_turn_alone(policy, context, ro
     assert not annotators.make("reference_kl", {}, same).annotate(table, rollouts).kl.any()
 
 
+@pytest.mark.parametrize(("context", "rows"), KINDS)
+def test_environments_rewards_are_process_rewards_without_the_outcome(policy, context, rows):
+    rollouts = some_rollouts(policy, context)
+    won = [number for number, rollout in enumerate(rollouts) if rollout.success]
+    assert 0 < len(won) < len(rollouts)
+    expected = [[turn.reward for turn in rollout.turns] for rollout in rollouts]
+    for number in won:
+        expected[number][-1] -= 10.0
+    table = annotators.make(
+        "environment_reward",
+        {"outcome": 10.0},
+        AnnotatorContext(policy, context=context, rows=rows),
+    ).annotate(table_of(rollouts, rows), rollouts)
+    got, lengths = table.process_reward, lengths_of(rollouts)
+    if rows == "token":
+        ends = np.cumsum(lengths) - 1
+        assert not np.delete(got, ends).any()
+        got = got[ends]
+    assert got.tolist() == [reward for rollout in expected for reward in rollout]
+
+
 @pytest.mark.parametrize("context", ["window", "transcript"])
 def test_hindsight_is_told_how_the_episode_ended(policy, context):
     rollouts = some_rollouts(policy, context)
@@ -309,6 +330,7 @@ def test_scores_that_are_not_finite_stop_the_run(policy):
         ("hindsight", {"temperature": 0.0}, "hindsight.temperature must be"),
         ("hindsight", {"hint": "it ended"}, "hindsight.hint must say"),
         ("hindsight", {"hint": 5}, "hindsight.hint must say .* got 5"),
+        ("environment_reward", {"outcome": "ten"}, "environment_reward.outcome must be"),
         ("entropy", {"top": 3}, "annotator 'entropy' has no hyperparameter 'top': expected none"),
     ],
 )
@@ -322,6 +344,7 @@ def test_who_needs_the_policy_before_training():
     assert needs == {
         "critic": False,
         "entropy": False,
+        "environment_reward": False,
         "hindsight": False,
         "process_reward": False,
         "reference_kl": True,

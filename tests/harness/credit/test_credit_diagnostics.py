@@ -99,7 +99,10 @@ def test_calls_of_documentation_are_counted_where_apis_are_called():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("ecpo", {"reliability": 0.0, "gated_anchors": 1.0}),  # both took the same action
+        (
+            "ecpo",  # both took the same action; their returns are 9.5 and 0
+            {"reliability": 0.0, "gated_anchors": 1.0, "anchor_std": 0.0, "anchor_std_raw": 4.75},
+        ),
         ("salt", {"merge_rate": 0.4}),
         ("scpo", {"credited_turns": 0.5, "auxiliary_reward": 0.1, "compared_rollouts": 1 / 3}),
         ("gvpo", {"turns_per_rollout": 5 / 3, "shaped_turns": 0.2}),

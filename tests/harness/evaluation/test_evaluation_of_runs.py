@@ -33,7 +33,7 @@ def test_a_runs_model_is_asked_as_it_was_in_training(tmp_path, monkeypatch):
         return await complete(self, messages, sampling, seed)
 
     monkeypatch.setattr(HFCompleter, "complete", listening)
-    in_training = trainer.evaluate("valid_seen", None)
+    in_training = trainer.evaluations.play("valid_seen", None)
     before = sorted(asked, key=str)
     asked.clear()
     folder = run_and_report.run(

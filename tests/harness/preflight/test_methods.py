@@ -23,7 +23,7 @@ from harness.types.errors import ConfigError, ContextOverflow
 DIAGNOSTICS = {
     "dapo": ("rollout/rounds", "rollout/groups_dropped"),
     "dmpo": ("credit/pairs",),
-    "ecpo": ("credit/reliability", "credit/gated_anchors"),
+    "ecpo": ("credit/reliability", "credit/anchor_std", "credit/anchor_std_raw"),
     "ei": ("credit/imitated_turns", "update/nll"),
     "empg": ("credit/entropy_mean", "credit/entropy_std"),
     "gvpo": ("credit/shaped_turns", "credit/turns_per_rollout"),
@@ -31,6 +31,7 @@ DIAGNOSTICS = {
     "hgpo": ("credit/common_history",),
     "loop": ("update/epochs", "update/ratio_max"),
     "oprl": ("credit/process_reward_mean", "process_reward/loss", "process_reward/grad_norm"),
+    "oprl_ground_truth": ("credit/process_reward_mean", "credit/process_reward_std"),
     "oprl_grpo": ("credit/process_reward_std", "process_reward/pairs"),
     "oprl_reinforce_pp": ("credit/process_reward_std", "process_reward/pairs"),
     "ppo": ("credit/explained_variance", "critic/loss", "critic/grad_norm"),

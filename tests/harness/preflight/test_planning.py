@@ -220,6 +220,21 @@ def test_several_gpus_share_what_learns_and_adapters_leave_the_rest():
     assert frozen == {"policy: frozen weights": 4 * shape.parameters}
 
 
+def test_a_reward_model_that_reads_is_counted_by_its_own_size_and_must_be_here():
+    planned = planning.plan(configs.load("visual-sokoban-oprl-7b"), 8)
+    assert "process reward model: a model of 7.62 B parameters that learns" in planned.text()
+    assert any("the model Qwen/Qwen2.5-7B-Instruct is not on" in one for one in planned.missing)
+    copied = ["method.annotators.process_reward={}", "policy.lora.rank=8"]
+    sizes = []
+    for changes in (copied, [*copied, "method.annotators.process_reward.model=tiny"]):
+        config = resolve.resolve(configs.load("visual-sokoban-oprl-7b", changes))
+        held = memory.memory(config, model_shapes.shape_of(config.policy), Machine("cuda"))
+        sizes.append({one.name: one.size for one in held})
+    assert "process reward model: adapters" in sizes[0]
+    tiny = sizes[1]["process reward model: weights"]
+    assert 0 < tiny < 1e-3 * sizes[0]["policy: frozen weights"]
+
+
 def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
     config = resolve.resolve(configs.load("alfworld-grpo-1.5b"))
     shape, machine = model_shapes.shape_of(config.policy), Machine("cuda", 1, 80 * 10**9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ import threading
 import numpy as np
 import pytest
 from function_actor import FunctionActor
+from ports import free_port
 
 from agentgyms.remote import Patience
 from harness.rollouts.collect import collect
@@ -29,8 +29,7 @@ class Servers:
     """One server at a time, at one address; its place is taken again after a kill."""
 
     def __init__(self):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.processes, self.restarts = [], []
 

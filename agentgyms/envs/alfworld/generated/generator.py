@@ -8,7 +8,7 @@ from hashlib import blake2b
 from itertools import count
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task
 from agentgyms.envs.alfworld.generated.catalogue import FURNITURE, THINGS
 from agentgyms.envs.alfworld.generated.layouts import FloorPlan, floor_plans

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.alfworld.generated.catalogue import ROOMS, Room
 
 SIZES: Final = {"small": (5, 7), "large": (16, 20)}

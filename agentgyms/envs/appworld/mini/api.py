@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from agentgyms.envs.appworld.mini.database import Database
 from agentgyms.envs.appworld.mini.parameters import Integer, InvalidValue, Parameter, Text, shown
@@ -16,6 +16,7 @@ Plain = Any
 """A JSON value."""
 
 F = TypeVar("F", bound=Callable[..., Plain])
+R = TypeVar("R", bound=Record)
 
 MAX_RECORDS: Final = 1000
 """Most records of a kind in a world, which bounds its memory."""
@@ -81,6 +82,29 @@ class Session:
     def supervisor(self) -> Profile:
         """The supervisor."""
         return self.database.of(Profile)[1]
+
+    def mine(self, kind: type[R]) -> list[R]:
+        """Return the caller's records of a kind that has `account_id`, by id."""
+        me = self.me
+        return [
+            each for each in self.database.of(kind).values() if cast(Any, each).account_id == me
+        ]
+
+    def find_mine(self, kind: type[R], key: int, what: str) -> R:
+        """Return the caller's record with an id.
+
+        Args:
+            kind: The class of the record, which has `account_id`.
+            key: Its id.
+            what: The kind in words, for the error.
+
+        Raises:
+            ApiError: There is none, or it is another's.
+        """
+        found = self.database.of(kind).get(key)
+        if found is None or cast(Any, found).account_id != self.me:
+            raise ApiError(404, f"You have no {what} with {kind.FIELDS[0]} {key}.")
+        return found
 
     def add(self, record: Record) -> None:
         """Add a record to the database.

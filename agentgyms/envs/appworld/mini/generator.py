@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Final
 
 from agentgyms.core.errors import UnknownTask
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini.apps import API_NAMES
 from agentgyms.envs.appworld.mini.background import addresses, fill
 from agentgyms.envs.appworld.mini.people import SPLITS, Person, draw_cast

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini import vocabulary
 
 FAMILY: Final = ("mother", "father", "sister", "brother")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar, cast
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini.database import Database
 from agentgyms.envs.appworld.mini.people import Cast, Person
 from agentgyms.envs.appworld.mini.records import (

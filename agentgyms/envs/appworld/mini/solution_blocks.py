@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentgyms.envs.appworld.mini.template import quoted
+
 _PASSWORDS = (
     'passwords = {a["account_name"]: a["password"] '
     "for a in apis.supervisor.show_account_passwords()}"
@@ -15,6 +17,30 @@ def show_docs(app: str, *apis: str) -> str:
         return f'print(apis.api_docs.show_api_descriptions(app_name="{app}"))'
     return "\n".join(
         f'print(apis.api_docs.show_api_doc(app_name="{app}", api_name="{api}"))' for api in apis
+    )
+
+
+def show_docs_of(**apis: str) -> str:
+    """Return the block that prints API docs: `show_docs_of(purse="show_payments send_payment")`."""
+    return "\n".join(show_docs(app, *names.split()) for app, names in apis.items())
+
+
+def show_note_titled(title: str) -> str:
+    """Return the block that finds the note with a title and prints it, as `note`."""
+    return (
+        "notes = apis.notebook.search_notes("
+        f"access_token=notebook_token, query={quoted(title)}, page_limit=20)\n"
+        f'note_id = next(n["note_id"] for n in notes if n["title"] == {quoted(title)})\n'
+        "note = apis.notebook.show_note(access_token=notebook_token, note_id=note_id)\n"
+        'print(note["content"])'
+    )
+
+
+def contacts_who_are(relation: str) -> str:
+    """Return the lines that put the contacts of a relation into the list `contacts`."""
+    return (
+        "contacts = apis.rolodex.search_contacts("
+        f'access_token=rolodex_token, relation="{relation}", page_limit=20)\n'
     )
 
 

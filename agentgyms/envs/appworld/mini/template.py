@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini.record_builder import Scene
 from agentgyms.envs.appworld.mini.records import Balance, Payment, Record, TopUp
 from agentgyms.envs.appworld.mini.tracker import (

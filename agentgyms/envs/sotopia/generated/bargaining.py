@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.generated.negotiation import Negotiation
 from agentgyms.envs.sotopia.generated.words import with_article, word_list, words_of
 

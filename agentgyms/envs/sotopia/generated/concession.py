@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.dialogue import Rules
 from agentgyms.envs.sotopia.generated.acts import num_turns
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.dialogue import Act, Dialogue
 from agentgyms.envs.sotopia.generated.acts import Verb, acts_of, commitment
 from agentgyms.envs.sotopia.generated.words import word_list, words_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.dialogue import Act, Dialogue, Kind
 from agentgyms.envs.sotopia.generated.acts import acts_of, last_act
 from agentgyms.envs.sotopia.generated.contact import Contact, Entry, values_in

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.generated.negotiation import Negotiation
 from agentgyms.envs.sotopia.generated.words import join_words, word_list, words_of
 

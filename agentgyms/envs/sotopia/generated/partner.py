@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentgyms.core.errors import BadOption
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.dialogue import Act, Dialogue, Kind, Rules
 from agentgyms.envs.sotopia.generated import contact_partner, negotiation_partner
 from agentgyms.envs.sotopia.generated.acts import acts_of, is_insult, last_act

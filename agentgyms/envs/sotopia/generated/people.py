@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.generated.words import word_list
 from agentgyms.envs.sotopia.profiles import Person
 

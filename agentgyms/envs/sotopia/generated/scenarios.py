@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentgyms.core.errors import UnknownTask
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task, check_split
 from agentgyms.envs.sotopia.generated import bargaining, contact, division
 from agentgyms.envs.sotopia.generated.bargaining import Bargaining

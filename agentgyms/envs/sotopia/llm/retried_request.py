@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from agentgyms.core.errors import PromptTooLong
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.action_parsing import ParseFailure
 from agentgyms.envs.sotopia.llm import prompts
 from agentgyms.envs.sotopia.partner_judge import Usage

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import Task
 from agentgyms.data.manifests import Item, Part, summarize
 from agentgyms.envs.sotopia.official.files import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.webshop.catalogue import generated_texts as texts
 from agentgyms.envs.webshop.catalogue.generated_table import Kind, Wording, kinds, wording
 from agentgyms.envs.webshop.catalogue.generated_texts import Design

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.webshop.catalogue.generated_table import Kind, Wording
 
 LONGEST_TITLE: Final = 110

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.generated import generator
 from agentgyms.envs.alfworld.generated.catalogue import FURNITURE, ROOMS, THINGS

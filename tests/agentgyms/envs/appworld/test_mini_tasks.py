@@ -11,7 +11,7 @@ from itertools import combinations
 import pytest
 
 from agentgyms.core.errors import UnknownSplit, UnknownTask
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini.database import Database
 from agentgyms.envs.appworld.mini.generator import COUNTS, make_task, scenarios, task_ids
 from agentgyms.envs.appworld.mini.people import Cast, draw_cast

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.dialogue import Act, Dialogue, Ending, Kind, Rules, Turn
 from agentgyms.envs.sotopia.generated import expert
 from agentgyms.envs.sotopia.generated.bargaining import Bargaining

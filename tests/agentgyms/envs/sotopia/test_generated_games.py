@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.envs.sotopia.dialogue import Act, Kind
 from agentgyms.envs.sotopia.generated.acts import Commitment, Verb, commitment
 from agentgyms.envs.sotopia.generated.scenarios import FAMILIES, draw_game

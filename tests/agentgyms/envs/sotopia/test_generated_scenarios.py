@@ -8,7 +8,7 @@ import pytest
 
 from agentgyms.core.errors import UnknownSplit, UnknownTask
 from agentgyms.core.keys import state_key
-from agentgyms.core.random_choices import Chance
+from agentgyms.core.randomness import Chance
 from agentgyms.core.tasks import TaskSet
 from agentgyms.envs.sotopia import render
 from agentgyms.envs.sotopia.generated.bargaining import Bargaining

@@ -94,7 +94,7 @@ def show_artist(session: Session, artist_id: int) -> Plain:
 )
 def show_playlists(session: Session, page_index: int, page_limit: int) -> Plain:
     """Return a page of playlists."""
-    return [_summary(each) for each in page(_playlists(session), page_index, page_limit)]
+    return [_summary(each) for each in page(session.mine(Playlist), page_index, page_limit)]
 
 
 @JUKEBOX.api(
@@ -173,11 +173,10 @@ def remove_song(session: Session, playlist_id: int, song_id: int) -> Plain:
 )
 def show_liked_songs(session: Session, page_index: int, page_limit: int) -> Plain:
     """Return a page of songs."""
-    me, songs = session.me, session.database.of(Song)
-    likes = [like for like in session.database.of(Like).values() if like.account_id == me]
+    songs = session.database.of(Song)
     return [
         {**_plain(session, songs[like.song_id]), "liked_at": like.liked_at}
-        for like in page(likes, page_index, page_limit)
+        for like in page(session.mine(Like), page_index, page_limit)
     ]
 
 
@@ -216,29 +215,17 @@ def _song(session: Session, song_id: int) -> Song:
     return song
 
 
-def _playlists(session: Session) -> list[Playlist]:
-    me = session.me
-    return [each for each in session.database.of(Playlist).values() if each.account_id == me]
-
-
 def _playlist(session: Session, playlist_id: int) -> Playlist:
-    playlist = session.database.of(Playlist).get(playlist_id)
-    if playlist is None or playlist.account_id != session.me:
-        raise ApiError(404, f"You have no playlist with playlist_id {playlist_id}.")
-    return playlist
+    return session.find_mine(Playlist, playlist_id, "playlist")
 
 
 def _check_title(session: Session, title: str) -> None:
-    if any(playlist.title == title for playlist in _playlists(session)):
+    if any(playlist.title == title for playlist in session.mine(Playlist)):
         raise ApiError(409, "You have a playlist with this title already.")
 
 
 def _like(session: Session, song_id: int) -> Like | None:
-    me = session.me
-    for like in session.database.of(Like).values():
-        if like.account_id == me and like.song_id == song_id:
-            return like
-    return None
+    return next((like for like in session.mine(Like) if like.song_id == song_id), None)
 
 
 def _plain(session: Session, song: Song) -> dict[str, Plain]:

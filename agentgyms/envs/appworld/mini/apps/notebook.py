@@ -33,7 +33,7 @@ def show_account(session: Session) -> Plain:
         "first_name": account.first_name,
         "last_name": account.last_name,
         "email": account.email,
-        "note_count": len(_notes(session)),
+        "note_count": len(session.mine(Note)),
     }
 
 
@@ -56,7 +56,7 @@ def search_notes(
     """Return a page of notes."""
     found = [
         _summary(note)
-        for note in _notes(session)
+        for note in session.mine(Note)
         if (tag is None or tag in note.tags)
         and (pinned is None or note.pinned is pinned)
         and matches(query, note.title, note.content)
@@ -123,16 +123,8 @@ def delete_note(session: Session, note_id: int) -> Plain:
     return {"message": "The note was deleted."}
 
 
-def _notes(session: Session) -> list[Note]:
-    me = session.me
-    return [note for note in session.database.of(Note).values() if note.account_id == me]
-
-
 def _note(session: Session, note_id: int) -> Note:
-    note = session.database.of(Note).get(note_id)
-    if note is None or note.account_id != session.me:
-        raise ApiError(404, f"You have no note with note_id {note_id}.")
-    return note
+    return session.find_mine(Note, note_id, "note")
 
 
 def _summary(note: Note) -> dict[str, Plain]:

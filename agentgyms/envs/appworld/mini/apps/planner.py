@@ -41,12 +41,10 @@ def show_events(
     session: Session, from_date: str | None, to_date: str | None, page_index: int, page_limit: int
 ) -> Plain:
     """Return a page of events."""
-    me = session.me
     found = [
         event
-        for event in session.database.of(Event).values()
-        if event.account_id == me
-        and (from_date is None or from_date <= event.starts_at[:10])
+        for event in session.mine(Event)
+        if (from_date is None or from_date <= event.starts_at[:10])
         and (to_date is None or event.starts_at[:10] <= to_date)
     ]
     found.sort(key=lambda event: (event.starts_at, event.event_id))
@@ -112,12 +110,10 @@ def show_todos(
     session: Session, list_name: str | None, done: bool | None, page_index: int, page_limit: int
 ) -> Plain:
     """Return a page of to-dos."""
-    me = session.me
     found = [
         todo
-        for todo in session.database.of(Todo).values()
-        if todo.account_id == me
-        and (list_name is None or todo.list_name == list_name)
+        for todo in session.mine(Todo)
+        if (list_name is None or todo.list_name == list_name)
         and (done is None or todo.done is done)
     ]
     return [_todo_plain(todo) for todo in page(found, page_index, page_limit)]
@@ -161,10 +157,7 @@ def delete_todo(session: Session, todo_id: int) -> Plain:
 
 
 def _event(session: Session, event_id: int) -> Event:
-    event = session.database.of(Event).get(event_id)
-    if event is None or event.account_id != session.me:
-        raise ApiError(404, f"You have no event with event_id {event_id}.")
-    return event
+    return session.find_mine(Event, event_id, "event")
 
 
 def _checked(event: Event) -> Event:
@@ -176,10 +169,7 @@ def _checked(event: Event) -> Event:
 
 
 def _todo(session: Session, todo_id: int) -> Todo:
-    todo = session.database.of(Todo).get(todo_id)
-    if todo is None or todo.account_id != session.me:
-        raise ApiError(404, f"You have no to-do with todo_id {todo_id}.")
-    return todo
+    return session.find_mine(Todo, todo_id, "to-do")
 
 
 def _event_plain(event: Event) -> dict[str, Plain]:

@@ -205,8 +205,7 @@ def show_cards(session: Session) -> Plain:
             "expiry_year": card.expiry_year,
             "expiry_month": card.expiry_month,
         }
-        for card in session.database.of(Card).values()
-        if card.account_id == session.me
+        for card in session.mine(Card)
     ]
 
 
@@ -218,9 +217,7 @@ def show_cards(session: Session) -> Plain:
 )
 def top_up(session: Session, card_id: int, amount: int) -> Plain:
     """Return the new balance."""
-    card = session.database.of(Card).get(card_id)
-    if card is None or card.account_id != session.me:
-        raise ApiError(404, f"You have no card with card_id {card_id}.")
+    card = session.find_mine(Card, card_id, "card")
     if f"{card.expiry_year:04}-{card.expiry_month:02}" < session.now[:7]:
         raise ApiError(409, f"The card with card_id {card_id} has expired.")
     top_up_id = session.database.next_id(TopUp)

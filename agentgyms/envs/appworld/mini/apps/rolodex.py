@@ -37,7 +37,7 @@ def search_contacts(
     """Return a page of contacts."""
     found = [
         contact
-        for contact in _contacts(session)
+        for contact in session.mine(Contact)
         if (relation is None or contact.relation.lower() == relation.lower())
         and matches(query, contact.name, contact.email, contact.phone)
     ]
@@ -111,20 +111,12 @@ def delete_contact(session: Session, contact_id: int) -> Plain:
     return {"message": "The contact was deleted."}
 
 
-def _contacts(session: Session) -> list[Contact]:
-    me = session.me
-    return [each for each in session.database.of(Contact).values() if each.account_id == me]
-
-
 def _contact(session: Session, contact_id: int) -> Contact:
-    contact = session.database.of(Contact).get(contact_id)
-    if contact is None or contact.account_id != session.me:
-        raise ApiError(404, f"You have no contact with contact_id {contact_id}.")
-    return contact
+    return session.find_mine(Contact, contact_id, "contact")
 
 
 def _check_email(session: Session, email: str) -> None:
-    if any(contact.email == email for contact in _contacts(session)):
+    if any(contact.email == email for contact in session.mine(Contact)):
         raise ApiError(409, f"You have a contact with the email {email} already.")
 
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from agentgyms.envs.appworld.mini import vocabulary
-from agentgyms.envs.appworld.mini.people import CIRCLES
+from agentgyms.envs.appworld.mini.people import CIRCLES, Person
 from agentgyms.envs.appworld.mini.records import Note, Request
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, pages, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import (
+    contacts_who_are,
+    finish,
+    login,
+    pages,
+    show_docs_of,
+    show_note_titled,
+)
 from agentgyms.envs.appworld.mini.template import (
     Change,
     Draw,
@@ -40,20 +47,12 @@ def split_bill(draw: Draw) -> Plan:
     return plan(
         instruction.format(occasion=occasion, title=title, relation=relation),
         [
-            show_docs("notebook", "search_notes", "show_note")
-            + "\n"
-            + show_docs("rolodex", "search_contacts")
-            + "\n"
-            + show_docs("purse", "create_request"),
+            show_docs_of(
+                notebook="search_notes show_note", rolodex="search_contacts", purse="create_request"
+            ),
             login("notebook", "rolodex", "purse"),
-            "notes = apis.notebook.search_notes("
-            f"access_token=notebook_token, query={quoted(title)}, page_limit=20)\n"
-            f'note_id = next(n["note_id"] for n in notes if n["title"] == {quoted(title)})\n'
-            "note = apis.notebook.show_note(access_token=notebook_token, note_id=note_id)\n"
-            'print(note["content"])',
-            "contacts = apis.rolodex.search_contacts("
-            f'access_token=rolodex_token, relation="{relation}", page_limit=20)\n'
-            "print(contacts)",
+            show_note_titled(title),
+            contacts_who_are(relation) + "print(contacts)",
             'total = float(note["content"].split("Total: ")[1])\n'
             "share = round(total / (len(contacts) + 1), 2)\n"
             "for contact in contacts:\n"
@@ -80,21 +79,9 @@ def split_bill(draw: Draw) -> Plan:
 @template(difficulty=3)
 def collect_debts(draw: Draw) -> Plan:
     """Request the debts in the notes with a tag, and delete the notes."""
-    scene, chance = draw.scene, draw.chance
+    scene = draw.scene
     tag = f"{draw.choose('tag', vocabulary.DEBT_TAGS)}-{scene.now.year}"
-    people = chance.sample(scene.cast.contacts, chance.between(3, 4))
-    sums = chance.sample(range(605, 9_000, 95), len(people) + 3)
-    debts = list(zip((*people, people[0]), sums, strict=False))
-    notes = [
-        scene.note(
-            scene.me,
-            f"{chance.pick(vocabulary.OCCASIONS)} ({number})",
-            f"Who: {person.name}\nAmount: {dollars(cents)}",
-            [tag],
-        )
-        for number, (person, cents) in enumerate(debts, start=1)
-    ]
-    scene.note(scene.me, "Settled", f"Who: {people[1].name}\nAmount: {dollars(sums[-1])}", ["done"])
+    debts, notes = _noted_debts(draw, tag)
     instruction = draw.wording(
         "Each note with the tag '{tag}' says who owes me money and how much. Request each "
         "note's amount from its person in Purse (the emails are in Rolodex), delete these notes, "
@@ -105,11 +92,11 @@ def collect_debts(draw: Draw) -> Plan:
     return plan(
         instruction.format(tag=tag),
         [
-            show_docs("notebook", "search_notes", "show_note", "delete_note")
-            + "\n"
-            + show_docs("rolodex", "search_contacts")
-            + "\n"
-            + show_docs("purse", "create_request"),
+            show_docs_of(
+                notebook="search_notes show_note delete_note",
+                rolodex="search_contacts",
+                purse="create_request",
+            ),
             login("notebook", "rolodex", "purse"),
             "found = apis.notebook.search_notes("
             f"access_token=notebook_token, tag={quoted(tag)}, page_limit=20)\n"
@@ -149,3 +136,26 @@ def collect_debts(draw: Draw) -> Plan:
         ),
         answer=sum(cents for _, cents in debts) / 100,
     )
+
+
+def _noted_debts(draw: Draw, tag: str) -> tuple[list[tuple[Person, int]], list[Note]]:
+    """Write a note with the tag for each of several debts, and one about a debt that is settled.
+
+    Returns:
+        Who owes how many cents, and the note of each debt.
+    """
+    scene, chance = draw.scene, draw.chance
+    people = chance.sample(scene.cast.contacts, chance.between(3, 4))
+    sums = chance.sample(range(605, 9_000, 95), len(people) + 3)
+    debts = list(zip((*people, people[0]), sums, strict=False))
+    notes = [
+        scene.note(
+            scene.me,
+            f"{chance.pick(vocabulary.OCCASIONS)} ({number})",
+            f"Who: {person.name}\nAmount: {dollars(cents)}",
+            [tag],
+        )
+        for number, (person, cents) in enumerate(debts, start=1)
+    ]
+    scene.note(scene.me, "Settled", f"Who: {people[1].name}\nAmount: {dollars(sums[-1])}", ["done"])
+    return debts, notes

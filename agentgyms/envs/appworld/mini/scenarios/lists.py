@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.records import Artist, Note, Playlist, Song, Todo
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import (
+    finish,
+    login,
+    show_docs_of,
+    show_note_titled,
+)
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 
@@ -32,15 +37,9 @@ def note_todos(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, list_name=list_name),
         [
-            show_docs("notebook", "search_notes", "show_note", "delete_note")
-            + "\n"
-            + show_docs("planner", "add_todo"),
+            show_docs_of(notebook="search_notes show_note delete_note", planner="add_todo"),
             login("notebook", "planner"),
-            "notes = apis.notebook.search_notes("
-            f"access_token=notebook_token, query={quoted(title)}, page_limit=20)\n"
-            f'note_id = next(n["note_id"] for n in notes if n["title"] == {quoted(title)})\n'
-            "note = apis.notebook.show_note(access_token=notebook_token, note_id=note_id)\n"
-            'print(note["content"])',
+            show_note_titled(title),
             'for line in note["content"].splitlines():\n'
             '    if line.startswith("- "):\n'
             "        apis.planner.add_todo(access_token=planner_token, title=line[2:], "
@@ -90,15 +89,11 @@ def song_list(draw: Draw) -> Plan:
     return plan(
         instruction.format(name=name, title=title),
         [
-            show_docs("notebook", "search_notes", "show_note")
-            + "\n"
-            + show_docs("jukebox", "search_songs", "create_playlist", "add_song"),
+            show_docs_of(
+                notebook="search_notes show_note", jukebox="search_songs create_playlist add_song"
+            ),
             login("notebook", "jukebox"),
-            "notes = apis.notebook.search_notes("
-            f"access_token=notebook_token, query={quoted(title)}, page_limit=20)\n"
-            f'note_id = next(n["note_id"] for n in notes if n["title"] == {quoted(title)})\n'
-            "note = apis.notebook.show_note(access_token=notebook_token, note_id=note_id)\n"
-            'print(note["content"])',
+            show_note_titled(title),
             f"made = apis.jukebox.create_playlist(access_token=jukebox_token, "
             f"title={quoted(name)})\n"
             'for line in note["content"].splitlines():\n'

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.records import Note, Payment
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import (
+    finish,
+    login,
+    show_docs,
+    show_docs_of,
+    show_note_titled,
+)
 from agentgyms.envs.appworld.mini.template import (
     Change,
     Draw,
@@ -149,15 +155,9 @@ def pay_back(draw: Draw) -> Plan:
         instruction.format(title=title, occasion=occasion),
         [
             show_docs("purse"),
-            show_docs("notebook", "search_notes", "show_note")
-            + "\n"
-            + show_docs("purse", "search_people", "send_payment"),
+            show_docs_of(notebook="search_notes show_note", purse="search_people send_payment"),
             login("notebook", "purse"),
-            "notes = apis.notebook.search_notes("
-            f"access_token=notebook_token, query={quoted(title)}, page_limit=20)\n"
-            f'note_id = next(n["note_id"] for n in notes if n["title"] == {quoted(title)})\n'
-            "note = apis.notebook.show_note(access_token=notebook_token, note_id=note_id)\n"
-            'print(note["content"])',
+            show_note_titled(title),
             'owed = dict(line.split(": ") for line in note["content"].splitlines())\n'
             "people = apis.purse.search_people("
             'access_token=purse_token, query=owed["Owed to"])\n'

@@ -8,7 +8,14 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import month_start
 from agentgyms.envs.appworld.mini.people import CIRCLES, draw_stranger
 from agentgyms.envs.appworld.mini.records import Contact, Payment, Request
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, pages, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import (
+    contacts_who_are,
+    finish,
+    login,
+    pages,
+    show_docs,
+    show_docs_of,
+)
 from agentgyms.envs.appworld.mini.template import (
     Change,
     Draw,
@@ -84,13 +91,9 @@ def decline_requests(draw: Draw) -> Plan:
     return plan(
         instruction.format(relation=relation, limit=dollars(limit)),
         [
-            show_docs("purse", "show_requests", "decline_request")
-            + "\n"
-            + show_docs("rolodex", "search_contacts"),
+            show_docs_of(purse="show_requests decline_request", rolodex="search_contacts"),
             login("purse", "rolodex"),
-            "contacts = apis.rolodex.search_contacts("
-            f'access_token=rolodex_token, relation="{relation}", page_limit=20)\n'
-            'emails = [c["email"] for c in contacts]\nprint(emails)',
+            contacts_who_are(relation) + 'emails = [c["email"] for c in contacts]\nprint(emails)',
             pages("requests", "apis.purse.show_requests(access_token=purse_token")
             + "\nprint(len(requests), requests[0])",
             "for request in requests:\n"
@@ -132,7 +135,7 @@ def birthday_gifts(draw: Draw) -> Plan:
     return plan(
         instruction.format(amount=dollars(cents), month=vocabulary.MONTHS[int(month) - 1]),
         [
-            show_docs("rolodex", "search_contacts") + "\n" + show_docs("purse", "send_payment"),
+            show_docs_of(rolodex="search_contacts", purse="send_payment"),
             login("rolodex", "purse"),
             pages("contacts", "apis.rolodex.search_contacts(access_token=rolodex_token")
             + "\nprint(contacts)",
@@ -194,11 +197,10 @@ def top_receiver(draw: Draw) -> Plan:
     return plan(
         instruction.format(relation=relation, since=since),
         [
-            show_docs("purse", "show_payments") + "\n" + show_docs("rolodex", "search_contacts"),
+            show_docs_of(purse="show_payments", rolodex="search_contacts"),
             login("purse", "rolodex"),
-            "contacts = apis.rolodex.search_contacts("
-            f'access_token=rolodex_token, relation="{relation}", page_limit=20)\n'
-            'totals = {c["email"]: 0 for c in contacts}\nprint(contacts)',
+            contacts_who_are(relation)
+            + 'totals = {c["email"]: 0 for c in contacts}\nprint(contacts)',
             pages("payments", 'apis.purse.show_payments(access_token=purse_token, direction="sent"')
             + "\nprint(len(payments), payments[0])",
             "for payment in payments:\n"

@@ -8,7 +8,14 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import day_after
 from agentgyms.envs.appworld.mini.people import CIRCLES
 from agentgyms.envs.appworld.mini.records import Event, Todo
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, pages, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import (
+    contacts_who_are,
+    finish,
+    login,
+    pages,
+    show_docs,
+    show_docs_of,
+)
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 
@@ -155,11 +162,9 @@ def birthday_events(draw: Draw) -> Plan:
     return plan(
         instruction.format(relation=relation, year=year, hour=hour, end=hour + 2),
         [
-            show_docs("rolodex", "search_contacts") + "\n" + show_docs("planner", "create_event"),
+            show_docs_of(rolodex="search_contacts", planner="create_event"),
             login("rolodex", "planner"),
-            "contacts = apis.rolodex.search_contacts("
-            f'access_token=rolodex_token, relation="{relation}", page_limit=20)\n'
-            "print(contacts)",
+            contacts_who_are(relation) + "print(contacts)",
             "for contact in contacts:\n"
             f'    day = "{year}" + contact["birthday"][4:]\n'
             "    apis.planner.create_event(access_token=planner_token, "

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from . import chance, clock, confinement, failures, forbidden, preamble
+from . import confinement, determinism, failures, forbidden, preamble
 from .cells import Cells
 from .line import Connection
 from .proxies import Caller, collection
@@ -36,8 +36,8 @@ def warm(options: dict[str, Any]) -> None:
     global _set_clock
     preamble.warm(options["kind"])
     forbidden.load()
-    _set_clock = clock.freeze(options["kind"])
-    chance.replace()
+    _set_clock = determinism.freeze_clock(options["kind"])
+    determinism.replace_randomness()
     preamble.remove_packages()
     confinement.prepare()
     for name in os.environ.keys() - _ENVIRONMENT:  # packages add paths of the user
@@ -59,7 +59,7 @@ def serve(connection: Connection, options: dict[str, Any]) -> None:
     preamble.hide_own_modules(__package__)
     in_force = confinement.confine(connection.fileno(), memory_mb=begin["memory_mb"])
     random.seed(begin["seed"])
-    chance.begin(begin["chance"])
+    determinism.seed_randomness(begin["chance"])
     forbidden.disable()
     connection.send({"begun": in_force})
     while (message := connection.receive()) is not None:

@@ -1,6 +1,6 @@
 """Whether a server can be left running: thousands of episodes, and what they leave behind.
 
-    python benchmarks/soak.py agentgyms/WebShop-v0 [--episodes 10000] [--set KEY=VALUE] [--figure F]
+    python benchmarks/soaking/one_server.py agentgyms/WebShop-v0 [--episodes 10000] [--figure FILE]
 
 A server process is started and played on over HTTP, by experts and at random, to the end of an
 episode or to its middle; some sessions are never heard of again, a few at a time. Memory is that
@@ -8,7 +8,8 @@ of the server and of a child process on average, of which there are as many as t
 sessions. It may grow by 5 % after the first tenth of the episodes: the median of the last tenth is
 held against that of the samples around the first. Then sessions are opened and left, which must be
 gone after their time, and that twice: the memory that the first ones leave must do for the second
-ones. The exit code is 1 if a bound is missed or anything was answered with an error.
+ones. The exit code is 1 if a bound is missed or anything was answered with an error. Nothing is
+broken on purpose here: that is `under_faults.py`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 from process_memory import usage
-from soak_players import Api, Progress, play
+
+from soaking.players import Api, Progress, play
 
 MOST_GROWTH: Final = 0.05
 MIB: Final = 1 << 20

@@ -1,13 +1,14 @@
 """Whether servers can be left running while things go wrong: eight environments, hours of faults.
 
-    python benchmarks/soak_under_faults.py [--minutes 120] [--environments Corridor,Sokoban]
+    python benchmarks/soaking/under_faults.py [--minutes 120] [--environments Corridor,Sokoban]
 
 Each environment has a server process behind a proxy, and four clients that play each turn in this
 process too: both must give the same. Every few seconds there is a fault: workers are killed,
 connections break, trickle or are never read, clients vanish, servers are stopped, drained or
 killed and started again, whose sessions the clients build anew. The figures go to FOLDER:
 `report.md`, `memory.png` and `samples.jsonl`. The exit code is 1 if there was an error, if a file,
-a process or a session is left, or if memory grew by more than 5 % after the first tenth.
+a process or a session is left, or if memory grew by more than 5 % after the first tenth. Without
+faults, and for the memory of one environment by itself, there is `one_server.py`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests" / "env_servers"))  # its proxy is the one that tests use
+ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "env_servers")]  # its proxy is that of tests
+
+from tqdm import tqdm  # noqa: E402
 
 from soaking import figures  # noqa: E402
 from soaking.clients import Client  # noqa: E402
 from soaking.faults import Schedule  # noqa: E402
 from soaking.services import MARK, Service  # noqa: E402
-from tqdm import tqdm  # noqa: E402
 
 ENVIRONMENTS: Final[dict[str, dict[str, Any]]] = {
     "ALFWorld": {},

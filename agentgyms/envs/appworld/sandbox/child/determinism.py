@@ -1,4 +1,8 @@
-"""Freezes the clock at the date and time of the task, under every name that leads to it.
+"""Makes a run of code repeat: a frozen clock, and random numbers that the task seeds.
+
+If a process is lost, another one runs the earlier code again, which must lead to the same records.
+So the clock stands at the date and time of the task, under every name that leads to it, and `uuid`,
+`secrets`, `os.urandom` and `random` without a seed use a generator of this module.
 
 The methods of the built-in types are replaced, not the types: `datetime.datetime.min.now()` and
 `type(x).now()` lead to them too. The kind `appworld` also starts freezegun, as AppWorld does, whose
@@ -12,8 +16,10 @@ import datetime
 import gc
 import importlib
 import os
+import random
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +28,10 @@ _EPOCH: Final = _Datetime(1970, 1, 1)
 _gmtime: Final = time.gmtime
 _strftime: Final = time.strftime
 _now = _EPOCH
+# The bit that is set marks an address that belongs to no network card.
+_NODE: Final = 0x010000000000
+_seed: Final = random.Random.seed
+_generator: Final = random.Random(0)
 
 
 def _seconds(_: object = None) -> float:
@@ -78,7 +88,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def freeze(kind: str) -> Callable[[str], None]:
+def freeze_clock(kind: str) -> Callable[[str], None]:
     """Freeze the clock, and return a function that sets it to a date and time in ISO 8601.
 
     Args:
@@ -122,3 +132,33 @@ def _start_freezegun() -> Callable[[str], None]:
 def _set(moment: str) -> None:
     global _now
     _now = _Datetime.fromisoformat(moment)
+
+
+def replace_randomness() -> None:
+    """Replace the system's source of randomness with the generator."""
+    for module, name in ((os, "urandom"), (os, "getrandom"), (random, "_urandom")):
+        if hasattr(module, name):
+            setattr(module, name, _bytes)
+    random.Random.seed = _seeded  # type: ignore[method-assign]
+    random.seed = random._inst.seed
+    # uuid1 then uses these, the frozen clock and a counter.
+    setattr(uuid, "_generate_time_safe", None)  # noqa: B010 (the stubs do not know it)
+    setattr(uuid, "_node", _NODE)  # noqa: B010 (see above)
+
+
+def seed_randomness(seed: str) -> None:
+    """Seed the generator, and make the process ids constant.
+
+    Args:
+        seed: Its seed; episodes with equal seeds have equal random numbers.
+    """
+    _seed(_generator, seed)
+    os.getpid = os.getppid = lambda: 1
+
+
+def _bytes(size: int, _flags: int = 0) -> bytes:
+    return _generator.randbytes(size)
+
+
+def _seeded(self: random.Random, a: Any = None, version: int = 2) -> None:
+    _seed(self, int.from_bytes(_bytes(64), "big") if a is None else a, version)

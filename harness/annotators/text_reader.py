@@ -1,0 +1,92 @@
+"""A text model beside a policy that sees: it reads observations where that sees pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.config import TINY_MODELS, TinyConfig
+from harness.model import tiny
+from harness.model.policy import Policy
+from harness.types.errors import ConfigError
+from harness.types.messages import Image
+from harness.types.rollout import Rollout, Turn
+
+_SEED = 7
+"""Seed of a tiny reader's weights."""
+
+
+def load(name: str, policy: Policy) -> Policy:
+    """Return a text model that is trained whole, on the policy's device and with its tokens.
+
+    Args:
+        name: A folder, a hub name, or `"tiny"` for a new random one.
+        policy: What it stands beside.
+
+    Raises:
+        ConfigError: It cannot be loaded, sees images itself, or has other tokens than the policy.
+    """
+    if name in TINY_MODELS[:1]:
+        made = tiny.make_model(TinyConfig(), policy.tokenizer, _SEED)
+        reader = Policy(made, policy.tokenizer, str(policy.device), precision=policy.precision)
+    else:
+        reader = Policy.load(name, str(policy.device), precision=policy.precision)
+    if reader.vision is not None:
+        raise ConfigError(f"process_reward.model {name!r} sees images: expected a text model")
+    if reader.tokenizer.get_vocab() != policy.tokenizer.get_vocab():
+        raise ConfigError(
+            f"process_reward.model {name!r} has other tokens than the policy, whose responses it "
+            "scores: expected a text model with the same tokenizer"
+        )
+    if policy.checkpoints_activations:
+        reader.checkpoint_activations()
+    reader.set_padding_free(None)
+    return reader
+
+
+def readable(rollouts: Sequence[Rollout], policy: Policy) -> list[Rollout]:
+    """Return rollouts in whose prompts each picture is the text of the observation it came with.
+
+    Args:
+        rollouts: Of the policy; not changed. A text policy's are returned as they are.
+        policy: The policy that played.
+
+    Raises:
+        ConfigError: A prompt shows a picture that is no turn's observation.
+    """
+    if policy.vision is None:
+        return list(rollouts)
+    found: list[Rollout] = []
+    for rollout in rollouts:
+        texts = {turn.image: _tokens(turn, policy) for turn in rollout.turns if turn.image}
+        turns = [_read(turn, texts, policy) for turn in rollout.turns]
+        found.append(replace(rollout, turns=turns))
+    return found
+
+
+def _tokens(turn: Turn, policy: Policy) -> tuple[int, ...]:
+    return policy.encode(policy.chat_encoder.escape_special_tokens(turn.observation))
+
+
+def _read(turn: Turn, texts: Mapping[Image, tuple[int, ...]], policy: Policy) -> Turn:
+    """Return a turn whose prompt has the texts in place of the tokens of its images."""
+    assert policy.vision is not None
+    images, mark = iter(turn.completion.images), policy.vision.image_token_id
+    tokens: list[int] = []
+    left = 0  # further tokens of the image that has been read
+    for token in turn.completion.prompt_ids:
+        image = next(images, None) if token == mark and not left else None
+        if image is not None:
+            left = policy.vision.num_tokens(image)
+            if image not in texts:
+                raise ConfigError(
+                    "a prompt shows a picture that no observation has: process_reward.model reads "
+                    "observations, so take a style that shows those alone"
+                )
+            tokens += texts[image]
+        if left:
+            left -= 1
+        else:
+            tokens.append(token)
+    completion = replace(turn.completion, prompt_ids=tuple(tokens), images=())
+    return replace(turn, completion=completion)

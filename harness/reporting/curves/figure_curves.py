@@ -1,0 +1,218 @@
+"""Logged figures of training runs: curves over steps, a panel each, and a table of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from harness.evaluation.statistics import mean_and_std
+from harness.reporting.curves import success_curves
+from harness.reporting.results.training_runs import TrainingRun
+from harness.reporting.tables import markdown
+from harness.runs import metrics
+from harness.types.arrays import Floats
+from harness.types.errors import ResultError
+
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4d4d4d")
+_COLUMNS: Final = 3
+_WINDOW: Final = 5
+"""Values of a rolling deviation."""
+_SHOWN: Final = 8
+_HEADINGS: Final = (
+    "figure", "run", "seeds", "steps", "mean", "median", "first", "last", "largest jump",
+    f"rolling std ({_WINDOW})",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One figure of runs that differ in their seeds alone.
+
+    Attributes:
+        figure: Its name in `metrics.jsonl`.
+        label: The runs' name, without their seeds.
+        steps: Training steps at which all runs have it. Length S.
+        values: Shape [seeds, S].
+    """
+
+    figure: str
+    label: str
+    steps: tuple[int, ...]
+    values: Floats
+
+
+def read(
+    groups: Sequence[Sequence[TrainingRun]], figures: Sequence[str], from_step: int = 0
+) -> list[Series]:
+    """Return the figures of groups of runs, in the order of the figures.
+
+    Args:
+        groups: Runs that differ only in their seeds; see `training_runs.group_by_settings`.
+        figures: Names as in `metrics.jsonl`; of several lines of a step the first counts.
+        from_step: Earlier steps are left out.
+
+    Raises:
+        ResultError: No run has logged a figure from that step on.
+        CheckpointError: A file of metrics is damaged.
+    """
+    logged = [[metrics.read(run.folder) for run in group] for group in groups]
+    found = []
+    for figure in figures:
+        of_figure = [
+            _series(figure, group, records, from_step)
+            for group, records in zip(groups, logged, strict=True)
+        ]
+        kept = [series for series in of_figure if series.steps]
+        if not kept:
+            known = {name for group in logged for run in group for line in run for name in line}
+            raise ResultError(_unknown(figure, known - {"step"}, from_step))
+        found += kept
+    return found
+
+
+def _series(
+    figure: str, group: Sequence[TrainingRun], records: Sequence[Any], from_step: int
+) -> Series:
+    by_step: list[dict[int, float]] = []
+    for lines in records:
+        values: dict[int, float] = {}
+        for line in lines:
+            if line.get(figure) is not None and line["step"] >= from_step:
+                values.setdefault(int(line["step"]), float(line[figure]))
+        by_step.append(values)
+    steps = tuple(sorted(set.intersection(*map(set, by_step))))
+    table = np.array([[run[step] for step in steps] for run in by_step], dtype=np.float64)
+    return Series(figure, _label(group), steps, table)
+
+
+def _label(group: Sequence[TrainingRun]) -> str:
+    name = group[0].folder.resolve().name
+    return re.sub(r"-seed\d+$", "", name) if len(group) > 1 else name
+
+
+def _unknown(figure: str, known: set[str], from_step: int) -> str:
+    room = figure.partition("/")[0]
+    near = [name for name in sorted(known) if name.startswith(f"{room}/")] or sorted(known)
+    shown = ", ".join(near[:_SHOWN]) + (", ..." if len(near) > _SHOWN else "")
+    return f"no run has logged {figure!r} from step {from_step} on: expected such as {shown}"
+
+
+def to_markdown(found: Sequence[Series]) -> str:
+    """Return a table: a row for each figure and group, means ± deviations over its seeds.
+
+    A jump is the largest change from one logged value to the next, a rolling deviation the mean of
+    the sample deviations of 5 values in a row: ECPO, section 6.1, names both and gives no window.
+    """
+    return markdown.table(_HEADINGS, [_row(series) for series in found]) + "\n"
+
+
+def _row(series: Series) -> list[str]:
+    steps = series.steps
+    reduced: list[Callable[[Any], float]] = [
+        np.mean, np.median, lambda x: x[0], lambda x: x[-1], _jump, _rolling_std,
+    ]  # fmt: skip
+    return [
+        f"`{series.figure}`",
+        markdown.escaped(series.label),
+        str(len(series.values)),
+        f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else str(steps[0]),
+        *(_mean_and_std([float(reduce(run)) for run in series.values]) for reduce in reduced),
+    ]
+
+
+def _jump(x: Any) -> float:
+    return float(np.abs(np.diff(x)).max()) if len(x) > 1 else np.nan
+
+
+def _rolling_std(x: Any) -> float:
+    if len(x) < _WINDOW:
+        return np.nan
+    windows = np.lib.stride_tricks.sliding_window_view(x, _WINDOW)
+    return float(windows.std(axis=1, ddof=1).mean())
+
+
+def _mean_and_std(values: Sequence[float]) -> str:
+    mean, std = mean_and_std(values)
+    if mean is None or not np.isfinite(mean):
+        return "-"
+    return f"{mean:.4g}" if std is None else f"{mean:.4g}±{std:.2g}"
+
+
+def to_csv(found: Sequence[Series]) -> str:
+    """Return every value: figure, run, step, mean over seeds, deviation ("" for one), seeds."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["figure", "run", "step", "mean", "std", "seeds"])
+    for series in found:
+        for step, values in zip(series.steps, series.values.T, strict=True):
+            mean, std = mean_and_std(values.tolist())
+            shown = "" if std is None else repr(std)
+            writer.writerow([series.figure, series.label, step, repr(mean), shown, len(values)])
+    return text.getvalue()
+
+
+def smoothed(x: Any, steps: int) -> Any:
+    """Return the mean of each value and those before it, `steps` in all or as many as there are.
+
+    Args:
+        x: Shape [..., S].
+        steps: At least 1; 1 changes nothing.
+    """
+    sums = np.cumsum(x, axis=-1)
+    sums[..., steps:] -= sums[..., :-steps].copy()
+    return sums / np.minimum(np.arange(1, x.shape[-1] + 1), steps)
+
+
+def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
+    """Draw a panel for each figure, with a line for each group and a band of one deviation.
+
+    Args:
+        path: A `.png` or `.svg` file; an existing one is overwritten.
+        found: Figures of groups.
+        smooth: Steps of a moving average; 1 for none.
+
+    Raises:
+        ConfigError: The file's name has another ending.
+    """
+    success_curves.check_kind(path)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    names = list(dict.fromkeys(series.figure for series in found))
+    columns = min(len(names), _COLUMNS)
+    rows = -(-len(names) // columns)
+    figure = Figure(figsize=(5 * columns, 3.4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    labels = list(dict.fromkeys(series.label for series in found))
+    for number, name in enumerate(names, 1):
+        axes = figure.add_subplot(rows, columns, number)
+        for series in (one for one in found if one.figure == name):
+            _plot(axes, series, smooth, _COLOURS[labels.index(series.label) % len(_COLOURS)])
+        axes.set_title(name, loc="left", fontsize=10)
+        axes.set_xlabel("training step", fontsize=8)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7)
+    success_curves.save(figure, path)
+
+
+def _plot(axes: Any, series: Series, smooth: int, colour: str) -> None:
+    values = smoothed(series.values, smooth)
+    mean, count = values.mean(axis=0), len(values)
+    several = f" ({count} seeds, mean ± std)" if count > 1 else ""
+    marker = "o" if len(series.steps) == 1 else None
+    axes.plot(series.steps, mean, color=colour, marker=marker, label=series.label + several)
+    if count > 1:
+        std = values.std(axis=0, ddof=1)
+        axes.fill_between(
+            series.steps, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0
+        )

@@ -1,0 +1,93 @@
+"""Evaluations of a policy in training: before the first step, between steps, after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from tqdm import tqdm
+
+from harness.config import Config
+from harness.distributed.process_group import ProcessGroup
+from harness.evaluation.evaluate import Evaluation, choose, evaluate
+from harness.inference.completers import Completer
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.player import make_agent, make_eval_pool, task_set_of
+from harness.runs.runfolder import RunFolder
+from harness.training.failure_hints import with_hints
+from harness.types.task_draws import seed_of
+
+_EVALUATION = 3
+"""Stream of random numbers; the trainer and rollouts use others."""
+
+
+class StepEvaluations:
+    """Evaluates the policy of a run, split by split.
+
+    Args:
+        config: The run.
+        folder: The run's folder.
+        completer: Generates the answers, with the weights in training.
+        run: Runs a coroutine to its end.
+        processes: The processes that share the tasks; the first one writes files.
+        done: Step and split of the evaluations that are in the folder.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: RunFolder,
+        completer: Completer,
+        run: Callable[[Coroutine[Any, Any, Evaluation]], Evaluation],
+        processes: ProcessGroup,
+        done: set[tuple[int, str]],
+    ) -> None:
+        """Environments are made when needed."""
+        self._config, self._folder, self._processes = config, folder, processes
+        self._agent = make_agent(config, completer, config.eval.temperature)
+        self._run, self._done = run, done
+        self._pools: dict[str, EnvPool] = {}
+
+    def due(self, step: int, *, final: bool) -> Iterator[tuple[str, int | None]]:
+        """Yield the splits to evaluate after a step, and how many of their tasks (None: all).
+
+        A resumed run does not repeat the evaluations of its checkpoint's step.
+
+        Args:
+            step: Number of steps taken.
+            final: Before and after training, when the final splits are evaluated too.
+        """
+        config = self._config.eval
+        for split in dict.fromkeys([config.split, *(config.final_splits if final else ())]):
+            if (step, split) not in self._done:
+                yield split, None if final and split in config.final_splits else config.tasks
+
+    def play(self, split: str, count: int | None) -> Evaluation:
+        """Play `count` tasks of a split (None: all), each once."""
+        if split not in self._pools:
+            self._pools[split] = make_eval_pool(self._config, split)
+        pool = self._pools[split]
+        chosen = choose(task_set_of(pool), count)
+        seed = seed_of(self._config.run.seed, _EVALUATION)
+        with with_hints(self._config, "collect"):
+            episodes = evaluate(
+                pool, chosen, split, self._agent, seed=seed, processes=self._processes
+            )
+            return self._run(episodes)
+
+    def keep(self, step: int, result: Evaluation) -> None:
+        """Write an evaluation after `step` into the run's folder and print its figures."""
+        if self._processes.is_first:
+            self._folder.write_evaluation(step, result.record())
+        low, high = result.success.interval
+        score_low, score_high = result.score_interval
+        tqdm.write(
+            f"step {step}: {result.split} success {result.success.value:.1%} "
+            f"[{low:.1%}, {high:.1%}], score {result.score:.1%} "
+            f"[{score_low:.1%}, {score_high:.1%}] over {result.success.count} tasks"
+        )
+
+    def close(self) -> None:
+        """Close the environments."""
+        for pool in self._pools.values():
+            pool.close()

@@ -1,0 +1,177 @@
+"""`docs/papers.md` names every table and figure of the papers, and commands that exist."""
+
+import re
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import click
+import papers_page
+import pytest
+
+from harness import config as configs
+from harness.cli.main import main
+from harness.evaluation import defaults
+from harness.preflight import resolve
+from harness.reporting.results import paper_results
+from harness.types.errors import ConfigError
+
+ROWS = papers_page.rows()
+CONTENTS = tomllib.loads(
+    Path(__file__).with_name("papers_contents.toml").read_text(encoding="utf-8")
+)
+CALLS = papers_page.all_calls()
+NEEDS = {
+    "generated", "GPU", "API", "ALFWorld", "WebShop", "AppWorld", "SOTOPIA", "SearchQA",
+    "BGE", "MiniLM",
+}  # fmt: skip
+
+
+def called(name):
+    """Arguments of every call of a command of `harness` on the page."""
+    return [call[1:] for found in CALLS.values() for call in found if call[0] == name]
+
+
+def parsed(name, arguments):
+    """The values that click reads."""
+    given = papers_page.known(name, arguments)
+    with main.commands[name].make_context(name, given) as context:
+        return context.params
+
+
+def trained():
+    """Configuration of each run that the page trains, by its folder's name."""
+    found = {}
+    for arguments in called("train"):
+        for folder, run in papers_page.runs(arguments):
+            config = resolve.resolve(configs.load(run.recipe, [*run.settings, *run.swept]))
+            assert found.setdefault(folder, config) == config, f"two runs are named {folder}"
+    return found
+
+
+RUNS = trained()
+
+
+def labels(paper):
+    """The numbers of a paper's tables, figures and algorithms, as the page writes them."""
+    told = CONTENTS[paper]
+    parts = told.get("parts", {})
+    figures = [f"{n}{part}" for n in told["figures"] for part in parts.get(str(n), [""])]
+    named = {"Table": told["tables"], "Figure": figures, "Algorithm": told["algorithms"]}
+    return {f"{kind} {number}" for kind, numbers in named.items() for number in numbers}
+
+
+@pytest.mark.parametrize("paper", CONTENTS)
+def test_every_table_and_figure_has_one_row(paper):
+    listed = [row.number for row in ROWS if row.paper == paper]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == labels(paper)
+
+
+def test_the_page_has_no_other_paper():
+    assert {row.paper for row in ROWS} == {"", *CONTENTS}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.paper} {row.number}")
+def test_a_row_says_what_makes_it_or_why_nothing_does(row):
+    if row.command == papers_page.NONE:
+        assert row.reported == "a drawing"
+        assert row.missing
+    elif row.command.startswith("as "):
+        other = re.match(r"as (\w+ \d+\w?)", row.command)[1]
+        assert any(r.lines for r in ROWS if (r.paper, r.number) == (row.paper, other))
+    else:
+        assert row.lines
+        assert re.sub(r"`[^`]+`", "", row.command).replace("<br>", "") == ""
+    assert row.shows
+    assert row.reported
+    needed = set(row.needs.split())
+    assert needed <= NEEDS
+    assert ("generated" not in needed) or needed == {"generated"}
+
+
+def test_every_command_is_one_of_harness():
+    for where, found in CALLS.items():
+        assert found, where
+        for call in found:
+            assert call[0] in main.commands, where
+
+
+def test_runs_that_are_trained_exist_and_resolve():
+    assert len(RUNS) > 200
+    for arguments in called("train"):
+        assert parsed("train", arguments)["recipe"] in configs.list_recipes()
+
+
+@pytest.mark.parametrize("name", ["report", "credit", "methods"])
+def test_the_other_commands_know_their_options(name):
+    for arguments in called(name):
+        parsed(name, arguments)
+
+
+def test_evaluations_resolve():
+    for arguments in called("eval"):
+        given = parsed("eval", arguments)
+        model = given["model"]
+        if model.startswith("runs/"):
+            assert model.removeprefix("runs/") in RUNS, model
+            continue
+        values = {
+            "env": {"id": given["env"], "split": given["split"] or "", "kwargs": _pairs(given)},
+            "model": {"name": model, "url": given["url"]},
+            "agent": {"kind": given["agent"]},
+        }
+        if not given["split"]:
+            del values["env"]["split"]
+        defaults.resolve(configs.build(configs.EvaluationConfig, values), None)
+
+
+def _pairs(given):
+    return dict(argument.split("=", 1) for argument in given["env_args"])
+
+
+def test_folders_are_of_runs_and_evaluations_on_the_page():
+    evaluations = {name for call in called("eval") for name in papers_page.options(call, "--name")}
+    known = {"runs": set(RUNS), "evaluations": evaluations}
+    for name in ("report", "credit"):
+        for arguments in called(name):
+            for word in arguments:
+                root, _, rest = word.partition("/")
+                if root in known and rest:
+                    pattern = rest.partition("/")[0]
+                    assert any(fnmatch(folder, pattern) for folder in known[root]), word
+
+
+def test_what_is_read_from_rollouts_keeps_them():
+    for arguments in called("credit"):
+        for word in arguments:
+            if word.startswith("runs/"):
+                assert RUNS[word.split("/")[1]].run.keep_rollouts, word
+
+
+def test_numbers_told_are_those_that_were_reported():
+    printed = {}
+    for row in paper_results.load():
+        for number in row.numbers.values():
+            mean = f"{number.mean:.{number.decimals}f}"
+            std = "" if number.std is None else f"±{number.std:.{number.decimals}f}"
+            printed.setdefault(row.source, set()).update((mean, mean + std))
+    checked = 0
+    for row in ROWS:
+        source = f"{row.paper}, {row.number}"
+        told = re.sub(r"(Qwen)?\d\.\d(-\d\w|B)", "", row.reported)
+        for number in re.findall(r"\d+\.\d+(?:±\d+\.\d+)?", told):
+            assert source not in printed or number in printed[source], (source, number)
+            checked += source in printed
+    assert checked > 60
+
+
+def test_a_recipe_or_setting_that_does_not_exist_is_noticed():
+    with pytest.raises(ConfigError, match="no recipe"):
+        configs.load("alfworld-scpo-2b", [])
+    with pytest.raises(ConfigError, match="credit2"):
+        configs.load("alfworld-scpo-1.5b", ["method.credit2.theta=0.5"])
+    with pytest.raises(ConfigError, match="thetta"):
+        resolve.resolve(configs.load("alfworld-scpo-1.5b", ["method.credit.thetta=0.5"]))
+    with pytest.raises(click.ClickException):
+        parsed("report", ["runs/x", "--no-such-option"])
