@@ -44,6 +44,12 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
     callback=_check_folder,
     help="Write the tables into a file.",
 )
+@click.option(
+    "--checkpoint",
+    default="last",
+    metavar="last|best|last-N",
+    help="Which evaluations of a training run count; last-N is the mean of the last N.",
+)
 @click.option("--figures", metavar="A,B", help="Logged figures of training runs, as a table.")
 @click.option("--from-step", default=0, help="With --figures: leave out earlier steps.")
 @click.option(
@@ -59,6 +65,7 @@ def report(
     curve: Path | None,
     html: Path | None,
     output: Path | None,
+    checkpoint: str,
     figures: str | None,
     from_step: int,
     smooth: int,
@@ -69,6 +76,7 @@ def report(
     evaluations of one model, or of such runs' checkpoints, with different seeds. For a single
     training run, its table and pictures are drawn again. With --figures the table is of what
     training runs have logged, --curve draws it, and --format csv has the values of all steps.
+    With --checkpoint best, the evaluation that is greatest on the validation split counts.
     """
     if figures is not None:
         from harness.reporting import figure_report
@@ -78,10 +86,12 @@ def report(
         )
         return
     from harness.reporting.report_output import put_out
+    from harness.reporting.results.choice import Choice
 
     put_out(
         paths,
         form,
+        Choice.parse(checkpoint),
         bold=bold,
         reported=reported,
         compare=compare,

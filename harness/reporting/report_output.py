@@ -10,8 +10,9 @@ import click
 from agentgyms.core.errors import AgentGymsError
 from harness.reporting.curves import success_curves
 from harness.reporting.results import training_runs
+from harness.reporting.results.choice import LAST, Choice
 from harness.reporting.results.loading import LoadedEvaluation, load_all
-from harness.reporting.tables import comparison, details, formats, rows
+from harness.reporting.tables import comparison, details, formats, over_seeds, rows
 from harness.runs import fsync
 from harness.types.errors import ResultError
 
@@ -19,6 +20,7 @@ from harness.types.errors import ResultError
 def put_out(
     paths: Sequence[Path],
     form: str,
+    choice: Choice = LAST,
     *,
     bold: bool,
     reported: bool,
@@ -32,6 +34,7 @@ def put_out(
     Args:
         paths: Folders of evaluations and of training runs.
         form: `"markdown"`, `"latex"` or `"csv"`.
+        choice: Which evaluations of a training run count.
         bold: The best number of each base model and column is bold.
         reported: The papers' numbers stand beside these.
         compare: Evaluations are compared task by task.
@@ -42,11 +45,15 @@ def put_out(
     Raises:
         ResultError: A folder has no results, or a damaged file.
     """
+    if compare and choice.count > 1:
+        raise click.UsageError(
+            f"--paired compares evaluations, and --checkpoint {choice.name} is a mean: leave one"
+        )
     plain = form == "markdown" and not (reported or compare or curve or html or output or bold)
-    if plain and len(paths) == 1 and training_runs.is_run(paths[0]):
+    if plain and choice == LAST and len(paths) == 1 and training_runs.is_run(paths[0]):
         click.echo(_drawn_again(paths[0]))
         return
-    evaluations = load_all(paths)
+    evaluations = load_all(paths, choice)
     text = _text(evaluations, form, bold=bold, reported=reported)
     if compare:
         text = _with_comparison(text, form, evaluations)
@@ -89,11 +96,10 @@ def _text(evaluations: Sequence[LoadedEvaluation], form: str, *, bold: bool, rep
     built = rows.build(evaluations, with_reported=reported)
     if form == "csv":
         return formats.to_csv(built)
-    return (
-        formats.to_latex(built, bold=bold)
-        if form == "latex"
-        else formats.tables_to_markdown(built, bold=bold)
-    )
+    if form == "latex":
+        return formats.to_latex(built, bold=bold)
+    below = over_seeds.markdown(built)
+    return "\n".join([formats.tables_to_markdown(built, bold=bold), *([below] if below else [])])
 
 
 def _with_comparison(text: str, form: str, evaluations: Sequence[LoadedEvaluation]) -> str:

@@ -12,7 +12,7 @@ from agentgyms.recording.recording_format import Recording
 from harness.evaluation import recount
 from harness.evaluation.recount import file_digest
 from harness.evaluation.results import FORMAT, read_json
-from harness.reporting.results import training_runs
+from harness.reporting.results import run_results, training_runs
 from harness.reporting.results.choice import LAST, Choice
 from harness.reporting.results.training_runs import TrainingRun
 from harness.types.errors import ResultError
@@ -209,12 +209,10 @@ def _trained(
 ) -> Iterator[LoadedEvaluation]:
     several = f" ({len(group)} seeds)" if len(group) > 1 else ""
     name = training_runs.group_name(group) + several
-    for result in training_runs.results(group, choice):
+    for result in run_results.results(group, choice):
         split = result["environment"]["split"]
         label = f"{name} {split}" if len(group[0].splits) > 1 else name
-        yield LoadedEvaluation(
-            group[0].folder, result, label, group=place, over_steps=choice.count
-        )
+        yield LoadedEvaluation(group[0].folder, result, label, group=place, over_steps=choice.count)
 
 
 def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:

@@ -86,10 +86,7 @@ class SeedGroup:
         member_means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
         if len(member_means) < 2:
             return member_means[0][1] if member_means else None
-        by_training: dict[int | None, list[Mapping[str, Any]]] = {}
-        for one, mean in member_means:
-            by_training.setdefault(_training_seed(one), []).append(mean)
-        per_seed = [_pooled(means) for means in by_training.values()]
+        per_seed = list(_by_training_seed(member_means).values())
         if len(per_seed) == 1 and self.first.over_steps == 1:
             per_seed = [m for _, mean in member_means for m in mean["per_seed"] if m is not None]
         return {
@@ -99,6 +96,24 @@ class SeedGroup:
             "count": sum(mean["count"] for _, mean in member_means),
             "per_seed": per_seed,
         }
+
+    def by_training_seed(self, column: Column) -> dict[int, float]:
+        """Return a column's mean for each training seed; empty if no training run was evaluated."""
+        means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
+        if len(means) == 1 and "training" in self.first.result:
+            per_seed = zip(self.first.result["seeds"], means[0][1]["per_seed"], strict=True)
+            return {int(seed): mean for seed, mean in per_seed if mean is not None}
+        known = _by_training_seed(means).items()
+        return {seed: mean for seed, mean in sorted(known, key=str) if seed is not None}
+
+
+def _by_training_seed(
+    member_means: Sequence[tuple[LoadedEvaluation, Mapping[str, Any]]],
+) -> dict[int | None, float]:
+    found: dict[int | None, list[Mapping[str, Any]]] = {}
+    for one, mean in member_means:
+        found.setdefault(_training_seed(one), []).append(mean)
+    return {seed: _pooled(means) for seed, means in found.items()}
 
 
 def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
@@ -145,12 +160,13 @@ def _settings(one: LoadedEvaluation) -> str:
     for name in ("name", "seeds"):
         config.get("run", {}).pop(name, None)
     model = dict(result["model"])
+    checkpoint = config.get("model", {}).pop("checkpoint", None)
     if model.get("trained"):
         model["trained"] = {k: v for k, v in model["trained"].items() if k != "seed"}
         for name in ("name", "revision"):
             model.pop(name, None)
             config.get("model", {}).pop(name, None)
-        if config.get("model", {}).pop("checkpoint", None) == "best" or one.over_steps > 1:
+        if checkpoint == "best" or one.over_steps > 1:
             model.pop("step", None)
     names = ("environment", "agent", "sampling", "judge", "partner", "tasks")
     sections = [result.get(name) for name in names]

@@ -67,12 +67,14 @@ class Row:
         source: `OURS`, or `"reported: "` and the paper's table.
         cells: Cells by their block's index and their heading.
         missing: Number of missing episodes by the block's index; empty for a paper's row.
+        groups: What the numbers are of, by the block's index; empty for a paper's row.
     """
 
     agent: AgentName
     source: str
     cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
     missing: dict[int, int] = field(default_factory=dict)
+    groups: dict[int, SeedGroup] = field(default_factory=dict)
 
     @property
     def reported(self) -> bool:
@@ -201,7 +203,7 @@ def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, k
         blocks.append(Block(where, _union(evaluations, chosen)))
         for agent, one in zip(_agent_names(evaluations), evaluations, strict=True):
             row = rows.setdefault(agent, Row(agent, OURS))
-            row.missing[place] = one.episodes("missing")
+            row.missing[place], row.groups[place] = one.episodes("missing"), one
             row.cells |= {(place, c.heading): cell for c, cell in _cells(one, blocks[-1])}
             notes.append(_note(row.agent, blocks[-1], one))
     if kind:
