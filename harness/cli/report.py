@@ -45,6 +45,12 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
     help="Write the tables into a file.",
 )
 @click.option(
+    "--sweep",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_folder,
+    help="Draw success over the values of a swept setting: a .png or .svg file.",
+)
+@click.option(
     "--checkpoint",
     default="last",
     metavar="last|best|last-N",
@@ -65,6 +71,7 @@ def report(
     curve: Path | None,
     html: Path | None,
     output: Path | None,
+    sweep: Path | None,
     checkpoint: str,
     figures: str | None,
     from_step: int,
@@ -74,7 +81,8 @@ def report(
 
     Training runs that differ only in their seed are one row, mean ± standard deviation. So are
     evaluations of one model, or of such runs' checkpoints, with different seeds. For a single
-    training run, its table and pictures are drawn again. With --figures the table is of what
+    training run, its table and pictures are drawn again. Runs of a sweep have a table of success by
+    value besides, which --sweep draws. With --figures the table is of what
     training runs have logged, --curve draws it, and --format csv has the values of all steps.
     With --checkpoint best, the evaluation that is greatest on the validation split counts.
     """
@@ -98,4 +106,5 @@ def report(
         curve=curve,
         html=html,
         output=output,
+        sweep=sweep,
     )

@@ -8,9 +8,9 @@ from typing import Final
 from harness.evaluation.breakdowns import ALL
 from harness.evaluation.statistics import mean_and_std, student_interval
 from harness.reporting.tables.columns import Column
-from harness.reporting.tables.formats import NONE, Cell, cell_text
+from harness.reporting.tables.formats import NONE, cell_text
 from harness.reporting.tables.markdown import escaped, table
-from harness.reporting.tables.rows import Table
+from harness.reporting.tables.rows import Cell, Table
 
 TITLE: Final = "Over training seeds"
 _HEADINGS: Final = ("Method", "Tasks", "Figure", "Mean", "Std", "95 % interval", "By seed")

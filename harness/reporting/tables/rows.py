@@ -240,10 +240,11 @@ def _cells(one: SeedGroup, block: Block) -> Iterable[tuple[Column, Cell]]:
     for column in block.columns:
         mean = one.mean(column)
         if mean is not None:
-            yield column, _cell(mean, column)
+            yield column, cell_of(mean, column)
 
 
-def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
+def cell_of(mean: Mapping[str, Any], column: Column) -> Cell:
+    """Return a mean in the form of `mean_of` as a cell of a column."""
     scale, interval = column.scale, mean["interval"]
     return Cell(
         mean["mean"] * scale,
