@@ -73,13 +73,17 @@ def put_out(
         click.echo(text)
 
 
-def tables(paths: Sequence[Path]) -> str:
+def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:
     """Return the tables of results in Markdown, as `harness report` prints them.
+
+    Args:
+        paths: Folders of evaluations and of training runs.
+        choice: Which evaluations of a training run count.
 
     Raises:
         ResultError: A folder has no results, or a damaged file.
     """
-    return _text(load_all(paths), "markdown", bold=False, reported=False)
+    return _text(load_all(paths, choice), "markdown", bold=False, reported=False)
 
 
 def _drawn_again(folder: Path) -> str:

@@ -52,10 +52,11 @@ def points(tables: Sequence[Table]) -> list[Point]:
 
 def _points(group: SeedGroup, tasks: str) -> Iterator[Point]:
     result = group.first.result
-    config, mean = result["config"], group.mean(_SUCCESS)
-    swept = config["run"].get("swept") or []
+    config = result["config"] if "training" in result else {}
+    swept = config.get("run", {}).get("swept") or []
     validation = config.get("eval", {}).get("split") == result["environment"]["split"]
-    if "training" in result and swept and validation and mean:
+    mean = group.mean(_SUCCESS) if swept and validation else None
+    if mean:
         values = {str(key): _value(config, str(key)) for key in swept}
         seeds = len(group.training_seeds)
         yield Point(agent_name(result).text, tasks, values, cell_of(mean, _SUCCESS), seeds)
