@@ -22,6 +22,7 @@ _SETTING_OF_OPTION = {
     "agent": "agent.kind",
     "model": "model.name",
     "url": "model.url",
+    "checkpoint": "model.checkpoint",
     "backend": "model.backend",
     "seeds": "run.seeds",
     "tasks": "run.tasks",
@@ -40,6 +41,11 @@ _SETTING_OF_OPTION = {
 @click.option("--agent", help="direct, react, reflexion, or trained for a training run's model.")
 @click.option(
     "--model", help="Name at its server, folder, hub name, training run; or expert, random."
+)
+@click.option(
+    "--checkpoint",
+    metavar="newest|best|STEP|last-N",
+    help="Of a training run; last-N plays the newest N with an evaluation, for their mean.",
 )
 @click.option("--url", help="Of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1.")
 @click.option("--backend", help="openai, vllm, hf, expert or random.")
@@ -86,6 +92,9 @@ def evaluate(
     changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
     given = _values(config_file, options, changes)
     if resume is None:
+        last = _last(given)
+        if last:
+            sys.exit(_evaluate_last(given, last, print_config=print_config))
         config = _new_config(given)
         if print_config:
             _print_config(config)
@@ -152,15 +161,72 @@ def _resumed_config(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:
 
 
 def _print_config(config: EvaluationConfig) -> None:
-    from harness.evaluation import defaults, results
+    from harness.evaluation import results
+
+    click.echo(json.dumps(results.config_to_json(_resolved(config)), indent=1))
+
+
+def _resolved(config: EvaluationConfig) -> EvaluationConfig:
+    from harness.evaluation import defaults
     from harness.evaluation.open_model import backend_of
 
     trained = None
     if backend_of(config.model) in ("hf", "vllm") and config.model.name:
         from harness.evaluation import model_source
 
-        trained = model_source.find(config.model.name).trained
-    click.echo(json.dumps(results.config_to_json(defaults.resolve(config, trained)), indent=1))
+        trained = model_source.find(config.model.name, config.model.checkpoint).trained
+    return defaults.resolve(config, trained)
+
+
+def _last(given: Mapping[str, Any]) -> int | None:
+    """Return N if the given checkpoint is `last-N`."""
+    from harness.evaluation import run_checkpoints
+
+    return run_checkpoints.count_of_last(str(given.get("model", {}).get("checkpoint", "")))
+
+
+def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:
+    """Play the newest checkpoints of a run that have an evaluation, and print their mean.
+
+    Each has a folder, in which a repeated call goes on. The status is 1 if episodes are missing.
+    """
+    from harness.evaluation import results, run_checkpoints
+    from harness.evaluation.model_source import check_checkpoint, is_run
+    from harness.reporting import report_output
+    from harness.reporting.results.choice import Choice
+
+    name = str(given["model"].get("name", ""))
+    if not is_run(Path(name)):
+        check_checkpoint(name, f"last-{count}")
+    steps = run_checkpoints.last_evaluated(Path(name), count)
+    configs = [_of_step(given, step) for step in steps]
+    if print_config:
+        click.echo(json.dumps([results.config_to_json(config) for config in configs], indent=1))
+        return 0
+    folders = [_run(lambda config=config: _run_or_resume(config)) for config in configs]
+    click.echo(f"\n{report_output.tables(folders, Choice('mean', count))}")
+    return max(_report_missing(folder) for folder in folders)
+
+
+def _of_step(given: dict[str, Any], step: int) -> EvaluationConfig:
+    """Return the resolved settings of an evaluation of a run's checkpoint."""
+    from harness import config as configs
+    from harness.evaluation import defaults
+
+    changes: dict[str, Any] = {"model": {"checkpoint": str(step)}}
+    if name := given.get("run", {}).get("name"):
+        changes["run"] = {"name": f"{name}-{defaults.step_name(str(step))}"}
+    return _resolved(_new_config(configs.merged(given, changes)))
+
+
+def _run_or_resume(config: EvaluationConfig) -> Path:
+    from harness.evaluation import results
+    from harness.reporting import run_and_report
+
+    folder = Path(config.run.output) / config.run.name
+    if (folder / results.CONFIG).exists():
+        return run_and_report.resume(folder, config)
+    return run_and_report.run(config)
 
 
 def _run(work: Callable[[], Path]) -> Path:
@@ -178,6 +244,12 @@ def _report(folder: Path) -> int:
 
     click.echo(f"\n{(folder / TABLE).read_text(encoding='utf-8')}")
     click.echo(f"result: {folder / results.RESULT}\npage:   {folder / PAGE}")
+    return _report_missing(folder)
+
+
+def _report_missing(folder: Path) -> int:
+    from harness.evaluation import results
+
     result = results.read_json(folder / results.RESULT)
     missing, planned = result["episodes"]["missing"], result["episodes"]["planned"]
     if missing:

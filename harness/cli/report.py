@@ -44,6 +44,18 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
     callback=_check_folder,
     help="Write the tables into a file.",
 )
+@click.option(
+    "--sweep",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_check_folder,
+    help="Draw success over the values of a swept setting: a .png or .svg file.",
+)
+@click.option(
+    "--checkpoint",
+    default="last",
+    metavar="last|best|last-N",
+    help="Which evaluations of a training run count; last-N is the mean of the last N.",
+)
 @click.option("--figures", metavar="A,B", help="Logged figures of training runs, as a table.")
 @click.option("--from-step", default=0, help="With --figures: leave out earlier steps.")
 @click.option(
@@ -59,6 +71,8 @@ def report(
     curve: Path | None,
     html: Path | None,
     output: Path | None,
+    sweep: Path | None,
+    checkpoint: str,
     figures: str | None,
     from_step: int,
     smooth: int,
@@ -67,8 +81,10 @@ def report(
 
     Training runs that differ only in their seed are one row, mean ± standard deviation. So are
     evaluations of one model, or of such runs' checkpoints, with different seeds. For a single
-    training run, its table and pictures are drawn again. With --figures the table is of what
+    training run, its table and pictures are drawn again. Runs of a sweep have a table of success by
+    value besides, which --sweep draws. With --figures the table is of what
     training runs have logged, --curve draws it, and --format csv has the values of all steps.
+    With --checkpoint best, the evaluation that is greatest on the validation split counts.
     """
     if figures is not None:
         from harness.reporting import figure_report
@@ -78,14 +94,17 @@ def report(
         )
         return
     from harness.reporting.report_output import put_out
+    from harness.reporting.results.choice import Choice
 
     put_out(
         paths,
         form,
+        Choice.parse(checkpoint),
         bold=bold,
         reported=reported,
         compare=compare,
         curve=curve,
         html=html,
         output=output,
+        sweep=sweep,
     )

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         WarmstartConfig,
     )
     from harness.config.section import Section, build, replace, to_dict
+    from harness.config.variations import vary
 
 __all__ = [
     "AGENTS",
@@ -96,6 +97,7 @@ __all__ = [
     "read",
     "replace",
     "to_dict",
+    "vary",
     "without_seed",
 ]
 
@@ -142,6 +144,7 @@ __getattr__ = lazy_names(
         "read": "harness.config.files",
         "replace": "harness.config.section",
         "to_dict": "harness.config.section",
+        "vary": "harness.config.variations",
         "without_seed": "harness.config.digests",
     },
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from harness.config.section import Section, to_dict
+
+_WITHOUT_EFFECT: Final = ("name", "seed", "output", "threads", "swept")
 
 
 def digest(config: Section) -> str:
@@ -22,9 +24,10 @@ def digest_values(values: Mapping[str, Any]) -> str:
 
 
 def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration without seed, name, output folder and number of threads.
+    """Return a run's configuration without what changes no figure but by chance.
 
-    Runs that repeat each other with different seeds have equal results here.
+    These are seed, name, output folder, number of threads, and the names of swept settings. Runs
+    that repeat each other with different seeds have equal results here.
     """
-    kept = {k: v for k, v in run["run"].items() if k not in ("name", "seed", "output", "threads")}
+    kept = {k: v for k, v in run["run"].items() if k not in _WITHOUT_EFFECT}
     return {**run, "run": kept}

@@ -25,6 +25,7 @@ Backend = Literal["openai", "vllm", "hf", "expert", "random"]
 BACKENDS: Final = get_args(Backend)
 
 _FOLDER_NAME: Final = re.compile(r"[\w.+=@ -]{0,200}")
+_STEP: Final = re.compile(r"\d{1,9}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -35,6 +36,15 @@ def _folder_name(name: str) -> str:
             "run.output for the folder it is in"
         )
     return name
+
+
+def _checkpoint(wanted: str) -> str:
+    if wanted not in ("newest", "best") and not _STEP.fullmatch(wanted):
+        raise ValueError(
+            f"must be newest, best or a number of steps, got {wanted!r:.40}; last-N is for harness "
+            "eval --checkpoint"
+        )
+    return wanted
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -93,6 +103,9 @@ class ModelConfig(Section):
 
     name: str = ""
     """Name of a model at its server, a folder or hub name, or the folder of a training run."""
+    checkpoint: Annotated[str, AfterValidator(_checkpoint)] = "newest"
+    """Of a training run: `newest`; `best` on its validation split; or that of a step, such as
+    `"100"`."""
     backend: Backend | None = None
     """None: `openai` where there is a `url`, else `hf`. `expert` plays the environment's expert
     through the same prompts and parsing, `random` plays random admissible actions."""

@@ -46,6 +46,8 @@ class RunConfig(Section):
     plugins: List[str] = ()
     """Modules to import first: they register methods, losses, annotators, rewards or environments
     of one's own."""
+    swept: List[str] = ()
+    """Keys of the settings that `--sweep` varies, for the report; they change nothing."""
 
 
 class EnvConfig(Section):

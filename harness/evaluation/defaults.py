@@ -245,10 +245,18 @@ def _sampling(
     )
 
 
+def step_name(checkpoint: str) -> str:
+    """Return a checkpoint as a part of a folder's name: `best`, or `step000100` of `100`."""
+    return f"step{int(checkpoint):06d}" if checkpoint.isdigit() else checkpoint
+
+
 def _slug(config: EvaluationConfig) -> str:
     """Return environment, split, agent and model as the name of a folder."""
     parts = [part for part in config.model.name.split("/") if part]
     if len(parts) > 2 and parts[-2] == "checkpoints":
         parts = [f"{parts[-3]}-{parts[-1]}"]
+    checkpoint = config.model.checkpoint
+    if checkpoint != "newest":
+        parts.append(f"{parts.pop()}-{step_name(checkpoint)}")
     words = [_name(config.env.id).lower(), config.env.split, config.agent.kind, *parts[-1:]]
     return re.sub(r"[^\w.]+", "-", "-".join(str(word) for word in words)).strip("-.")[:200]

@@ -12,9 +12,9 @@ from typing import Any, Final
 from tqdm import tqdm
 
 from harness import config as configs
+from harness.evaluation import run_checkpoints
 from harness.model.adapters import DESCRIPTION, base_of
-from harness.runs import checkpoints
-from harness.types.errors import CheckpointError, ConfigError
+from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
 _HUB_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -50,18 +50,22 @@ class Source:
     trained: dict[str, Any] | None = None
 
 
-def find(name: str) -> Source:
+def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     """Return what a name stands for.
 
     Args:
-        name: A hub name; or the folder of a model, of a checkpoint, or of a training run, which
-            stands for its newest complete checkpoint.
+        name: A hub name; or the folder of a model, of a checkpoint, or of a training run.
+        checkpoint: Which complete checkpoint of a training run; see `run_checkpoints.choose`.
 
     Raises:
-        ConfigError: There is no such folder and it can be no hub name either, or the folder holds
-            no model.
+        ConfigError: There is no such folder and it can be no hub name either, the folder holds no
+            model, or the checkpoint is not there.
     """
     folder = Path(name)
+    if is_run(folder):
+        described = _read(folder / "config.json")
+        return _model(run_checkpoints.choose(folder, checkpoint, described).folder)
+    check_checkpoint(name, checkpoint)
     if not folder.is_dir():
         if _HUB_NAME.fullmatch(name):
             return Source(name, local=False)
@@ -72,25 +76,29 @@ def find(name: str) -> Source:
     described = _read(folder / "config.json")
     if "model_type" in described or (folder / DESCRIPTION).is_file():
         return _model(folder)
-    if "policy" in described or (folder / "checkpoints").is_dir():
-        return _run(folder)
     raise ConfigError(
         f"model.name: the folder {name!r} holds neither a model (a config.json with its "
         "model_type) nor a training run"
     )
 
 
-def _run(folder: Path) -> Source:
-    try:
-        found = checkpoints.find_all(folder)
-    except CheckpointError as e:
-        raise ConfigError(f"model.name: {e}") from e
-    if not found:
+def is_run(folder: Path) -> bool:
+    """Return whether a folder holds a training run."""
+    if not folder.is_dir():
+        return False
+    described = _read(folder / "config.json")
+    if "model_type" in described or (folder / DESCRIPTION).is_file():
+        return False
+    return "policy" in described or (folder / "checkpoints").is_dir()
+
+
+def check_checkpoint(name: str, checkpoint: str) -> None:
+    """Raise `ConfigError` if a checkpoint is chosen of something that is no training run."""
+    if checkpoint != run_checkpoints.NEWEST:
         raise ConfigError(
-            f"model.name: the training run {str(folder)!r} has no complete checkpoint yet: wait "
-            "for its first one (see checkpoint.every)"
+            f"model.checkpoint is {checkpoint!r}, and model.name {name!r:.80} is no training run's "
+            "folder: leave model.checkpoint out, or give a run's folder"
         )
-    return _model(found[-1].folder)
 
 
 def _model(folder: Path) -> Source:

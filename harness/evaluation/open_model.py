@@ -60,6 +60,11 @@ async def open_model(config: EvaluationConfig) -> Model:
         ModelUnavailable: Its server does not answer.
     """
     backend = backend_of(config.model)
+    if backend not in ("hf", "vllm") and config.model.checkpoint != "newest":
+        raise ConfigError(
+            f"model.checkpoint is for a training run's folder, and the backend is {backend}: leave "
+            "it out"
+        )
     if backend == "expert":
         named = {"name": "expert", "revision": None, "expert": config.model.expert}
         return Model(None, {"backend": "expert", **named})
@@ -101,7 +106,7 @@ def _open_hf(config: EvaluationConfig) -> Model:
     from harness.inference.completers.hf import HFCompleter
     from harness.model.policy import Policy
 
-    source = model_source.find(config.model.name)
+    source = model_source.find(config.model.name, config.model.checkpoint)
     _refuse_revision(config.model, source)
     try:
         policy = Policy.load(source.path, config.model.device, config.model.revision)
@@ -118,7 +123,7 @@ def _open_vllm(config: EvaluationConfig) -> Model:
     from harness.evaluation import model_source
     from harness.inference.completers.vllm import VLLMCompleter
 
-    model, source = config.model, model_source.find(config.model.name)
+    model, source = config.model, model_source.find(config.model.name, config.model.checkpoint)
     _refuse_revision(model, source)
     if model.device is not None:
         raise ConfigError(

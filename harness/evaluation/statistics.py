@@ -1,4 +1,4 @@
-"""Wilson intervals, bootstrap over tasks, mean and deviation over seeds, McNemar's test."""
+"""Wilson's and Student's intervals, bootstrap over tasks, deviation over seeds, McNemar's test."""
 
 from __future__ import annotations
 
@@ -54,6 +54,41 @@ def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
     if len(values) == 1:
         return mean, None
     return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+
+
+def student_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % interval of a mean by Student's t, as over training seeds.
+
+    mean +- t std / sqrt(n), where t is the 97.5 % quantile of n - 1 degrees of freedom. The values
+    are taken as independent and normally distributed; shares may reach over 0 and 1.
+
+    Args:
+        values: One per training seed.
+
+    Returns:
+        Lower and upper bound; None for fewer than two values.
+    """
+    mean, std = mean_and_std(values)
+    if mean is None or std is None:
+        return None
+    low, high = 0.0, 64.0  # the quantile is largest, 12.7, for one degree of freedom
+    for _ in range(64):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, len(values) - 1) < 0.95 else (low, middle)
+    half = high * std / math.sqrt(len(values))
+    return mean - half, mean + half
+
+
+def _within(t: float, degrees: int) -> float:
+    """Return P(|T| < t) of Student's distribution (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    angle = math.atan(t / math.sqrt(degrees))
+    odd, square = degrees % 2, math.cos(angle) ** 2
+    term, total = math.cos(angle) if odd else 1.0, 0.0
+    for k in range(1, degrees // 2 + 1):
+        total += term
+        term *= square * (2 * k - 1 + odd) / (2 * k + odd)
+    total *= math.sin(angle)
+    return 2 / math.pi * (angle + total) if odd else total
 
 
 def bootstrap(

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from agentgyms.core.errors import AgentGymsError
-from harness.reporting.curves import success_curves
+from harness.reporting.curves import success_curves, sweep_curves
 from harness.reporting.results import training_runs
+from harness.reporting.results.choice import LAST, Choice
 from harness.reporting.results.loading import LoadedEvaluation, load_all
-from harness.reporting.tables import comparison, details, formats, rows
+from harness.reporting.tables import comparison, details, formats, over_seeds, rows, sweeps
 from harness.runs import fsync
 from harness.types.errors import ResultError
 
@@ -19,6 +20,7 @@ from harness.types.errors import ResultError
 def put_out(
     paths: Sequence[Path],
     form: str,
+    choice: Choice = LAST,
     *,
     bold: bool,
     reported: bool,
@@ -26,33 +28,39 @@ def put_out(
     curve: Path | None,
     html: Path | None,
     output: Path | None,
+    sweep: Path | None = None,
 ) -> None:
     """Print the tables of results, or write them; see `harness report --help`.
 
     Args:
         paths: Folders of evaluations and of training runs.
         form: `"markdown"`, `"latex"` or `"csv"`.
+        choice: Which evaluations of a training run count.
         bold: The best number of each base model and column is bold.
         reported: The papers' numbers stand beside these.
         compare: Evaluations are compared task by task.
         curve: Picture of success over training steps, if one is wanted.
         html: Page with the figures and every episode, if one is wanted.
         output: File for the tables; None prints them.
+        sweep: Picture of success over the values of a swept setting, if one is wanted.
 
     Raises:
         ResultError: A folder has no results, or a damaged file.
     """
-    plain = form == "markdown" and not (reported or compare or curve or html or output or bold)
-    if plain and len(paths) == 1 and training_runs.is_run(paths[0]):
+    plain = form == "markdown" and not (
+        reported or compare or curve or html or output or bold or sweep
+    )
+    if plain and choice == LAST and len(paths) == 1 and training_runs.is_run(paths[0]):
         click.echo(_drawn_again(paths[0]))
         return
-    evaluations = load_all(paths)
+    if compare:
+        _check_comparable(form, choice)
+    evaluations = load_all(paths, choice)
     text = _text(evaluations, form, bold=bold, reported=reported)
     if compare:
-        text = _with_comparison(text, form, evaluations)
+        text = f"{text}\n{comparison.markdown(evaluations)}"
     try:
-        if curve:
-            _draw(curve, paths)
+        _draw(paths, evaluations, curve, sweep)
         if html:
             _write_page(html, evaluations)
         if output:
@@ -65,6 +73,19 @@ def put_out(
         click.echo(text)
 
 
+def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:
+    """Return the tables of results in Markdown, as `harness report` prints them.
+
+    Args:
+        paths: Folders of evaluations and of training runs.
+        choice: Which evaluations of a training run count.
+
+    Raises:
+        ResultError: A folder has no results, or a damaged file.
+    """
+    return _text(load_all(paths, choice), "markdown", bold=False, reported=False)
+
+
 def _drawn_again(folder: Path) -> str:
     from harness.reporting import run_report as of_training
 
@@ -75,25 +96,43 @@ def _drawn_again(folder: Path) -> str:
 
 
 def _text(evaluations: Sequence[LoadedEvaluation], form: str, *, bold: bool, reported: bool) -> str:
-    if form == "markdown" and len(evaluations) == 1 and not reported:
-        return details.to_markdown(evaluations[0])
     built = rows.build(evaluations, with_reported=reported)
     if form == "csv":
         return formats.to_csv(built)
-    return (
-        formats.to_latex(built, bold=bold)
-        if form == "latex"
+    if form == "latex":
+        return formats.to_latex(built, bold=bold)
+    alone = len(evaluations) == 1 and not reported
+    text = (
+        details.to_markdown(evaluations[0])
+        if alone
         else formats.tables_to_markdown(built, bold=bold)
     )
+    below = [over_seeds.markdown(built), sweeps.markdown(sweeps.points(built))]
+    return "\n".join([text, *filter(None, below)])
 
 
-def _with_comparison(text: str, form: str, evaluations: Sequence[LoadedEvaluation]) -> str:
+def _check_comparable(form: str, choice: Choice) -> None:
+    if choice.count > 1:
+        raise click.UsageError(
+            f"--paired compares evaluations, and --checkpoint {choice.name} is a mean: leave one"
+        )
     if form != "markdown":
         raise click.UsageError(f"--paired is written in Markdown only: leave out --format {form}")
-    return f"{text}\n{comparison.markdown(evaluations)}"
 
 
-def _draw(path: Path, paths: Sequence[Path]) -> None:
+def _draw(
+    paths: Sequence[Path],
+    evaluations: Sequence[LoadedEvaluation],
+    curve: Path | None,
+    sweep: Path | None,
+) -> None:
+    if curve:
+        _draw_curve(curve, paths)
+    if sweep:
+        sweep_curves.draw(sweep, sweeps.points(rows.build(evaluations)))
+
+
+def _draw_curve(path: Path, paths: Sequence[Path]) -> None:
     runs = [training_runs.read(folder) for folder in paths if training_runs.is_run(folder)]
     if not runs:
         raise ResultError(

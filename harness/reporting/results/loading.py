@@ -12,7 +12,8 @@ from agentgyms.recording.recording_format import Recording
 from harness.evaluation import recount
 from harness.evaluation.recount import file_digest
 from harness.evaluation.results import FORMAT, read_json
-from harness.reporting.results import training_runs
+from harness.reporting.results import run_results, training_runs
+from harness.reporting.results.choice import LAST, Choice
 from harness.reporting.results.training_runs import TrainingRun
 from harness.types.errors import ResultError
 
@@ -38,12 +39,19 @@ class LoadedEvaluation:
         folder: Its folder.
         result: The content of `result.json`. For training runs it is made from the episodes that
             they keep: unknown figures are None, and `training` has the step and the runs' names.
-        label: A short name, unique among the evaluations loaded together.
+        label: A short name, unique among the evaluations loaded together; those of one `group` and
+            split share it.
+        group: Number of the training runs that it is of, which differ only in their seeds; None for
+            a folder of an evaluation.
+        over_steps: Number of steps of a training run whose mean counts, this one's among them; 1 if
+            it counts alone.
     """
 
     folder: Path
     result: dict[str, Any]
     label: str
+    group: int | None = None
+    over_steps: int = 1
 
     @property
     def env_id(self) -> str:
@@ -107,7 +115,7 @@ def load(path: str | Path) -> LoadedEvaluation:
     return load_all([path])[0]
 
 
-def load_all(paths: Sequence[str | Path]) -> list[LoadedEvaluation]:
+def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedEvaluation]:
     """Return evaluations; a training run gives one for each split, the validation split first.
 
     Training runs that differ only in `run.seed` are one evaluation with several seeds, at the
@@ -115,6 +123,7 @@ def load_all(paths: Sequence[str | Path]) -> list[LoadedEvaluation]:
 
     Args:
         paths: See `load`.
+        choice: Which evaluations of a training run count; several for each split if it is a mean.
 
     Raises:
         ResultError: One cannot be read; see `load`.
@@ -125,10 +134,10 @@ def load_all(paths: Sequence[str | Path]) -> list[LoadedEvaluation]:
     loaded: list[LoadedEvaluation] = []
     for number, folder in enumerate(folders):
         if number not in runs:
-            loaded.append(_evaluation(folder))
-        for group in groups:
+            loaded.append(_over_steps(_evaluation(folder), choice))
+        for place, group in enumerate(groups):
             if group[0] is runs.get(number):
-                loaded += _trained(group)
+                loaded += _trained(group, place, choice)
     return _distinct(loaded)
 
 
@@ -190,21 +199,39 @@ def _absent(path: Path) -> str:
     return f"{path} is neither an evaluation nor a training run: it has no result.json"
 
 
-def _trained(group: Sequence[TrainingRun]) -> Iterator[LoadedEvaluation]:
+def _over_steps(one: LoadedEvaluation, choice: Choice) -> LoadedEvaluation:
+    """Return an evaluation; that of a run's checkpoint may be part of a mean over steps."""
+    return replace(one, over_steps=choice.count) if one.result["model"].get("trained") else one
+
+
+def _trained(
+    group: Sequence[TrainingRun], place: int, choice: Choice
+) -> Iterator[LoadedEvaluation]:
     several = f" ({len(group)} seeds)" if len(group) > 1 else ""
-    name = group[0].folder.resolve().name + several
-    for result in training_runs.results(group):
+    name = training_runs.group_name(group) + several
+    for result in run_results.results(group, choice):
         split = result["environment"]["split"]
         label = f"{name} {split}" if len(group[0].splits) > 1 else name
-        yield LoadedEvaluation(group[0].folder, result, label)
+        yield LoadedEvaluation(group[0].folder, result, label, group=place, over_steps=choice.count)
 
 
 def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:
-    """Return the evaluations with unique labels: equal labels are numbered."""
-    labels = [one.label for one in loaded]
+    """Return the evaluations with unique labels: equal labels are numbered.
+
+    Evaluations of one group of training runs, at several steps, keep one label.
+    """
+    owners: dict[str, list[int]] = {}
+    for number, one in enumerate(loaded):
+        of_label = owners.setdefault(one.label, [])
+        if _owner(one, number) not in of_label:
+            of_label.append(_owner(one, number))
     return [
-        replace(one, label=f"{one.label} #{labels[: i + 1].count(one.label)}")
-        if labels.count(one.label) > 1
+        replace(one, label=f"{one.label} #{owners[one.label].index(_owner(one, number)) + 1}")
+        if len(owners[one.label]) > 1
         else one
-        for i, one in enumerate(loaded)
+        for number, one in enumerate(loaded)
     ]
+
+
+def _owner(one: LoadedEvaluation, number: int) -> int:
+    return number if one.group is None else -1 - one.group

@@ -13,6 +13,7 @@ from harness.evaluation.statistics import mean_and_std
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.training_runs import grouped
 from harness.reporting.tables.columns import Column
+from harness.types.errors import ResultError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,20 @@ class SeedGroup:
     @property
     def label(self) -> str:
         """A short name."""
-        several = f" ({len(self.members)} evaluations)" if self.members[1:] else ""
-        return self.first.label + several
+        several = len(self.members) > 1 and self.first.group is None
+        return f"{self.first.label} ({len(self.members)} evaluations)" * several or self.first.label
 
     @property
     def training_seeds(self) -> list[int]:
         """Seeds of the training runs; empty if no training run's model was evaluated."""
         if "training" in self.first.result:
-            return list(self.first.result["seeds"])
+            return sorted({int(seed) for one in self.members for seed in one.result["seeds"]})
         return sorted({seed for one in self.members if (seed := _training_seed(one)) is not None})
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps of training after which models were evaluated; empty if that is unknown."""
+        return sorted({step for one in self.members for step in _steps(one)})
 
     @property
     def seeds(self) -> list[int]:
@@ -73,17 +79,15 @@ class SeedGroup:
         """Return a column's mean over all episodes in the form of `mean_of`; None if there is none.
 
         For several evaluations, the deviation is over training seeds if there are several (each
-        with the mean of its evaluations), else over the evaluations' seeds. Several evaluations
-        have no interval, because it needs their episodes, not only their means.
+        with the mean of its evaluations), else over the evaluations' seeds; over steps of one
+        training run there is none. Several evaluations have no interval, because it needs their
+        episodes, not only their means.
         """
         member_means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
         if len(member_means) < 2:
             return member_means[0][1] if member_means else None
-        by_training: dict[int | None, list[Mapping[str, Any]]] = {}
-        for one, mean in member_means:
-            by_training.setdefault(_training_seed(one), []).append(mean)
-        per_seed = [_pooled(means) for means in by_training.values()]
-        if len(per_seed) == 1:
+        per_seed = list(_by_training_seed(member_means).values())
+        if len(per_seed) == 1 and self.first.over_steps == 1:
             per_seed = [m for _, mean in member_means for m in mean["per_seed"] if m is not None]
         return {
             "mean": _pooled([mean for _, mean in member_means]),
@@ -93,15 +97,53 @@ class SeedGroup:
             "per_seed": per_seed,
         }
 
+    def by_training_seed(self, column: Column) -> dict[int, float]:
+        """Return a column's mean for each training seed; empty if no training run was evaluated."""
+        means = [(one, mean) for one in self.members if (mean := column.mean(one.figures))]
+        if len(means) == 1 and "training" in self.first.result:
+            per_seed = zip(self.first.result["seeds"], means[0][1]["per_seed"], strict=True)
+            return {int(seed): mean for seed, mean in per_seed if mean is not None}
+        known = _by_training_seed(means).items()
+        return {seed: mean for seed, mean in sorted(known, key=str) if seed is not None}
+
+
+def _by_training_seed(
+    member_means: Sequence[tuple[LoadedEvaluation, Mapping[str, Any]]],
+) -> dict[int | None, float]:
+    found: dict[int | None, list[Mapping[str, Any]]] = {}
+    for one, mean in member_means:
+        found.setdefault(_training_seed(one), []).append(mean)
+    return {seed: _pooled(means) for seed, means in found.items()}
+
 
 def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
     """Return evaluations in groups that differ only in seeds.
 
     Checkpoints of the same step of training runs that differ only in their seed count as one
-    model. No episode counts twice: in a group, evaluations with the same training seed, or of the
-    same model, have different seeds.
+    model; so do their best checkpoints (`model.checkpoint` "best"), and those over whose steps a
+    mean is taken. No episode counts twice: in a group, evaluations with the same training seed, or
+    of the same model, have different seeds.
+
+    Raises:
+        ResultError: There are more or fewer steps of a run than a mean is to be taken over.
     """
-    return [SeedGroup(tuple(group)) for group in grouped(evaluations, _settings, _fits)]
+    groups = [SeedGroup(tuple(group)) for group in grouped(evaluations, _settings, _fits)]
+    for group in groups:
+        _check_steps(group)
+    return groups
+
+
+def _check_steps(group: SeedGroup) -> None:
+    steps: dict[int | None, set[int]] = {}
+    for one in group.members:
+        steps.setdefault(_training_seed(one), set()).update(_steps(one))
+    for seed, found in steps.items():
+        if len(found) != (wanted := group.first.over_steps) > 1:
+            raise ResultError(
+                f"{group.first.label}: a mean over {wanted} steps needs evaluations of {wanted} "
+                f"checkpoints, and training seed {seed} has {len(found)}: play them with harness "
+                f"eval --model RUN --checkpoint last-{wanted}"
+            )
 
 
 def _settings(one: LoadedEvaluation) -> str:
@@ -112,24 +154,34 @@ def _settings(one: LoadedEvaluation) -> str:
     """
     result = one.result
     if "training" in result:
-        return f"training {one.label}"
+        return f"training {one.group} {one.label}"
     config = {name: dict(of) for name, of in result["config"].items() if isinstance(of, Mapping)}
     config.pop("service", None)
     for name in ("name", "seeds"):
         config.get("run", {}).pop(name, None)
     model = dict(result["model"])
+    checkpoint = config.get("model", {}).pop("checkpoint", None)
     if model.get("trained"):
         model["trained"] = {k: v for k, v in model["trained"].items() if k != "seed"}
         for name in ("name", "revision"):
             model.pop(name, None)
             config.get("model", {}).pop(name, None)
+        if checkpoint == "best" or one.over_steps > 1:
+            model.pop("step", None)
     names = ("environment", "agent", "sampling", "judge", "partner", "tasks")
     sections = [result.get(name) for name in names]
     return json.dumps([config, model, *sections], sort_keys=True)
 
 
 def _fits(one: LoadedEvaluation, group: Sequence[LoadedEvaluation]) -> bool:
-    of_same_training = [known for known in group if _training_seed(known) == _training_seed(one)]
+    if one.group is not None:
+        return True
+    of_same_training = [
+        known
+        for known in group
+        if _training_seed(known) == _training_seed(one)
+        and (one.over_steps == 1 or _steps(known) == _steps(one))
+    ]
     return all(
         known.result["model"].get("revision") == one.result["model"].get("revision")
         and not set(known.result["seeds"]) & set(one.result["seeds"])
@@ -138,8 +190,19 @@ def _fits(one: LoadedEvaluation, group: Sequence[LoadedEvaluation]) -> bool:
 
 
 def _training_seed(one: LoadedEvaluation) -> int | None:
+    """Return the seed of the training run; None if there is none, or if there are several."""
+    if "training" in one.result:
+        seeds = one.result["seeds"]
+        return int(seeds[0]) if len(seeds) == 1 else None
     trained = one.result["model"].get("trained")
     return int(trained["seed"]) if trained and "seed" in trained else None
+
+
+def _steps(one: LoadedEvaluation) -> list[int]:
+    if "training" in one.result:
+        return list(one.result["training"]["steps"])
+    step = one.result["model"].get("step")
+    return [] if step is None else [int(step)]
 
 
 def _pooled(means: Sequence[Mapping[str, Any]]) -> float:

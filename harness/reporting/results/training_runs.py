@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from harness.config import without_seed
-from harness.evaluation.breakdowns import env_name
 from harness.evaluation.episodes import EpisodeRecord
-from harness.evaluation.figures import summarise
 from harness.evaluation.recount import differences
-from harness.evaluation.results import read_json, without_addresses
+from harness.evaluation.results import read_json
+from harness.reporting.results.choice import LAST, Choice
 from harness.types.errors import ResultError
 from harness.types.rollout import StopReason, Usage
 
 _Item = TypeVar("_Item")
-
-_UNKNOWN: Final = ("failed_share", "unfinished_share", "cut_share", "tokens")
-"""Figures that a training run does not record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +65,22 @@ class TrainingRun:
         """Return the last evaluation of a split."""
         return self.of_split(split)[-1]
 
+    def chosen(self, split: str, choice: Choice = LAST) -> list[dict[str, Any]]:
+        """Return the evaluations of a split that count, by step.
+
+        Steps are chosen on the validation split. The result is empty if the split was not evaluated
+        at all of them.
+
+        Raises:
+            ResultError: There are too few evaluations.
+        """
+        if choice == LAST:
+            return [self.last(split)]
+        figure = self.config.get("checkpoint", {}).get("best", "success")
+        steps = choice.steps(self.of_split(self.splits[0]), figure, str(self.folder))
+        found = [e for e in self.of_split(split) if int(e["step"]) in steps]
+        return found if len(found) == len(steps) else []
+
 
 def is_run(path: Path) -> bool:
     """Return whether a folder holds a training run."""
@@ -101,8 +113,8 @@ def _check(file: Path, evaluation: Mapping[str, Any]) -> None:
         float(low), float(high)
         for won, count in evaluation["families"].values():
             int(won), int(count)
-        for number, episode in enumerate(_finished(evaluation)):
-            _episode(episode, number, 0, {})
+        for number, episode in enumerate(finished(evaluation)):
+            episode_record(episode, number, 0, {})
         dict(evaluation.get("parties", {}))
         wrong = differences(evaluation, _counted(evaluation))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
@@ -113,7 +125,7 @@ def _check(file: Path, evaluation: Mapping[str, Any]) -> None:
 
 def _counted(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """Return success and score of an evaluation as its episodes have them."""
-    played = _finished(evaluation)
+    played = finished(evaluation)
     families: dict[str, list[int]] = {}
     for episode in played:
         won, count = families.get(episode["family"], [0, 0])
@@ -141,6 +153,12 @@ def group_by_settings(runs: Sequence[TrainingRun]) -> list[list[TrainingRun]]:
     return grouped(runs, _settings, has_new_seed)
 
 
+def group_name(group: Sequence[TrainingRun]) -> str:
+    """Return a name of runs that differ only in their seeds: the first one's, without its seed."""
+    name = group[0].folder.resolve().name
+    return name.removesuffix(f"-seed{group[0].seed}") if len(group) > 1 else name
+
+
 def grouped(
     items: Sequence[_Item], key: Callable[[_Item], str], fits: Callable[[_Item, list[_Item]], bool]
 ) -> list[list[_Item]]:
@@ -165,85 +183,15 @@ def _settings(run: TrainingRun) -> str:
     return json.dumps([without_seed(run.config), last], sort_keys=True)
 
 
-def results(group: Sequence[TrainingRun]) -> Iterator[dict[str, Any]]:
-    """Yield the last evaluation of each split, in the form of `result.json`.
-
-    Args:
-        group: Runs that differ only in their seeds; see `group_by_settings`.
-    """
-    for split in group[0].splits:
-        yield _result(sorted(group, key=lambda run: run.seed), split)
-
-
-def _result(group: Sequence[TrainingRun], split: str) -> dict[str, Any]:
-    first, last = group[0], {run.seed: run.last(split) for run in group}
-    episodes = [episode for e in last.values() for episode in e["episodes"]]
-    families = {str(episode["task_id"]): str(episode.get("family", "")) for episode in episodes}
-    place = {task_id: index for index, task_id in enumerate(sorted(families))}
-    records = [
-        _episode(episode, place[episode["task_id"]], seed, _metrics(episode, first.env_id, split))
-        for seed, evaluation in last.items()
-        for episode in _finished(evaluation)
-    ]
-    seeds = sorted(last)
-    figures = summarise(records, env_id=first.env_id, seeds=seeds, trials=1, prices=None)
-    figures |= dict.fromkeys(_UNKNOWN) | {"invalid_share": _invalid_share(list(last.values()))}
-    missing = [
-        {"task_id": e["task_id"], "seed": seed, "trial": 1, "error": e["error"]}
-        for seed, evaluation in last.items()
-        for e in evaluation["episodes"]
-        if e.get("error")
-    ]
-    env, evaluation_config = first.config["env"], first.config.get("eval", {})
-    kwargs = {**env.get("kwargs", {}), **evaluation_config.get("kwargs", {})}
-    limit = evaluation_config.get("max_turns")
-    parties = first.last(split).get("parties", {})
-    return {
-        "config": first.config,
-        "environment": {
-            "id": first.env_id,
-            "split": split,
-            "kwargs": without_addresses(kwargs),
-            "max_turns": env.get("max_turns") if limit is None else limit,
-            "data_version": None,
-            "tasks": len(place),
-        },
-        "agent": {**first.config.get("agent", {}), "kind": "trained"},
-        "model": {"name": first.config["policy"].get("model"), "method": first.method},
-        "training": {"step": last[seeds[0]]["step"], "runs": [run.folder.name for run in group]},
-        "partner": parties.get("partner"),
-        "judge": parties.get("judge"),
-        "seeds": seeds,
-        "episodes": {"planned": len(episodes), "finished": len(records), "missing": len(missing)},
-        "missing": missing,
-        "figures": figures,
-        "tasks": [[task_id, families[task_id]] for task_id in place],
-        "outcomes": [
-            [r.index, r.seed, r.trial, r.success, r.score, r.turns]
-            for r in sorted(records, key=lambda r: r.order)
-        ],
-    }
-
-
-def _finished(evaluation: Mapping[str, Any]) -> list[dict[str, Any]]:
+def finished(evaluation: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the finished episodes of an evaluation, as its file has them."""
     return [episode for episode in evaluation["episodes"] if not episode.get("error")]
 
 
-def _metrics(episode: Mapping[str, Any], env_id: str, split: str) -> dict[str, float]:
-    """Return the metrics of an episode that follow from its record; runs keep no metrics.
-
-    SOTOPIA's goal is ten times the score; it is nan if the context ended before the rating.
-    """
-    if env_name(env_id) != "SOTOPIA":
-        return {}
-    rated = episode["stop_reason"] != StopReason.CONTEXT_LIMIT
-    goal = 10 * float(episode["score"]) if rated else math.nan
-    return {"goal": goal, "hard": float(split == "hard")}
-
-
-def _episode(
+def episode_record(
     episode: Mapping[str, Any], index: int, seed: int, metrics: dict[str, float]
 ) -> EpisodeRecord:
+    """Return the record of an episode of a run's evaluation; what runs do not keep is zero."""
     return EpisodeRecord(
         task_id=str(episode["task_id"]),
         index=index,
@@ -261,15 +209,3 @@ def _episode(
         usage=Usage(),
         metrics=metrics,
     )
-
-
-def _invalid_share(evaluations: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the share of invalid turns over the turns of all evaluations."""
-    counts = [sum(int(e["turns"]) for e in _finished(evaluation)) for evaluation in evaluations]
-    shares = [
-        (evaluation["invalid_share"], count)
-        for evaluation, count in zip(evaluations, counts, strict=True)
-        if count and isinstance(evaluation.get("invalid_share"), int | float)
-    ]
-    turns = sum(count for _, count in shares)
-    return sum(share * count for share, count in shares) / turns if turns else None

@@ -67,12 +67,14 @@ class Row:
         source: `OURS`, or `"reported: "` and the paper's table.
         cells: Cells by their block's index and their heading.
         missing: Number of missing episodes by the block's index; empty for a paper's row.
+        groups: What the numbers are of, by the block's index; empty for a paper's row.
     """
 
     agent: AgentName
     source: str
     cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
     missing: dict[int, int] = field(default_factory=dict)
+    groups: dict[int, SeedGroup] = field(default_factory=dict)
 
     @property
     def reported(self) -> bool:
@@ -201,7 +203,7 @@ def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, k
         blocks.append(Block(where, _union(evaluations, chosen)))
         for agent, one in zip(_agent_names(evaluations), evaluations, strict=True):
             row = rows.setdefault(agent, Row(agent, OURS))
-            row.missing[place] = one.episodes("missing")
+            row.missing[place], row.groups[place] = one.episodes("missing"), one
             row.cells |= {(place, c.heading): cell for c, cell in _cells(one, blocks[-1])}
             notes.append(_note(row.agent, blocks[-1], one))
     if kind:
@@ -238,10 +240,11 @@ def _cells(one: SeedGroup, block: Block) -> Iterable[tuple[Column, Cell]]:
     for column in block.columns:
         mean = one.mean(column)
         if mean is not None:
-            yield column, _cell(mean, column)
+            yield column, cell_of(mean, column)
 
 
-def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
+def cell_of(mean: Mapping[str, Any], column: Column) -> Cell:
+    """Return a mean in the form of `mean_of` as a cell of a column."""
     scale, interval = column.scale, mean["interval"]
     return Cell(
         mean["mean"] * scale,
@@ -254,7 +257,7 @@ def _cell(mean: Mapping[str, Any], column: Column) -> Cell:
 def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
     """Return the note on a row: tasks, seeds, missing episodes, incomplete scenarios."""
     result = one.first.result
-    environment, step = result["environment"], result.get("training", result["model"]).get("step")
+    environment = result["environment"]
     facts = [f"{environment['tasks']} tasks"]
     for what, seeds in (("seed", one.seeds), ("training seed", one.training_seeds)):
         if seeds:
@@ -263,8 +266,10 @@ def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
         facts.append(f"at most {environment['max_turns']} turns")
     if environment.get("data_version"):
         facts.append(f"data {environment['data_version']}")
-    if step is not None:
-        facts.append(f"step {step} of training")
+    if steps := one.steps:
+        facts.append(f"step{'s' if steps[1:] else ''} {', '.join(map(str, steps))} of training")
+    if one.first.over_steps > 1:
+        facts.append(f"mean over {one.first.over_steps} steps")
     note = f"{agent.text}, {block.title}: {', '.join(facts)}"
     if one.episodes("missing"):
         note += f"; {one.episodes('missing')} of {one.episodes('planned')} episodes are MISSING"

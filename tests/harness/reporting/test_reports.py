@@ -124,7 +124,7 @@ def test_a_training_run_without_scores_is_counted_from_its_episodes(tmp_path):
     assert one.figures["tokens"] is None
     assert one.result["episodes"] == {"planned": 5, "finished": 4, "missing": 1}
     assert one.result["missing"][0]["error"] == "the server is gone"
-    assert one.result["training"] == {"step": 9, "runs": ["run"]}
+    assert one.result["training"] == {"steps": [9], "runs": ["run"]}
 
 
 def test_curves_of_several_runs(tmp_path):

@@ -1,0 +1,175 @@
+"""Command line: `harness train`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from harness.config import Config
+
+
+@click.command()
+@click.argument("recipe", required=False)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting."
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="Train so many runs, with run.seed, run.seed+1, ..."
+)
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="SECTION.KEY=A,B,...",
+    help="Train a run for each value; given again, for each combination.",
+)
+@click.option(
+    "--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder."
+)
+@click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
+@click.option("--help-config", is_flag=True, help="List all settings with their words and stop.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would run, the memory it needs, what is missing."
+)
+@click.option("--gpus", type=click.IntRange(min=1), help="With --dry-run: plan for so many GPUs.")
+def train(
+    recipe: str | None,
+    overrides: tuple[str, ...],
+    seeds: int | None,
+    sweeps: tuple[str, ...],
+    resume: Path | None,
+    help_config: bool,
+    gpus: int | None,
+    **shown: bool,
+) -> None:
+    """Train with RECIPE: a TOML file, or the name of one that is built in (`harness recipes`).
+
+    With --seeds or --sweep several runs are trained one after another, in the folders
+    NAME-KEY=VALUE-seedN. The same command again skips those that are finished and goes on with the
+    others.
+    """
+    if help_config:
+        from harness.config import reference, schema
+
+        click.echo(reference.as_text(schema.Config))
+        return
+    if (recipe is None) == (resume is None):
+        raise click.UsageError("give a recipe, or --resume FOLDER")
+    if resume is not None and (overrides or seeds or sweeps or any(shown.values())):
+        raise click.UsageError(
+            "a resumed run keeps its settings: leave --set, --seeds, --sweep, --print-config and "
+            "--dry-run"
+        )
+    if gpus is not None and not shown["dry_run"]:
+        raise click.UsageError("--gpus is for --dry-run: torchrun starts a process for each GPU")
+    from harness import config as configs
+
+    if resume is not None:
+        _resume(resume)
+    elif seeds or sweeps:
+        _several(configs.vary(str(recipe), overrides, sweeps, seeds or 1), gpus, **shown)
+    else:
+        _one(configs.load(str(recipe), overrides), gpus, **shown)
+
+
+def _resume(folder: Path) -> None:
+    from harness.distributed.process_group import torchrun_processes
+
+    with torchrun_processes() as processes:
+        from harness.training import setup
+
+        setup.resume(folder, processes).run()
+    if processes.is_first:
+        _show_results(folder)
+
+
+def _one(config: Config, gpus: int | None, *, print_config: bool, dry_run: bool) -> None:
+    from harness.distributed.process_group import torchrun_processes
+    from harness.runs.runfolder import RunFolder
+
+    if print_config:
+        click.echo(json.dumps(_resolved(config), indent=1))
+        return
+    if dry_run:
+        if _print_plan(config, gpus):
+            sys.exit(2)
+        return
+    with torchrun_processes() as processes:
+        from harness.training import setup
+
+        setup.start(config, processes).run()
+    if processes.is_first:
+        _show_results(RunFolder.of_config(config).path)
+
+
+def _several(
+    runs: Sequence[Config], gpus: int | None, *, print_config: bool, dry_run: bool
+) -> None:
+    from harness.distributed.process_group import torchrun_processes
+
+    if print_config:
+        click.echo(json.dumps([_resolved(config) for config in runs], indent=1))
+        return
+    if dry_run:
+        _print_plans(runs, gpus)
+        return
+    with torchrun_processes() as processes:
+        from harness.training import series
+
+        folders = series.train_all(runs, processes, click.echo)
+    if processes.is_first:
+        from harness.reporting.report_output import tables
+
+        click.echo(f"\n{tables(folders)}")
+
+
+def _resolved(config: Config) -> dict[str, Any]:
+    from harness import config as configs
+    from harness.preflight import resolve
+
+    return configs.to_dict(resolve.resolve(config))
+
+
+def _show_results(folder: Path) -> None:
+    """Print a run's table and where its files are."""
+    if (folder / "table.md").is_file():
+        click.echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
+    shown = {"curve": folder / "curve.png", "training": folder / "training.png", "run": folder}
+    click.echo("\n".join(f"{name + ':':10}{path}" for name, path in shown.items()))
+
+
+def _print_plan(config: Config, gpus: int | None) -> bool:
+    """Print the plan of a run, and return whether something is missing."""
+    from harness.preflight.planning import plan
+
+    planned = plan(config, gpus)
+    click.echo(planned.text())
+    return bool(planned.missing)
+
+
+def _print_plans(runs: Sequence[Config], gpus: int | None) -> None:
+    """Print the plan of the first run that is new, what others lack, and the state of all.
+
+    The status is 2 if anything is missing, as for one run.
+    """
+    from harness.preflight.planning import plan
+    from harness.runs.runfolder import RunFolder
+    from harness.training import series
+
+    states = [series.state(config) for config in runs]
+    new = [c for c, was in zip(runs, states, strict=True) if was == series.NEW]
+    lacking = {line: None for config in series.distinct(new) for line in plan(config, gpus).missing}
+    if new:
+        _print_plan(new[0], gpus)
+    click.echo(f"\n{len(runs)} runs, one after another:")
+    for config, was in zip(runs, states, strict=True):
+        click.echo(f"  {RunFolder.of_config(config).path} ({was})")
+    if lacking:
+        click.echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
+        sys.exit(2)

@@ -1,0 +1,105 @@
+"""Several runs of one recipe: other seeds, other values of swept settings."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from harness.config.digests import without_seed
+from harness.config.files import load, overridden
+from harness.config.schema import Config
+from harness.config.section import replace, to_dict
+from harness.types.errors import ConfigError
+
+_OPENING: Final = {"[": "]", "{": "}", '"': '"', "'": "'"}
+_UNUSUAL: Final = re.compile(r"[^\w.+-]+", re.ASCII)
+
+
+def vary(
+    recipe: str, overrides: Sequence[str], sweeps: Sequence[str] = (), seeds: int = 1
+) -> list[Config]:
+    """Return the configurations of a recipe at every combination of swept values, and every seed.
+
+    A run is named `NAME-KEY=VALUE-seedN`, where NAME is `run.name`, KEY the last part of a swept
+    setting's key (all of it if two end alike), and N the seed: `run.seed`, `run.seed` + 1, ...
+
+    Args:
+        recipe: See `harness.config.load`.
+        overrides: See `harness.config.load`.
+        sweeps: Such as `method.credit.alpha=0.3,0.5`; commas in brackets and quotes part nothing.
+        seeds: Number of seeds for each combination.
+
+    Raises:
+        ConfigError: A key or value is wrong, a key is swept twice, or two combinations are equal.
+    """
+    swept = dict(_parsed(sweep) for sweep in sweeps)
+    if len(swept) < len(sweeps):
+        raise ConfigError("a setting is swept twice: give all its values in one --sweep")
+    found: list[Config] = []
+    for values in itertools.product(*swept.values()):
+        chosen = dict(zip(swept, values, strict=True))
+        found += _seeded(recipe, overrides, chosen, seeds)
+    _refuse_equal(found)
+    return found
+
+
+def _seeded(
+    recipe: str, overrides: Sequence[str], chosen: dict[str, str], seeds: int
+) -> Iterator[Config]:
+    changes = [f"{key}={value}" for key, value in chosen.items()]
+    config = load(recipe, [*overrides, *changes])
+    first, name = config.run.seed, f"{config.run.name}{_suffix(chosen)}"
+    for seed in range(first, first + seeds):
+        named = {"name": f"{name}-seed{seed}", "seed": seed, "swept": tuple(chosen)}
+        yield replace(config, run=replace(config.run, **named))
+
+
+def _suffix(chosen: dict[str, str]) -> str:
+    """Return the part of a run's name that tells its swept values."""
+    last = {key: key.rpartition(".")[2] for key in chosen}
+    short = len(set(last.values())) == len(last)
+    return "".join(
+        f"-{last[key] if short else key}={_UNUSUAL.sub('_', value.strip())}"
+        for key, value in chosen.items()
+    )
+
+
+def _parsed(sweep: str) -> tuple[str, list[str]]:
+    key, equals, text = sweep.partition("=")
+    values = [value.strip() for value in _parts(text)]
+    if not equals or not key.strip() or not all(values):
+        raise ConfigError(f"--sweep has the form section.key=value,value,..., got {sweep!r}")
+    overridden({}, [f"{key}={values[0]}"])
+    if key.strip() in ("run.seed", "run.name", "run.output", "run.swept"):
+        raise ConfigError(f"--sweep cannot vary {key.strip()}: for other seeds take --seeds")
+    return key.strip(), values
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts of a text between its commas, but for those in brackets and quotes."""
+    closing: list[str] = []
+    part = ""
+    for character in text:
+        if closing and character == closing[-1]:
+            closing.pop()
+        elif character in _OPENING and not (closing and closing[-1] in "\"'"):
+            closing.append(_OPENING[character])
+        if character == "," and not closing:
+            yield part
+            part = ""
+        else:
+            part += character
+    yield part
+
+
+def _refuse_equal(found: Sequence[Config]) -> None:
+    names: dict[str, dict[str, Any]] = {}
+    for config in found:
+        settings = {"seed": config.run.seed, **without_seed(to_dict(config))}
+        if config.run.name in names or settings in names.values():
+            raise ConfigError(
+                f"--sweep has a value twice: {config.run.name} would repeat another run"
+            )
+        names[config.run.name] = settings

@@ -1,0 +1,119 @@
+"""Several training runs, one after another; a repeated call goes on where the last one ended."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from harness import config as configs
+from harness.config import Config
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.evaluation.folders import differences
+from harness.preflight.checks import check
+from harness.preflight.resolve import of_earlier_version, resolve
+from harness.runs import checkpoints
+from harness.runs.runfolder import RunFolder
+from harness.training import setup
+from harness.types.errors import ConfigError
+
+NEW: Final = "new"
+UNFINISHED: Final = "to resume"
+FINISHED: Final = "finished"
+_SHOWN: Final = 3
+
+
+def state(config: Config) -> str:
+    """Return whether a run is `NEW`, `UNFINISHED` or `FINISHED`, by its folder.
+
+    Raises:
+        ConfigError: The folder's run has other settings, or a setting is unknown.
+        CheckpointError: The folder is damaged.
+    """
+    folder = RunFolder.of_config(config)
+    if not (folder.path / "config.json").exists():
+        return NEW
+    before = resolve(of_earlier_version(folder.config()))
+    changed = differences(_settings(before), _settings(resolve(config)))
+    if changed:
+        raise ConfigError(
+            f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "
+            "choose another name with --set run.name=..., or delete the folder"
+        )
+    saved = checkpoints.find_all(folder.path)
+    return FINISHED if saved and saved[-1].step >= config.run.steps else UNFINISHED
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    kept = _without_seed(config)
+    return {**kept, "run": {**kept["run"], "seed": config.run.seed}}
+
+
+def _without_seed(config: Config) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(json.dumps(configs.without_seed(configs.to_dict(config))))
+    return kept
+
+
+def check_all(runs: Sequence[Config]) -> list[str]:
+    """Check the settings of runs and their folders, and return the runs' states.
+
+    Raises:
+        ConfigError: A setting cannot be used, or a folder holds another run.
+        AgentGymsError: See `harness.preflight.checks.check`.
+    """
+    states = [state(config) for config in runs]
+    for config in distinct(runs):
+        check(resolve(config))
+    return states
+
+
+def distinct(runs: Sequence[Config]) -> list[Config]:
+    """Return the first of each set of runs that differ only in the seed."""
+    found: dict[str, Config] = {}
+    for config in runs:
+        found.setdefault(configs.digest_values(_without_seed(config)), config)
+    return list(found.values())
+
+
+def train_all(
+    runs: Sequence[Config],
+    processes: ProcessGroup = SINGLE_PROCESS,
+    announce: Callable[[str], None] = print,
+) -> list[Path]:
+    """Train all runs and return their folders.
+
+    Everything is checked before the first one starts. Finished runs are skipped, unfinished ones
+    resumed.
+
+    Args:
+        runs: As recipes give them; see `harness.config.vary`.
+        processes: This process among those that train.
+        announce: Called with a line on each run before it starts.
+
+    Raises:
+        ConfigError: See `check_all`. Nothing was written.
+        TrainingError: One run cannot go on; those after it did not start.
+        TrainingStopped: A signal stopped the run under way.
+    """
+    states = processes.run_on_first(lambda: check_all(runs))
+    folders = [RunFolder.of_config(config).path for config in runs]
+    for number, (config, path, was) in enumerate(zip(runs, folders, states, strict=True), 1):
+        announce(f"run {number} of {len(runs)}: {path} ({was})")
+        if was != FINISHED:
+            _train(config, path, was, processes)
+    return folders
+
+
+def _train(config: Config, path: Path, was: str, processes: ProcessGroup) -> None:
+    """Train one run, and free its memory for the next."""
+    if was == UNFINISHED:
+        setup.resume(path, processes).run()
+    else:
+        setup.start(config, processes).run()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
