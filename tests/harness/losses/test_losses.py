@@ -12,7 +12,14 @@ from sequences import in_parts, said, sample, some_samples
 from harness import losses
 from harness.losses.aggregate import AGGREGATIONS, Metric, Reduction, aggregate, combine
 from harness.losses.surrogate import (
-    ESTIMATORS, RATIOS, clipped_share, clipped_surrogate, importance_ratio, k1, k2, k3,
+    ESTIMATORS,
+    RATIOS,
+    clipped_share,
+    clipped_surrogate,
+    importance_ratio,
+    k1,
+    k2,
+    k3,
 )  # fmt: skip
 from harness.losses.value import value_loss
 from harness.model.packing import Sample, merge, to_batch
