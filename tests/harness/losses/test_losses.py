@@ -12,8 +12,15 @@ from sequences import in_parts, said, sample, some_samples
 from harness import losses
 from harness.losses.aggregate import AGGREGATIONS, Metric, Reduction, aggregate, combine
 from harness.losses.surrogate import (
-    ESTIMATORS, RATIOS, clipped_share, clipped_surrogate, importance_ratio, k1, k2, k3,
-)  # fmt: skip
+    ESTIMATORS,
+    RATIOS,
+    clipped_share,
+    clipped_surrogate,
+    importance_ratio,
+    k1,
+    k2,
+    k3,
+)
 from harness.losses.value import value_loss
 from harness.model.packing import Sample, merge, to_batch
 from harness.types.errors import ConfigError
