@@ -105,10 +105,12 @@ class Baseline:
 
         Likely are those that noticed most mutants of the module so far, then the quick ones. A line
         that no test runs by itself, such as the second one of a statement, counts as its function;
-        one outside of functions counts as its module.
+        one outside of functions, or of a function that runs while the
+        module is imported, counts as its module.
         """
         lines, files = self.lines[path], {}
         around = lines.keys() & enclosing_lines(path, line) if line not in lines else {line}
+        around = around or lines.keys()
         for number in sorted({number for one in around for number in lines[one]}):
             test, took_s = self.tests[number]
             total_s, tests = files.get(file_of(test), (0.0, []))

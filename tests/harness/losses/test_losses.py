@@ -20,7 +20,7 @@ from harness.losses.surrogate import (
     k1,
     k2,
     k3,
-)  # fmt: skip
+)
 from harness.losses.value import value_loss
 from harness.model.packing import Sample, merge, to_batch
 from harness.types.errors import ConfigError

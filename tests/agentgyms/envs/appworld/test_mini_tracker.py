@@ -95,6 +95,7 @@ def test_changes_are_what_differs_not_what_was_done() -> None:
         (None, None),
         (None, "null"),
         ("infinity", "Infinity"),
+        ("''", ""),
     ],
 )
 def test_answers_that_mean_the_same(given_answer: Any, expected: Any) -> None:
@@ -114,6 +115,7 @@ def test_answers_that_mean_the_same(given_answer: Any, expected: Any) -> None:
         ("", None),
         ("3 songs", 3),
         ("'", ""),
+        ("'tis", "ti"),
     ],
 )
 def test_answers_that_differ(given_answer: Any, expected: Any) -> None:

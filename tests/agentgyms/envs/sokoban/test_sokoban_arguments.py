@@ -1,5 +1,6 @@
 """Arguments: every one that cannot be is named, with what was given and what is expected."""
 
+import json
 import math
 
 import gymnasium as gym
@@ -24,6 +25,7 @@ WRONG = {
     "walls": [
         None, True, -0.1, 0.91, 1, NAN, math.inf, -HUGE, HUGE, "0.3", "00", (0.6, 0.2), (0.2,),
         (0.1, 0.2, 0.3), (0.2, None), (NAN, 0.5), (0.5, NAN), (False, 0.5), [[0.2], 0.5],
+        (0.2, 0.91),
     ],
     "difficulty": [
         5, True, "35", (0, 5), (5, 3), (3,), (3, 5, 7), (3.0, 5), (3, 16), (3, HUGE), (None, 5),
@@ -116,6 +118,12 @@ def test_lists_and_pairs_mean_the_same():
     first = make(size=[6, 7], walls=[0.3, 0.3], difficulty=[3, 9], rooms=30)
     second = make(size=(6, 7), walls=0.3, difficulty=(3, 9), rooms=30)
     assert first.reset(seed=1) == second.reset(seed=1)
+
+
+def test_all_rooms_may_be_equally_difficult():
+    env = make(difficulty=(5, 5), rooms=5, oracle=True)
+    for seed in range(3):
+        assert json.loads(env.reset(seed=seed)[1]["oracle"])["optimal_remaining"] == 5
 
 
 @pytest.mark.parametrize("name", ["boxs", "dim_room", "num_boxes"])

@@ -1,5 +1,6 @@
 """How rooms are shown: text and pictures, in observations and in `render`."""
 
+import hashlib
 import itertools
 
 import gymnasium as gym
@@ -79,6 +80,12 @@ def test_all_tiles_differ_clearly():
     for first in (PLAYER, PLAYER_ON_TARGET):
         for second in (WALL, FLOOR, TARGET, BOX, BOX_ON_TARGET):
             assert np.abs(atlas[first] - atlas[second]).mean() > 40
+
+
+def test_the_tiles_are_those_that_agents_have_been_trained_on():
+    """Agents see every pixel: other tiles are another environment."""
+    digest = hashlib.blake2b(tiles.atlas().tobytes(), digest_size=8).hexdigest()
+    assert digest == "7f30f691d6b326cc"
 
 
 def test_the_legend_names_what_is_seen():

@@ -152,6 +152,7 @@ def test_the_judge_reads_turns_from_one_and_nothing_of_those_who_do_nothing():
         ("<p viewer='agent_1'>y</p>", "y", "y", "y"),  # one element is the root, which all see
         ("<p viewer='agent_1'>M&M</p>z", "z", "M&Mz", "M&Mz"),
         ("a<!-- b --> c", "a c", "a c", "a c"),
+        ("<b>1</b>2<b>3</b>4<!-- 5 -->6", "246", "246", "12346"),
         # As libxml2 recovers them:
         ("a < b", "a  b", "a  b", "a  b"),
         ("a <3 & b", "a 3  b", "a 3  b", "a 3  b"),

@@ -240,6 +240,7 @@ def test_the_version_tells_what_decides_the_scores():
         for arguments in ({}, {"goals": "human"}, {"goal_seed": 5}, {"compat": True})
     }
     assert len(versions) == 3
+    assert WebShopEnv(goal_seed=233).data_version in versions, "WebShop's own seed"
     assert "builtin" in WebShopEnv().data_version
 
 

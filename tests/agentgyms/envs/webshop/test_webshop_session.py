@@ -8,7 +8,7 @@ from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 from agentgyms.envs.webshop.goals.goal_list import GoalList
 from agentgyms.envs.webshop.goals.nouns import open_extractor
 from agentgyms.envs.webshop.product import Product
-from agentgyms.envs.webshop.rules import page_texts
+from agentgyms.envs.webshop.rules import page_texts, page_views
 from agentgyms.envs.webshop.rules.session import ShopSession
 from agentgyms.envs.webshop.shop import Shop
 
@@ -177,6 +177,12 @@ def test_no_page_leads_to_an_empty_one(visit):
         assert f"Page {number} (Total results: 1) [SEP] < Prev [SEP] Next >" in page_texts.text(
             kept.view
         )
+
+
+def test_a_full_last_page_leads_to_no_other(visit, monkeypatch):
+    assert "click[next >]" in visit("search[candle]").admissible()
+    monkeypatch.setattr(page_views, "PRODUCTS_SHOWN", 23)  # as many as there are candles
+    assert "click[next >]" not in visit("search[candle]").admissible()
 
 
 def test_a_search_that_finds_nothing_says_so(visit):
