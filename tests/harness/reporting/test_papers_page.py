@@ -34,8 +34,7 @@ def called(name):
 
 def parsed(name, arguments):
     """The values that click reads."""
-    given = papers_page.known(name, arguments)
-    with main.commands[name].make_context(name, given) as context:
+    with main.commands[name].make_context(name, [*arguments]) as context:
         return context.params
 
 
