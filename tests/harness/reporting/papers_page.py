@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import config as configs
-from harness.cli.main import main
 
 PAGE = Path(__file__).parents[3] / "docs/papers.md"
 NONE = "–"
@@ -67,26 +66,6 @@ def all_calls():
     """What each line of the page calls, by its row and itself."""
     lines = [(row, line) for row in rows() for line in row.lines]
     return dict(zip(lines, calls([line for _, line in lines]), strict=True))
-
-
-LATER = {
-    "train": ("--seeds", "--sweep"),
-    "report": ("--checkpoint", "--sweep"),
-    "eval": ("--checkpoint",),
-}
-"""Options with a value that are left out where a command does not have them yet."""
-
-
-def known(name, arguments):
-    """Arguments without what the command has no option for yet."""
-    has = {option for param in main.commands[name].params for option in param.opts}
-    left, words = [], iter(arguments)
-    for word in words:
-        if word in LATER.get(name, ()) and word not in has:
-            assert next(words)
-        else:
-            left.append(word)
-    return left
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Shrunk:
         whole = configs.load(run.recipe, given)
         if whole.run.keep_rollouts:
             small.append("run.keep_rollouts=1")
-        if run.swept and hasattr(whole.run, "swept"):
+        if run.swept:
             small.append(f"run.swept={[key.partition('=')[0] for key in run.swept]}")
         if folder == "scpo-early":
             small += WARM
@@ -137,7 +137,7 @@ class Shrunk:
             if not value.startswith("datasets="):
                 given += [word, value]
         if not Path("evaluations", name).exists():
-            invoke("eval", *papers_page.known("eval", given), "--tasks", "1")
+            invoke("eval", *given, "--tasks", "1")
 
     def show(self, name, *arguments):
         patterns = [word for word in arguments if word.startswith(("runs/", "evaluations/"))]
@@ -146,7 +146,6 @@ class Shrunk:
             for needed in ends(name for name in KNOWN[root] if fnmatch(name, folder)):
                 self.need(root, needed)
         words = [word for given in arguments for word in self.found(name, NOT_HERE.sub("", given))]
-        words = papers_page.known(name, words)
         if "--neighbourhood" in words:
             words += ["--encoder", f"embedding:{self.scorers['embedding']}"]
         if "--from-step" in words:
