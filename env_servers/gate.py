@@ -27,6 +27,7 @@ IDLE_LIMIT_S: Final = 1800.0
 """Longer than a session lives, and than a server keeps a silent connection."""
 
 _BUFFER: Final = 1 << 16
+_UNREAD_S: Final = 1.0
 _OTHER_FILES: Final = 64
 # A reset shows that the connection failed; after an ordinary close a reply would seem complete.
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -36,14 +37,53 @@ _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 6
 log = logging.getLogger("env_servers.gate")
 
 
+class _Client:
+    """The near end of a relay.
+
+    Args:
+        writer: Writes to the client.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._sent_at = 0.0
+        self.server: asyncio.StreamReader | None = None
+        """What it is sent, once the server is connected."""
+
+    def note_sent(self) -> None:
+        """Keep the time: something is sent to the client."""
+        self._sent_at = asyncio.get_running_loop().time()
+
+    def delays_since(self) -> float | None:
+        """Return when something was sent last, if the client alone keeps the relay; else None.
+
+        It does if it stays after the server's end, or has not read for a while.
+        """
+        if self._unread():
+            silent_s = asyncio.get_running_loop().time() - self._sent_at
+            return self._sent_at if silent_s > _UNREAD_S else None
+        return self._sent_at if self.server is not None and self.server.at_eof() else None
+
+    def leave(self) -> None:
+        """Close the connection; what is unread is lost."""
+        if self._unread():
+            _reset(self._writer)
+        else:
+            self._writer.close()
+
+    def _unread(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
+
+
 class Gate:
     """Relays TCP connections to one address.
 
     Args:
         host: Name or address of the server, looked up for each connection.
         port: Its port.
-        most_connections: How many may be open at a time; more are reset at once. Fewer if this
-            process may not open two files for each.
+        most_connections: How many may be open at a time. One more takes the place of one whose
+            client stays after the server's end or does not read; if there is none, it is reset at
+            once. Fewer if this process may not open two files for each.
         idle_limit_s: A connection without data for as long is reset.
     """
 
@@ -59,7 +99,7 @@ class Gate:
         self._idle_limit_s = idle_limit_s
         files = open_files.allow(2 * MOST_CONNECTIONS + _OTHER_FILES) - _OTHER_FILES
         self._most = min(most_connections, files // 2)
-        self._relays: set[asyncio.Task[None]] = set()
+        self._relays: dict[asyncio.Task[None], _Client] = {}
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
         """Return a listening socket whose connections are relayed.
@@ -81,15 +121,30 @@ class Gate:
         ended.cancel()
 
     def _enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._relays) >= self._most:
+        if len(self._relays) >= self._most and not self._make_room():
             log.warning("refused a connection: %d are open", len(self._relays))
             _reset(writer)
             return
-        relay = asyncio.create_task(self._relay(reader, writer))
-        self._relays.add(relay)
-        relay.add_done_callback(self._relays.discard)
+        client = _Client(writer)
+        relay = asyncio.create_task(self._relay(reader, writer, client))
+        self._relays[relay] = client
+        relay.add_done_callback(lambda done: self._relays.pop(done, None))
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _make_room(self) -> bool:
+        """Leave the client that has delayed its relay longest; return whether there is one."""
+        delays = {
+            relay: since
+            for relay, client in self._relays.items()
+            if (since := client.delays_since()) is not None
+        }
+        if not delays:
+            return False
+        self._relays.pop(min(delays, key=delays.__getitem__)).leave()
+        return True
+
+    async def _relay(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: _Client
+    ) -> None:
         try:
             async with asyncio.timeout(CONNECT_LIMIT_S):
                 reader_there, writer_there = await asyncio.open_connection(
@@ -100,6 +155,7 @@ class Gate:
             _reset(writer)
             return
         both = (writer, writer_there)
+        client.server = reader_there
         try:
             for end in both:
                 _watch(end)
@@ -111,8 +167,12 @@ class Gate:
                 def extend_limit() -> None:
                     limit.reschedule(asyncio.get_running_loop().time() + self._idle_limit_s)
 
+                def note_sent() -> None:
+                    extend_limit()
+                    client.note_sent()
+
                 both_ways.create_task(_pass_on(reader, writer_there, extend_limit))
-                both_ways.create_task(_pass_on(reader_there, writer, extend_limit))
+                both_ways.create_task(_pass_on(reader_there, writer, note_sent))
             for end in both:
                 end.close()
                 await end.wait_closed()
@@ -124,11 +184,11 @@ class Gate:
 
 
 async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend_limit: Callable[[], None]
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, moves: Callable[[], None]
 ) -> None:
     """Pass on bytes until one side ends, and then that end: the other direction may go on."""
     while chunk := await reader.read(_BUFFER):
-        extend_limit()
+        moves()
         writer.write(chunk)
         await writer.drain()
     writer.write_eof()

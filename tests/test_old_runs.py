@@ -9,6 +9,9 @@ from old_files import OLD, last_step, load_json, run, unpack
 RUNS = ("gigpo", "ppo")
 """The second one has adapters, a critic and a reference policy."""
 
+NEWER = {"oprl_ground_truth"}
+"""Methods that came later."""
+
 
 def equal(records, expected):
     """Return whether figures are equal as far as processors of other kinds round."""
@@ -52,8 +55,13 @@ def test_kept_rollouts_get_the_same_credit(name, reward, tmp_path):
     folder = unpack(f"run-{name}.tar.gz", tmp_path)
     told = run("harness", "credit", folder, "--reward", reward, "--json", "-")
     kept = gzip.decompress((OLD / f"credit-{name}-{reward}.json.gz").read_bytes()).decode()
-    assert json.loads(told) == json.loads(kept)
-    assert told == kept
+    found = json.loads(told)
+    for name in NEWER:
+        found["methods"].pop(name, None)
+    for method in found["methods"].values():
+        method["same_as"] = [name for name in method["same_as"] if name not in NEWER]
+    assert found == json.loads(kept)
+    assert json.dumps(found, indent=1) + "\n" == kept
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,7 +204,7 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     if print_config:
         click.echo(json.dumps([results.config_to_json(config) for config in configs], indent=1))
         return 0
-    folders = [_run(lambda config=config: _run_or_resume(config)) for config in configs]
+    folders = [_run(partial(_run_or_resume, config)) for config in configs]
     click.echo(f"\n{report_output.tables(folders, Choice('mean', count))}")
     return max(_report_missing(folder) for folder in folders)
 

@@ -203,7 +203,7 @@ def shared_states(turns: TurnTable) -> float:
     anchor = _anchors(turns)
     visits = encode(anchor, turns.rollout)
     first = np.unique(visits, return_index=True)[1]  # one row for each (state, rollout)
-    rollouts_there = np.bincount(anchor[first], minlength=anchor.max(initial=-1) + 1)
+    rollouts_there = np.bincount(anchor[first])
     return float((rollouts_there[anchor] > 1).mean()) if len(turns) else 0.0
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import gymnasium as gym
@@ -27,6 +28,12 @@ ATTACKS = Path(__file__).parents[1] / "agentgyms/envs/appworld" / "test_appworld
 PACKED = "/opt/appworld/lib/python3.11/site-packages/appworld"
 FEW = ("appworld's own loader", "pathlib", "open", "subclasses", "environment", "network", "exit")
 """Attacks on the server of the engine, whose code runs behind the same walls."""
+
+UNWRITABLE = (
+    *(f"kept = 1\nprint(f\"{{'{blank}'}}\")" for blank in "\xa0\u200b\xad\u200f"),
+    f"kept = 0x{'f' * 4000}",
+)
+"""Code that Python runs, and that `ast.unparse` refuses."""
 
 REACH = """
 import json, os, pathlib, socket, sys
@@ -137,6 +144,15 @@ def play_expert(running: Running, seed: int) -> bool:
 
 def test_it_solves_tasks_there(running):
     assert all(play_expert(running, seed) for seed in range(3))
+
+
+def test_code_that_cannot_be_written_again_is_a_turn_like_others(running):
+    with closing(gym.make(ENV_ID, **running.there())) as env:
+        env.reset(seed=1)
+        for code in UNWRITABLE:
+            *_, info = env.step(code)
+            assert (info["feedback"], info["action_key"]) == ("ok", code)
+            assert env.step("print(kept > 0)\ndel kept")[0] == "True\n"
 
 
 @pytest.mark.appworld

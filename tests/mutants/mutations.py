@@ -110,7 +110,10 @@ class Counter(Visitor):
 
 
 class _Meaning(ast.NodeTransformer):
-    """Takes away annotations, which nothing reads where the module defers them, and cache sizes."""
+    """Takes away annotations, which nothing reads where the module defers them, and cache sizes.
+
+    The bare star of a signature counts as its slash, which it is no operator to become.
+    """
 
     def visit_keyword(self, node):
         return (
@@ -122,6 +125,12 @@ class _Meaning(ast.NodeTransformer):
     def visit_arg(self, node):
         node.annotation = None
         return node
+
+    def visit_arguments(self, node):
+        node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+        node.defaults = [*node.defaults, *filter(None, node.kw_defaults)]
+        node.posonlyargs = node.kwonlyargs = node.kw_defaults = []
+        return self.generic_visit(node)
 
     def visit_FunctionDef(self, node):
         node.returns = None

@@ -214,8 +214,10 @@ def _useful(state: State, o: int) -> bool:
         return False
     if family == "look":
         return True
-    if family in TOOLS and not getattr(game, f"{family}able") >> o & 1:
-        return False
+    if family in TOOLS and FLAGS[family] not in state.conditions(o):
+        able = getattr(game, f"{family}able") >> o & 1
+        if not able or not getattr(game, TOOLS[family]):
+            return False
     return _destination(state, o) >= 0
 
 

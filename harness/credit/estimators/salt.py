@@ -131,7 +131,7 @@ def _pairs(turns: TurnTable, match: Match, threshold: float) -> Ints:
         texts, text = np.unique(turns.text[rows], return_inverse=True)
         cosine = np.clip(scorer(texts.tolist(), texts.tolist()), 0.0, 1.0)
         similar = checked(cosine, (len(texts), len(texts))) > threshold
-        cluster[rows] = _components(similar)[text.reshape(-1)]
+        cluster[rows] = _components(similar)[text]
     return encode(group, cluster)
 
 

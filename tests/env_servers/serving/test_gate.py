@@ -13,17 +13,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import gymnasium as gym
 import pytest
 from click.testing import CliRunner
 
-from agentgyms import testing
+from agentgyms import make_group, testing
 from env_servers import Server, create_app
-from env_servers.gate import main
+from env_servers.gate import MOST_CONNECTIONS, main
+from env_servers.serving import open_files
+from env_servers.serving.single_write_channel import MOST_QUEUED
 
 CORRIDOR = "agentgyms/Corridor-v0"
+DESCRIPTION = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+IDS = ["idle", "half", "pipelined"]
 RESET = struct.pack("ii", 1, 0)
 
 Ends = tuple[socket.socket, socket.socket]
@@ -158,6 +162,47 @@ def test_connections_are_limited_and_end(through, own, server):
     with again, there:
         again.sendall(b"x")
         assert there.recv(1) == b"x"
+
+
+def test_clients_that_stay_after_the_servers_end_keep_nobody_out(through, own, server):
+    stay = [through() for _ in range(2)]
+    for near, far in stay:
+        far.sendall(b"reply")
+        far.close()
+        assert near.recv(16) == b"reply"
+    ends = [let_in(own, server) for _ in range(2)]
+    for end in ends:
+        for one in end:
+            one.close()
+    assert [near.recv(1) for near, _ in stay] == [b"", b""]
+
+
+def test_clients_that_read_nothing_keep_nobody_out(through, own, server):
+    for _, far in (through(), through()):
+        far.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            far.sendall(bytes(64 << 20))
+    for end in let_in(own, server):
+        end.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /heal", DESCRIPTION * MOST_QUEUED], ids=IDS)
+def test_a_crowd_larger_than_its_places_keeps_nobody_out(sent):
+    token = secrets.token_urlsafe(32)
+    open_files.allow(3 * MOST_CONNECTIONS)
+    with (
+        ExitStack() as opened,
+        Server(create_app(CORRIDOR, token=token)) as server,
+        gate(int(server.url.rpartition(":")[2])) as (_, own),
+    ):
+        for _ in range(MOST_CONNECTIONS + 60):
+            near = opened.enter_context(socket.socket())
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            near.connect(("127.0.0.1", own))
+            with suppress(ConnectionError):
+                near.sendall(sent)
+        with make_group(CORRIDOR, 8, url=f"http://127.0.0.1:{own}", token=token) as group:
+            assert len(group.reset(seed=1)[0]) == 8
 
 
 def test_a_server_that_is_not_there_resets_the_connection():

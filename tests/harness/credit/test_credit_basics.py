@@ -206,6 +206,9 @@ def test_empg_by_hand():
     raw = scale * [1, 1, -1] + [0.1 * math.exp(-3), 0, 0]
     got = empg(table, base="dr_grpo", k=2.0, k_future=3.0, zeta=0.1)
     np.testing.assert_allclose(got, raw - raw.mean(), atol=1e-7)
+    scale = np.exp([0, -1, -0.5]) / np.exp([0, -1, -0.5]).mean()  # as public code has it
+    raw = scale * [1, 1, -1] + [0.05 * math.exp(-1), 0, 0]
+    np.testing.assert_allclose(empg(table, base="dr_grpo"), raw - raw.mean(), atol=1e-7)
 
 
 @given(turn_tables())

@@ -167,5 +167,9 @@ def test_unknown_bases_are_refused(name, base, message):
 
 @pytest.mark.parametrize("base", ["grpo", "rloo", "dr_grpo"])
 def test_scpo_refuses_bases_that_do_not_read_step_returns(base):
-    with pytest.raises(ConfigError, match="step|turn"):
+    with pytest.raises(ConfigError, match="step|turn") as refused:
         credit.check("scpo", {"base": base})
+    offered = str(refused.value).partition("expected one of ")[2].split(", ")
+    assert "gigpo" in offered
+    for other in offered:
+        credit.check("scpo", {"base": other})

@@ -58,6 +58,14 @@ def test_the_table_has_the_longest_borders_where_similarity_is_equality(word):
     assert scpo.next_table(own).tolist() == longest
 
 
+def test_a_similarity_of_exactly_theta_is_a_match():
+    for theta in (0.5, 1.0):
+        similarity = np.full((3, 3), theta)
+        assert scpo.next_table(similarity, theta).tolist() == [-1, 0, 1]
+        found = scpo.matches(similarity, similarity, [0, 1, 2], theta, 0.4)
+        assert found == [(0, 0), (1, 1), (2, 2)]
+
+
 @given(matchings(), st.floats(0, 1, width=16), st.floats(0, 0.875, width=16))
 def test_each_position_is_credited_at_most_once_and_forward(matching, theta, lam):
     similarity, own, order = matching

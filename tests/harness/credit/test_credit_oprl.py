@@ -132,6 +132,7 @@ def test_missing_rewards_empty_tables_and_wrong_settings():
         {"step_norm": "max"},
         {"fusion": "both"},
         {"ddof": 2},
+        {"ddof": 2, "base": "rloo"},  # which has none itself
         {"eps": -1},
         {"gamma": 0.9},
     ):

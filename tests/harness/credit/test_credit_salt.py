@@ -249,6 +249,15 @@ def test_chains_of_similar_texts_are_one_step_and_the_threshold_must_be_exceeded
     assert [rows.tolist() for rows in found] == [[0, 2, 3, 4]]
 
 
+@pytest.mark.parametrize("texts", [("ab", "abcd"), ("abcd", "ab")])
+def test_texts_that_are_similar_in_one_direction_are_one_step(texts):
+    def contained(texts_a, texts_b):
+        return np.array([[len({*a} & {*b}) / len(a) for b in texts_b] for a in texts_a])
+
+    table = TurnTable.from_columns(rollout=[0, 1], reward=[0, 0], text=texts)
+    assert [rows.tolist() for rows in merged(table, match=contained, threshold=0.6)] == [[0, 1]]
+
+
 def test_empty_tables_and_wrong_settings():
     empty = TurnTable.from_columns(rollout=[], reward=[])
     for match in ("exact", "lexical"):

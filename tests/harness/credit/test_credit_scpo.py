@@ -122,6 +122,19 @@ def test_turns_are_ranked_in_every_order():
             turn_order(table, wrong)
 
 
+def test_rollouts_with_equal_texts_have_equal_balanced_orders():
+    twins = TurnTable.from_columns(
+        rollout=[0, 0, 0, 1, 1, 1], reward=[0] * 6, text=["aaa", "b", "cc"] * 2
+    )
+    order = turn_order(twins, "balanced(2)")
+    assert order[:3].tolist() == order[3:].tolist()
+
+
+def test_rows_that_fill_up_balanced_parts_have_no_length():
+    split = partitions([0, 1, 1], 2)
+    assert sorted(sum(row > 0 for row in part) for part in split) == [1, 1]
+
+
 @given(st.lists(st.integers(0, 900), max_size=60), st.integers(1, 6))
 def test_balanced_parts_hold_every_row_once(lengths, parts):
     split = partitions(lengths, parts)

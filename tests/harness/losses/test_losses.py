@@ -11,7 +11,16 @@ from sequences import in_parts, said, sample, some_samples
 
 from harness import losses
 from harness.losses.aggregate import AGGREGATIONS, Metric, Reduction, aggregate, combine
-from harness.losses.surrogate import ESTIMATORS, RATIOS, importance_ratio, k1, k2, k3
+from harness.losses.surrogate import (
+    ESTIMATORS,
+    RATIOS,
+    clipped_share,
+    clipped_surrogate,
+    importance_ratio,
+    k1,
+    k2,
+    k3,
+)  # fmt: skip
 from harness.losses.value import value_loss
 from harness.model.packing import Sample, merge, to_batch
 from harness.types.errors import ConfigError
@@ -78,6 +87,18 @@ def test_dual_clip_by_hand(ratio, advantage, expected, stopped):
     assert loss.item() == pytest.approx(expected, abs=1e-5)
     assert figures["clipped_share"] == Metric(stopped)
     assert bool(logprob.grad.any()) == (stopped == 0)
+
+
+@pytest.mark.parametrize("dual", [None, 4.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_clipped_share_is_where_the_gradient_stops(sign, dual):
+    """A ratio that stands at a bound itself still has a gradient."""
+    ratio = torch.tensor([0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0], requires_grad=True)
+    advantage = torch.full_like(ratio, sign)
+    slope = gradient(ratio, clipped_surrogate(ratio, advantage, 0.5, 0.5, dual).sum())
+    stopped = clipped_share(ratio, advantage, 0.5, 0.5, dual)
+    assert stopped.tolist() == (slope == 0).tolist()
+    assert stopped.any()
 
 
 def test_aggregations_by_hand():
@@ -336,6 +357,14 @@ def test_which_losses_are_linear_in_the_advantage():
 def test_unknown_losses_and_settings_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         losses.check("clipped", settings)
+
+
+@pytest.mark.parametrize(
+    "name", ["harness.losses.surrogate:RATIOS", "harness.losses.aggregate:Metric"]
+)
+def test_a_plug_in_that_is_no_function_is_no_loss(name):
+    with pytest.raises(ConfigError, match=f"'{name}' is no loss: it is"):
+        losses.get(name)
 
 
 def test_settings_that_fit_are_not_refused():

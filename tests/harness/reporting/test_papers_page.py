@@ -192,6 +192,35 @@ def test_what_is_read_from_rollouts_keeps_them():
                 assert RUNS[word.split("/")[1]].run.keep_rollouts, word
 
 
+BASES = [name for name in RUNS if "-base-" in name and not name.endswith(("-seed1", "-seed2"))]
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_what_a_method_is_compared_with_differs_from_it_in_the_method_alone(name):
+    """SALT, section 4.1, and OPRL, appendix C: all methods share their settings."""
+    other = RUNS[name]
+    first = RUNS[re.sub(r"-base-\w+?(?=-\d)", "", name)]
+    if other.method.name == "ppo":  # 128 tasks, once each
+        assert first.rollout.tasks_per_step * first.rollout.group_size == 128
+        other = configs.replace(other, rollout=first.rollout)
+    if other.method.name == "sft":  # official tasks have no expert
+        other = configs.replace(other, env=first.env)
+    if name.startswith("visual-sokoban"):  # its reward model reads the grid
+        other = configs.replace(other, env=first.env)
+    for section in ("env", "policy", "agent", "rollout", "optimizer", "warmstart", "eval"):
+        assert getattr(other, section) == getattr(first, section), section
+    assert other.run.steps == first.run.steps
+    assert (other.method.reward, other.method.reward_scale) == (
+        first.method.reward,
+        first.method.reward_scale,
+    )
+    for key in ("invalid_penalty", "penalty_on"):
+        assert other.method.credit.get(key, first.method.credit[key]) == first.method.credit[key]
+    kept = {"kl_coefficient", "clip_low", "clip_high", "dual_clip", "entropy_coefficient"}
+    for key in kept & other.method.loss.keys() & first.method.loss.keys():
+        assert other.method.loss[key] == first.method.loss[key], key
+
+
 def test_numbers_told_are_those_that_were_reported():
     printed = {}
     for row in paper_results.load():

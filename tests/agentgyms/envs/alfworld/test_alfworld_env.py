@@ -20,6 +20,7 @@ from agentgyms.core.errors import (
 from agentgyms.data import datasets
 from agentgyms.envs.alfworld.generated.writer import write_games
 from agentgyms.envs.alfworld.official.engine import PYTHON_VARIABLE, is_installed
+from agentgyms.processes import workers
 
 ENV_ID = "agentgyms/ALFWorld-v0"
 
@@ -366,3 +367,24 @@ def test_an_interpreter_that_does_not_exist_is_told(monkeypatch):
     monkeypatch.setenv(PYTHON_VARIABLE, "/no/such/python")
     with pytest.raises(WorkerLost, match=r"/no/such/python .* cannot be started"):
         make(backend="textworld").reset(seed=0)
+
+
+STAND_IN = """
+import json, sys
+print(json.dumps({"ready": True}), flush=True)
+for line in sys.stdin:
+    print(json.dumps({"observation": "Hello.", "admissible": ["look"], "won": False}), flush=True)
+"""
+
+
+def test_closing_ends_the_process_of_an_engine(monkeypatch, tmp_path):
+    engine, python = tmp_path / "engine.py", tmp_path / "python"
+    engine.write_text(STAND_IN)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{engine}"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv(PYTHON_VARIABLE, str(python))
+    env = make(backend="textworld")
+    assert env.reset(seed=0)[0].endswith("Hello.")
+    running = workers.counts()["alfworld-engine"].alive
+    env.close()
+    assert workers.counts()["alfworld-engine"].alive == running - 1

@@ -79,6 +79,23 @@ def test_best_comes_nearer_with_every_turn(family):
             do(state, best(state))
 
 
+@pytest.mark.parametrize(
+    ("house", "start", "commands"),
+    [
+        # A closed drawer costs a turn more than a desk, an open one does not.
+        ("drawer_bar_1 at a, closed: mug_bar_1\n desk_bar_1 at b: mug_bar_2", "middle", 4),
+        ("drawer_bar_1 at a, closed: mug_bar_1\n desk_bar_1 at b:", "middle", 5),
+        ("drawer_bar_1 at a, open: mug_bar_1\n desk_bar_1 at b: mug_bar_2", "middle", 4),
+        ("drawer_bar_1 at a, open: mug_bar_1\n desk_bar_1 at b: mug_bar_2", "a", 3),
+        ("drawer_bar_1 at a, open: mug_bar_1\n desk_bar_1 at b: mug_bar_2", "b", 3),
+        ("drawer_bar_1 at a, closed: mug_bar_1\n desk_bar_1 at b: mug_bar_2", "a", 4),
+    ],
+)
+def test_best_counts_ways_and_doors(house, start, commands):
+    state = play(f"{house}\n safe_bar_1 at c:", start=start)
+    assert len(walkthrough(state.game)) == commands
+
+
 def test_explore_sees_no_further_than_the_player():
     """What it does depends on nothing that is hidden from where it stands."""
     for where in ("drawer_bar_1", "shelf_bar_1", "sofa_bar_1"):
@@ -149,6 +166,27 @@ def test_both_take_a_treated_object_out_again():
         turns_to_win(state, policy, 16)
 
 
+@pytest.mark.parametrize(
+    ("goal", "without"),
+    [
+        (Goal("pick", "mug", "safe"), {("safe", "mug")}),
+        (Goal("pick2", "mug", "safe"), {("safe", "mug")}),
+        (Goal("clean", "mug", "safe"), set()),  # there is no basin
+        (Goal("heat", "book", "safe"), set()),  # no book can be heated
+    ],
+)
+def test_explore_looks_everywhere_and_takes_nothing_that_cannot_be_brought_home(goal, without):
+    house = "desk_bar_1 at a: book_bar_1 mug_bar_1\n safe_bar_1 at b:\n microwave_bar_1 at c:"
+    state = play(house, goal, without=without)
+    commands = []
+    for _ in range(6):
+        commands.append(explore(state))
+        assert state.find(commands[-1]) is not None, commands
+        do(state, commands[-1])
+    assert "go to desk 1" in commands
+    assert not any(command.startswith("take") for command in commands)
+
+
 def test_a_walkthrough_that_does_not_exist_is_an_error():
-    with pytest.raises(ValueError, match="no way was found"):
+    with pytest.raises(ValueError, match="no way was found to win tiny within 100 commands"):
         walkthrough(play("desk_bar_1 at a: mug_bar_1\n sofa_bar_1 at b:").game)
