@@ -13,10 +13,9 @@ from harness import config as configs
 from harness.cli.main import main
 from harness.config import ModelConfig
 from harness.evaluation import defaults
-from harness.evaluation.run_checkpoints import count_of_last
 from harness.preflight import resolve
 from harness.reporting.results import paper_results
-from harness.reporting.results.choice import Choice
+from harness.reporting.results.choice import Choice, count_of_last
 from harness.types.errors import ConfigError
 
 ROWS = papers_page.rows()
