@@ -181,9 +181,9 @@ def _resolved(config: EvaluationConfig) -> EvaluationConfig:
 
 def _last(given: Mapping[str, Any]) -> int | None:
     """Return N if the given checkpoint is `last-N`."""
-    from harness.evaluation import run_checkpoints
+    from harness.reporting.results.choice import count_of_last
 
-    return run_checkpoints.count_of_last(str(given.get("model", {}).get("checkpoint", "")))
+    return count_of_last(str(given.get("model", {}).get("checkpoint", "")))
 
 
 def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:

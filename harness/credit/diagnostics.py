@@ -16,7 +16,7 @@ from harness.credit.estimators.gae import gae_returns
 from harness.credit.groups import encode, group_mean, group_size
 from harness.credit.registry import layers
 from harness.credit.returns import STEP_RETURNS, episode_returns, step_returns
-from harness.credit.table import TurnTable
+from harness.credit.table import LOOKUPS, TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import keyword_defaults
 
@@ -172,8 +172,7 @@ def _moments(name: str, column: Floats | None) -> Figures:
 def documentation_calls(turns: TurnTable) -> Figures:
     """Return the shares of turns that look up documentation; nothing where no action calls APIs.
 
-    GVPO's Figure 4 plots them for AppWorld, with the names that its `api_docs` had then:
-    `show_api_doc` is called `show_api_docs` there.
+    GVPO's Figure 4 plots them for AppWorld.
     """
     actions = [
         f"{key}\n{text.partition(scpo.SEPARATOR)[0]}"
@@ -183,7 +182,7 @@ def documentation_calls(turns: TurnTable) -> Figures:
         return {}
     return {
         f"credit/{name}_calls": float(np.mean([name in action for action in actions]))
-        for name in ("show_api_doc", "show_api_descriptions")
+        for name in LOOKUPS
     }
 
 

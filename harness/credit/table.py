@@ -20,6 +20,9 @@ from harness.types.errors import TableError
 from harness.types.rollout import Rollout
 
 INVALID_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.INADMISSIBLE.value)
+LOOKUPS: Final = ("show_api_doc", "show_api_descriptions")
+"""What AppWorld's code calls to look up documentation, as in GVPO's Figure 4; `show_api_doc` is
+called `show_api_docs` there."""
 FAILED_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.FAILED.value)
 
 

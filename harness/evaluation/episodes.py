@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
-from harness.credit.table import INVALID_FEEDBACK
+from harness.credit.table import INVALID_FEEDBACK, LOOKUPS
 from harness.rollouts.self_play import is_own
 from harness.types.rollout import StopReason, Usage
 
@@ -36,6 +36,7 @@ class EpisodeRecord:
         score: Final score in [0, 1]; 0 if the model's context was full before the benchmark gave a
             score.
         metrics: The environment's metrics after the last turn.
+        lookups: Number of turns whose action calls each of `LOOKUPS`.
     """
 
     task_id: str
@@ -53,6 +54,7 @@ class EpisodeRecord:
     stop_reason: StopReason
     usage: Usage
     metrics: Mapping[str, float]
+    lookups: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -148,4 +150,5 @@ def episode_record(recording: Recording) -> EpisodeRecord:
         stop_reason=stop_reason,
         usage=Usage(sum(t[0] for t in tokens), sum(t[1] for t in tokens), len(tokens)),
         metrics=last["metrics"],
+        lookups={name: sum(name in turn.action for turn in turns) for name in LOOKUPS},
     )

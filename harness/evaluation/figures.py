@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from harness.evaluation import breakdowns
+from harness.credit.table import LOOKUPS
+from harness.evaluation import breakdowns, samples
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.statistics import mean_and_std
 from harness.evaluation.units import Unit, grouped, mean_over, success_and_score, units_of
@@ -55,6 +56,10 @@ def summarise(
         - `metrics`: mean of each of the environment's metrics over the units that have it;
           `metric_counts`: the number of these units.
         - `trials`: success within the first, the first two, ... trials.
+        - `samples`: average success and pass@k, if there are several seeds; see
+          `harness.evaluation.samples.summarise`.
+        - `documentation`: of AppWorld, for each of `LOOKUPS` the mean number of turns per episode
+          that call it (`calls`) and their share of all turns (`share`).
     """
     units = units_of(episodes)
     usage = sum((episode.usage for episode in episodes), Usage())
@@ -77,6 +82,24 @@ def summarise(
         "trials": [
             {"trial": n, "success": _success_within(units, seeds, n)} for n in range(1, trials + 1)
         ],
+        **({"samples": samples.summarise(units, seeds)} if len(seeds) > 1 else {}),
+        **({"documentation": _lookups(episodes)} if _has_documentation(env_id) else {}),
+    }
+
+
+def _has_documentation(env_id: str) -> bool:
+    return breakdowns.env_name(env_id) == "AppWorld"
+
+
+def _lookups(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, float | None]]:
+    turns = sum(episode.turns for episode in episodes)
+    counts = {name: sum(e.lookups.get(name, 0) for e in episodes) for name in LOOKUPS}
+    return {
+        name: {
+            "calls": count / len(episodes) if episodes else None,
+            "share": count / turns if turns else None,
+        }
+        for name, count in counts.items()
     }
 
 

@@ -15,7 +15,7 @@ from harness.evaluation.episodes import EpisodeRecord
 from harness.types.rollout import StopReason, Usage
 
 _SHOWN: Final = 3
-_OF_OUTCOMES: Final = ("success", "score", "turns", "families", "trials")
+_OF_OUTCOMES: Final = ("success", "score", "turns", "families", "trials", "samples")
 """Figures that follow from the outcomes alone."""
 
 
@@ -39,7 +39,8 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
         return f"{recordings} is a folder"
     if not recordings.exists():
         counted = _counted(result, list(_from_outcomes(result)))
-        counted["figures"] = {name: counted["figures"][name] for name in _OF_OUTCOMES}
+        known = counted["figures"]
+        counted["figures"] = {name: known[name] for name in _OF_OUTCOMES if name in known}
         return _said("counted from its outcomes", differences(result, counted))
     if file_digest(recordings) != result["recordings"]["sha256"]:
         return f"{recordings} was changed after it was counted: its SHA-256 is another one"

@@ -61,6 +61,8 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(json.dumps(to_dict(config)))
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
+    if values["model"]["checkpoint"] == "newest":  # as evaluations had it before one was chosen
+        del values["model"]["checkpoint"]
     values["service"] = {key: values["service"][key] for key in _SERVICE}
     values["env"]["kwargs"] = without_addresses(values["env"]["kwargs"])
     return values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +14,6 @@ from harness.types.json_files import read_object
 
 NEWEST: Final = "newest"
 BEST: Final = "best"
-_LAST: Final = re.compile(r"last-([1-9]\d{0,3})")
-
-
-def count_of_last(wanted: str) -> int | None:
-    """Return N of the text `last-N`, None of another one."""
-    found = _LAST.fullmatch(wanted)
-    return int(found[1]) if found else None
 
 
 def choose(run: Path, wanted: str, config: Mapping[str, Any]) -> Checkpoint:

@@ -33,9 +33,8 @@ class Choice:
         Raises:
             ResultError: It is none of `FORMS`.
         """
-        found = _MEAN.fullmatch(text)
-        if found:
-            return cls("mean", int(found[1]))
+        if count := count_of_last(text):
+            return cls("mean", count)
         if text in ("last", "best"):
             return cls(text)
         raise ResultError(f"--checkpoint must be {FORMS}, got {text!r:.60}")
@@ -66,6 +65,12 @@ class Choice:
             return [int(e["step"]) for e in evaluations[-self.count :]]
         best = max(evaluations, key=lambda e: (float(e.get(figure, e["success"])), -int(e["step"])))
         return [int(best["step"])]
+
+
+def count_of_last(text: str) -> int | None:
+    """Return N of the text `last-N`, None of another one."""
+    found = _MEAN.fullmatch(text)
+    return int(found[1]) if found else None
 
 
 LAST: Final = Choice()

@@ -186,6 +186,11 @@ def _read_through(result: Mapping[str, Any]) -> None:
     groups = [figures, *figures["families"].values()]
     means = [group[name] for group in groups for name in ("success", "score")]
     means += [trial["success"] for trial in figures["trials"]]
+    if samples := figures.get("samples"):
+        int(samples["n"]), [int(one["k"]) for one in samples["pass"]]
+        means += [samples["average"], *(one["success"] for one in samples["pass"])]
+    for one in (figures.get("documentation") or {}).values():
+        one["calls"], one["share"]
     for mean in means:
         for name in ("mean", "std", "interval", "count", "per_seed"):
             mean[name]

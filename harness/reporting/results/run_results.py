@@ -16,8 +16,15 @@ from harness.types.rollout import StopReason
 
 _log = logging.getLogger(__name__)
 
-_UNKNOWN: Final = ("failed_share", "unfinished_share", "cut_share", "tokens")
-"""Figures that a training run does not record."""
+_UNKNOWN: Final = (
+    "failed_share",
+    "unfinished_share",
+    "cut_share",
+    "tokens",
+    "samples",
+    "documentation",
+)
+"""Figures that a training run does not record; its seeds are no samples of one model."""
 
 
 def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dict[str, Any]]:

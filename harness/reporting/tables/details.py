@@ -32,6 +32,17 @@ def _tables(figures: Mapping[str, Any], counted: bool) -> Iterator[str]:
     if len(trials) > 1:
         within = {str(t["trial"]): {"success": t["success"]} for t in trials}
         yield _means("Trials", within)
+    if samples := figures.get("samples"):
+        yield _samples(samples)
+
+
+def _samples(samples: Mapping[str, Any]) -> str:
+    """Return a table of success on average and within k samples, with the number of tasks."""
+    means = {f"pass@{one['k']}": one["success"] for one in samples["pass"]}
+    tasks = means["pass@1"]["count"] if means else 0
+    rows = [[f"average@{samples['n']}", _mean(samples["average"], 100.0), str(tasks)]]
+    rows += [[name, _mean(mean, 100.0), str(mean["count"])] for name, mean in means.items()]
+    return table(["Samples", "Success", "Tasks"], rows) + "\n"
 
 
 def _means(title: str, groups: Mapping[str, Mapping[str, Any]], scale: float = 100.0) -> str:
@@ -74,6 +85,8 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
     ]
     if shares:
         yield f"- of the turns: {', '.join(shares)}"
+    if found := figures.get("documentation"):
+        yield f"- documentation look-ups: {_lookups(found)}"
     yield f"- ended by: {_counts(figures['stop_reasons'])}"
     if figures.get("tokens"):
         yield f"- tokens: {_counts(figures['tokens'])}"
@@ -83,6 +96,14 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
         yield f"- tokens of partner and judge: {_counts(parties['tokens'])}"
         if parties["cost"] is not None:
             yield f"- cost of partner and judge: {parties['cost']:.4f}"
+
+
+def _lookups(found: Mapping[str, Mapping[str, float | None]]) -> str:
+    return ", ".join(
+        f"{name} {one['calls']:.1f} per episode ({100 * (one['share'] or 0):.1f} % of the turns)"
+        for name, one in found.items()
+        if one["calls"] is not None
+    )
 
 
 def _counts(counts: Mapping[str, int]) -> str:

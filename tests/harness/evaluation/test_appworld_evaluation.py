@@ -70,6 +70,17 @@ def recount(folder):
     return told
 
 
+def looked_up(folder):
+    """Return the turns per episode and the share of turns that read documentation, by raw lines."""
+    played = [[turn["action"] for turn in turns] for _, _, *turns in episodes(folder)]
+    found = {}
+    for name in ("show_api_doc", "show_api_descriptions"):
+        count = sum(name in action for actions in played for action in actions)
+        shares = {"calls": count / len(played), "share": count / sum(map(len, played))}
+        found[name] = {key: pytest.approx(value) for key, value in shares.items()}
+    return found
+
+
 def told(folder):
     """Return the same from `result.json`."""
     levels = result(folder)["figures"]["breakdowns"]["Difficulty"]
@@ -127,3 +138,4 @@ def test_every_agent_is_counted_by_tasks_and_scenarios(tmp_path, agent):
     assert told(folder)["All"][2] == 1, "10 tasks are three scenarios and a task of a fourth"
     assert "; 1 scenario INCOMPLETE, in TGC alone\n" in (folder / "table.md").read_text()
     assert figures["failed_share"] > 0
+    assert figures["documentation"] == looked_up(folder)

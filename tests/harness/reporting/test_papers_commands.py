@@ -116,7 +116,7 @@ class Shrunk:
         whole = configs.load(run.recipe, given)
         if whole.run.keep_rollouts:
             small.append("run.keep_rollouts=1")
-        if run.swept and hasattr(whole.run, "swept"):
+        if run.swept:
             small.append(f"run.swept={[key.partition('=')[0] for key in run.swept]}")
         if folder == "scpo-early":
             small += WARM

@@ -11,9 +11,11 @@ import pytest
 
 from harness import config as configs
 from harness.cli.main import main
+from harness.config import ModelConfig
 from harness.evaluation import defaults
 from harness.preflight import resolve
 from harness.reporting.results import paper_results
+from harness.reporting.results.choice import Choice, count_of_last
 from harness.types.errors import ConfigError
 
 ROWS = papers_page.rows()
@@ -34,7 +36,7 @@ def called(name):
 
 def parsed(name, arguments):
     """The values that click reads."""
-    with main.commands[name].make_context(name, [*arguments]) as context:
+    with main.commands[name].make_context(name, list(arguments)) as context:
         return context.params
 
 
@@ -49,6 +51,7 @@ def trained():
 
 
 RUNS = trained()
+SEVERAL = [call for call in called("train") if {"--seeds", "--sweep"} & set(call)]
 
 
 def labels(paper):
@@ -102,10 +105,48 @@ def test_runs_that_are_trained_exist_and_resolve():
         assert parsed("train", arguments)["recipe"] in configs.list_recipes()
 
 
+def test_several_runs_of_a_command_are_those_that_the_page_means():
+    assert len(SEVERAL) > 40
+    for arguments in SEVERAL:
+        given = parsed("train", arguments)
+        made = configs.vary(
+            given["recipe"], given["overrides"], given["sweeps"], given["seeds"] or 1
+        )
+        meant = dict(papers_page.runs(arguments))
+        assert [config.run.name for config in made] == list(meant)
+        assert [config.run.seed for config in made] == [run.seed for run in meant.values()]
+
+
 @pytest.mark.parametrize("name", ["report", "credit", "methods"])
 def test_the_other_commands_know_their_options(name):
     for arguments in called(name):
-        parsed(name, arguments)
+        given = parsed(name, arguments)
+        if name == "report":
+            Choice.parse(given["checkpoint"])
+
+
+def test_a_mean_over_evaluations_has_as_many():
+    """Runs evaluate before training and every `eval.every` steps."""
+    asked = [parsed("report", arguments) for arguments in called("report")]
+    means = [given for given in asked if given["checkpoint"].startswith("last-")]
+    assert means
+    for given in means:
+        count = Choice.parse(given["checkpoint"]).count
+        for path in given["paths"]:
+            found = [run for name, run in RUNS.items() if fnmatch(name, path.name)]
+            assert found, path
+            assert all(run.run.steps // run.eval.every >= count for run in found), path
+
+
+def test_sweeps_are_drawn_of_runs_that_were_swept():
+    drawn = [given for call in called("report") if (given := parsed("report", call))["sweep"]]
+    assert drawn
+    swept = {
+        folder for call in SEVERAL if "--sweep" in call for folder, _ in papers_page.runs(call)
+    }
+    for given in drawn:
+        for path in given["paths"]:
+            assert {name for name in RUNS if fnmatch(name, path.name)} <= swept, path
 
 
 def test_evaluations_resolve():
@@ -113,6 +154,8 @@ def test_evaluations_resolve():
         given = parsed("eval", arguments)
         model = given["model"]
         if model.startswith("runs/"):
+            wanted = given["checkpoint"] or "newest"
+            assert count_of_last(wanted) or ModelConfig(checkpoint=wanted)
             assert model.removeprefix("runs/") in RUNS, model
             continue
         values = {
