@@ -38,7 +38,8 @@ _FAILURES: Final = {
     400: "The request cannot be read, or is of another protocol.",
     401: "The token is missing or wrong.",
     404: "There is no such session, or no such route.",
-    409: "The session or its episode does not stand where the request says.",
+    409: "The session or its episode does not stand where the request says, or another request had "
+    "this request_id.",
     410: "The session was closed or has expired.",
     413: "The body, or the batch, is longer than the limits in `/v1/info`.",
     415: "The body is not JSON, or is compressed.",

@@ -128,7 +128,7 @@ OPERATIONS: Final = (
         request=messages.Create,
         reply=messages.Opened,
         status=201,
-        errors=(410, 429, 504),
+        errors=(409, 410, 429, 504),
         example=_CREATE,
         links=_ON_OPENED,
     ),
