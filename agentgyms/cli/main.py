@@ -53,6 +53,8 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, Any]:
             settings[key] = json.loads(text)
         except ValueError:
             settings[key] = text
+        except RecursionError:
+            raise BadOption(f"the value of {key!r:.80} is nested too deeply") from None
     return settings
 
 

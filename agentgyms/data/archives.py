@@ -21,9 +21,12 @@ Keep = Callable[[str], str | None]
 
 _DAMAGE: Final = (
     zipfile.BadZipFile, tarfile.TarError, EOFError, LZMAError, zlib.error, NotImplementedError,
-    OSError,
+    OSError, UnicodeDecodeError, MemoryError,
 )  # fmt: skip
-"""What the readers of archives raise; an `OSError` without a number, or for a place before 0."""
+"""What the readers of archives raise; an `OSError` without a number, or for a place before 0.
+
+A damaged .xz may ask for more memory than there is.
+"""
 _NO_NAME: Final = re.compile(r"[\0-\x1f\ud800-\udfff]")
 _CHUNK_BYTES: Final = 1 << 20
 _MAX_IN_MEMORY: Final = 1 << 28
@@ -87,7 +90,7 @@ def _report_damage(path: Path) -> Iterator[None]:
     except _DAMAGE as e:
         if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):
             raise  # of the file system
-        raise DataCorrupt(f"{path} is damaged: {e}; get it again") from e
+        raise DataCorrupt(f"{path} is damaged: {e or type(e).__name__}; get it again") from e
 
 
 class _Limit:
@@ -150,6 +153,8 @@ def _folder_files(root: Path, keep: Keep) -> Iterator[tuple[str, Iterator[bytes]
 def _zip_files(path: Path, keep: Keep, limit: _Limit) -> Iterator[tuple[str, Iterator[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
+            if not member.filename:
+                raise DataCorrupt(f"{path} has a file without a name: get it again")
             target = None if member.is_dir() else _target_name(member.filename, keep)
             if target is not None:
                 try:

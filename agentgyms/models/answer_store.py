@@ -102,8 +102,9 @@ class AnswerStore:
         """Return the result of `work`; None if the file cannot be used."""
         try:
             return work()
-        except (sqlite3.Error, OSError) as e:
-            if type(e) is sqlite3.DatabaseError:  # subclasses mean: full, locked, read-only
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as e:
+            # Subclasses mean: full, locked, read-only. A damaged table is quoted in its error.
+            if type(e) in (sqlite3.DatabaseError, UnicodeDecodeError):
                 self.damaged += 1
                 self._move_aside(e)
             else:

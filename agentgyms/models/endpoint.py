@@ -23,7 +23,7 @@ def base_url(url: str, names: SettingNames = SETTING_NAMES) -> str:
     example = "expected one such as http://127.0.0.1:8000/v1"
     try:
         parsed = httpx2.URL(url.strip())
-    except (httpx2.InvalidURL, TypeError, AttributeError):
+    except (httpx2.InvalidURL, TypeError, AttributeError, UnicodeEncodeError):
         raise BadOption(f"{names.model}url is no address: {example}") from None
     if parsed.userinfo or parsed.query or parsed.fragment:
         raise BadOption(

@@ -59,7 +59,13 @@ class _Check(NamedTuple):
 
 
 def _number(holds: Callable[[float], bool]) -> Callable[[Any], bool]:
-    return lambda value: type(value) in (int, float) and math.isfinite(value) and holds(value)
+    def check(value: Any) -> bool:
+        try:
+            return type(value) in (int, float) and math.isfinite(value) and holds(value)
+        except OverflowError:  # an integer beyond every float
+            return False
+
+    return check
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
@@ -182,6 +188,8 @@ def _updated(settings: Any, fields: Mapping[str, Any], checks: Mapping[str, _Che
 
 def _given(value: Any) -> str:
     """Return the given value for errors, if it cannot be a secret."""
+    if type(value) is int and value.bit_length() > 64:
+        return ", got an integer beyond 64 bits"
     return f", got {value!r}" if type(value) in (int, float, bool) else ""
 
 

@@ -69,10 +69,13 @@ def list_recipes() -> dict[str, str]:
 def _find(path: str | Path, folder: Path) -> Path:
     """Return a file by its path relative to a folder, or by the name of a recipe."""
     for candidate in (folder / path, RECIPES / f"{path}.toml", RECIPES / path):
-        if candidate.is_file():
-            return candidate
+        try:
+            if candidate.is_file():
+                return candidate
+        except OSError:  # its name is too long
+            continue
     known = ", ".join(sorted(file.stem for file in RECIPES.glob("*.toml")))
-    raise ConfigError(f"there is no recipe {path}: expected a TOML file or one of {known}")
+    raise ConfigError(f"there is no recipe {path!s:.200}: expected a TOML file or one of {known}")
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -107,8 +110,10 @@ def _parse(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(f"{file} cannot be read: {e.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except ValueError as e:  # also bytes that are no text, and an integer of too many digits
         raise ConfigError(f"{file} is not valid TOML: {e}") from None
+    except RecursionError:
+        raise ConfigError(f"{file} has values that are nested too deeply") from None
 
 
 def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +151,22 @@ def _override(values: dict[str, Any], override: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise ConfigError(f"{dotted!r}: {section!r} is no section")
+    values[key] = parse_value(text, dotted.strip())
+
+
+def parse_value(text: str, name: str) -> Any:
+    """Return what a text stands for in TOML, or else the text.
+
+    Args:
+        text: The part of an override after the equals sign.
+        name: The part before it, for the error.
+
+    Raises:
+        ConfigError: It is nested too deeply.
+    """
     try:
-        values[key] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[key] = text
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text
+    except RecursionError:
+        raise ConfigError(f"the value of {name!r:.80} is nested too deeply") from None

@@ -108,11 +108,11 @@ def read(path: str | Path) -> list[EpisodeRecord]:
             ]
     except FileNotFoundError:
         raise DataMissing(f"there are no recordings {path}") from None
-    except (KeyError, TypeError, AttributeError, IndexError) as e:
-        raise DataCorrupt(f"{path} holds episodes of no evaluation: {type(e).__name__}: {e}") from e
     except (UnicodeDecodeError, IsADirectoryError) as e:
         what = "a folder" if isinstance(e, IsADirectoryError) else "no text file"
         raise DataCorrupt(f"{path} is {what}: expected recordings, JSON lines") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e:
+        raise DataCorrupt(f"{path} holds episodes of no evaluation: {type(e).__name__}: {e}") from e
 
 
 def episode_record(recording: Recording) -> EpisodeRecord:

@@ -249,7 +249,11 @@ def damage_of(folder: Path) -> str:
         return str(e)
     for name, (size, digest) in files.items():
         path = folder / name
-        if not path.is_file():
+        try:
+            missing = not path.is_file()
+        except OSError as e:
+            return f"{folder} names a file {name!r:.80} that cannot be read: {e.strerror}"
+        if missing:
             return f"{path} is missing"
         if path.stat().st_size != size:
             return f"{path} has {path.stat().st_size} bytes, {size} were written"

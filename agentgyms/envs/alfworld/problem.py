@@ -42,6 +42,7 @@ _MAX_DEPTH: Final = 100
 """Those of the release are nested less than ten deep."""
 _COMMENT: Final = re.compile(r";[^\n]*")
 _PART: Final = re.compile(r"[()]|[^\s()]+")
+_LEAST_ARGUMENTS: Final = {"objecttype": 2, "receptacletype": 2, "holds": 2}
 _GOALS: Final = {
     ("inreceptacle", "objecttype", "receptacletype"): "pick",
     ("cleanable", "inreceptacle", "isclean", "objecttype", "receptacletype"): "clean",
@@ -149,6 +150,8 @@ def parse_goal(text: str) -> Goal:
     family = _GOALS.get(used)
     if family is None:
         raise ValueError(f"its goal, over {', '.join(used) or 'nothing'}, is of no known kind")
+    if any(len(args) < _LEAST_ARGUMENTS.get(name, 1) for name, *args in literals):
+        raise ValueError("its goal has a condition with too few arguments")
     if family == "look":
         kind = {args[0]: args[1] for name, *args in literals if name == "objecttype"}
         held = next(args[1] for name, *args in literals if name == "holds")

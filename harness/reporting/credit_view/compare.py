@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness import credit
 from harness.config import methods
+from harness.config.files import parse_value
 from harness.credit.registry import hyperparameters_of, needs, preset
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
@@ -116,11 +116,7 @@ def _parse(overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
         name, dot, key = dotted.strip().partition(".")
         if not (equals and dot and name and key):
             raise ConfigError(f"--set has the form METHOD.KEY=VALUE, got {override!r}")
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text
-        changes.setdefault(name, {})[key] = value
+        changes.setdefault(name, {})[key] = parse_value(text, dotted.strip())
     return changes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from harness.evaluation.recount import file_digest
 from harness.evaluation.results import FORMAT, read_json
 from harness.reporting.results import run_results, training_runs
 from harness.reporting.results.choice import LAST, Choice
+from harness.reporting.results.result_checks import read_through
 from harness.reporting.results.training_runs import TrainingRun
 from harness.types.errors import ResultError
 
@@ -155,9 +156,9 @@ def _evaluation(path: Path) -> LoadedEvaluation:
         if not isinstance(result.get(name), kind):
             raise ResultError(f"{file} is damaged: {name} must be of type {kind.__name__}")
     try:
-        _read_through(result)
+        read_through(result)
         wrong = recount.check(file.parent, result)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as e:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
     if wrong:
         raise ResultError(
@@ -165,35 +166,6 @@ def _evaluation(path: Path) -> LoadedEvaluation:
             f"eval --resume {file.parent} counts again from the recordings"
         )
     return LoadedEvaluation(file.parent, result, file.parent.resolve().name)
-
-
-def _read_through(result: Mapping[str, Any]) -> None:
-    """Read every value that reports use, so that a missing one is found here."""
-    str(result["environment"]["id"]), str(result["environment"]["split"])
-    result["agent"]["kind"], result["environment"]["tasks"]
-    file, _ = result["recordings"]["file"], result["recordings"]["sha256"]
-    if Path(file).name != file:
-        raise ValueError(f"recordings.file must be a file of the folder, got {file!r:.80}")
-    for name in ("planned", "finished", "missing"):
-        int(result["episodes"][name])
-    for lost in result["missing"]:
-        lost["task_id"], lost["seed"], lost["trial"], lost["error"]
-    names = [task_id for task_id, _ in result["tasks"]]
-    for index, seed, trial, success, score, turns in result["outcomes"]:
-        str(names[index]), int(seed), int(trial), bool(success), float(score), int(turns)
-    figures = result["figures"]
-    figures["turns"], figures["breakdowns"].items(), figures["stop_reasons"].items()
-    groups = [figures, *figures["families"].values()]
-    means = [group[name] for group in groups for name in ("success", "score")]
-    means += [trial["success"] for trial in figures["trials"]]
-    if samples := figures.get("samples"):
-        int(samples["n"]), [int(one["k"]) for one in samples["pass"]]
-        means += [samples["average"], *(one["success"] for one in samples["pass"])]
-    for one in (figures.get("documentation") or {}).values():
-        one["calls"], one["share"]
-    for mean in means:
-        for name in ("mean", "std", "interval", "count", "per_seed"):
-            mean[name]
 
 
 def _absent(path: Path) -> str:
