@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harness.config.schema import Config
 from harness.config.section import build
+from harness.config.toml_values import parse_value
 from harness.types import plugins
 from harness.types.errors import ConfigError
 
@@ -152,21 +153,3 @@ def _override(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise ConfigError(f"{dotted!r}: {section!r} is no section")
     values[key] = parse_value(text, dotted.strip())
-
-
-def parse_value(text: str, name: str) -> Any:
-    """Return what a text stands for in TOML, or else the text.
-
-    Args:
-        text: The part of an override after the equals sign.
-        name: The part before it, for the error.
-
-    Raises:
-        ConfigError: It is nested too deeply.
-    """
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
-        return text
-    except RecursionError:
-        raise ConfigError(f"the value of {name!r:.80} is nested too deeply") from None

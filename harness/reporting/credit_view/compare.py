@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from harness import credit
 from harness.config import methods
-from harness.config.files import parse_value
+from harness.config.toml_values import parse_value
 from harness.credit.registry import hyperparameters_of, needs, preset
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
