@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +20,12 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
     return value
 
 
+def _file(name: str, words: str) -> Callable[[Any], Any]:
+    """Return an option that names a file to write."""
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option(name, type=kind, callback=_check_folder, help=words)
+
+
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
@@ -26,30 +34,10 @@ def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> 
 @click.option("--bold", is_flag=True, help="Best number of each base model and column in bold.")
 @click.option("--reported", is_flag=True, help="Papers' numbers beside these, labelled.")
 @click.option("--paired", "compare", is_flag=True, help="Compare evaluations task by task.")
-@click.option(
-    "--curve",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=_check_folder,
-    help="Draw success over training steps: a .png or .svg file.",
-)
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=_check_folder,
-    help="Write one page with the figures and every episode.",
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=_check_folder,
-    help="Write the tables into a file.",
-)
-@click.option(
-    "--sweep",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=_check_folder,
-    help="Draw success over the values of a swept setting: a .png or .svg file.",
-)
+@_file("--curve", "Draw success over training steps: a .png or .svg file.")
+@_file("--html", "Write one page with the figures and every episode.")
+@_file("--output", "Write the tables into a file.")
+@_file("--sweep", "Draw success over the values of a swept setting: a .png or .svg file.")
 @click.option(
     "--checkpoint",
     default="last",
