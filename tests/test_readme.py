@@ -1,4 +1,4 @@
-"""The README is executed: its four uses line by line, and all its other Python."""
+"""The README is executed: its four uses line by line; tests/docs runs all its other code."""
 
 import fnmatch
 import json
@@ -148,19 +148,6 @@ def test_prompting_baselines(programs, tmp_path):
         assert "reflexion" in run_shell(shell, tmp_path).lower()
         assert server.requests
     assert list(tmp_path.glob("*.html"))
-
-
-@pytest.fixture
-def alfworld_url():
-    with Server(create_app("agentgyms/ALFWorld-v0")) as server:
-        yield server.url
-
-
-def test_the_readme_runs_as_it_stands(alfworld_url):
-    namespace = {"__name__": "readme"}
-    for block in BLOCK.findall(README):
-        code = block.replace("http://127.0.0.1:8001", alfworld_url)
-        exec(compile(code, "README.md", "exec"), namespace)
 
 
 def test_make_clean_removes_what_git_ignores_but_no_results():
