@@ -173,19 +173,6 @@ def test_the_commands_of_the_readme_exist():
 EVALUATION = (ROOT / "docs" / "evaluation.md").read_text()
 
 
-def evaluations():
-    """The commands that begin an evaluation, in README and documentation."""
-    lines = re.findall(r"^harness eval (.*)", README + EVALUATION, re.MULTILINE)
-    return [line for line in lines if "--resume" not in line and "runs/" not in line]
-
-
-@pytest.mark.parametrize("line", evaluations())
-def test_the_evaluation_commands_are_accepted(line):
-    words = [*shlex.split(line, comments=True), "--print-config"]
-    shown = CliRunner().invoke(harness_cli, ["eval", *words], catch_exceptions=False)
-    assert shown.exit_code == 0, shown.output
-
-
 def test_the_settings_file_of_the_documentation_is_accepted():
     (text,) = re.findall(r"^```toml\n(.*?)^```", EVALUATION, re.DOTALL | re.MULTILINE)
     resolved = defaults.resolve(build(EvaluationConfig, tomllib.loads(text)))

@@ -1,8 +1,8 @@
 """Runs a block of Python and compares what it prints with the comments that tell it.
 
-A comment behind a `print(...)`, or in lines below it that begin with `# ->`, is what it prints; so is
-`# -> ...` behind any other expression its value. Blanks of any kind are one, and `...` stands for
-anything.
+A comment behind a `print(...)`, or in lines below it that begin with `# ->`, is what it prints; so
+is `# -> ...` behind any other expression its value. Blanks of any kind are one, and `...` stands
+for anything.
 """
 
 import ast
