@@ -21,7 +21,11 @@ def calls(scripts, programs, folder=None):
         AssertionError: bash cannot read a script, or it calls another program.
     """
     bash = shutil.which("bash")
-    told = f"{{ printf '{_CALL}'; printf '%s{_ARGUMENT}' \"${{FUNCNAME[0]}}\" \"$@\"; }} >&3"
+    # One write for a call: the programs of a pipe print at the same time.
+    told = (
+        f'{{ local told; printf -v told \'%s{_ARGUMENT}\' "${{FUNCNAME[0]}}" "$@"; '
+        f"printf '{_CALL}%s' \"$told\" >&3; }}"
+    )
     begin = ["exec 3>&1", "PATH=", "set -uf", *(f"{name}() {told}" for name in programs)]
     lines = [f"{script}\nprintf '{_SCRIPT}' >&3" for script in scripts]
     done = subprocess.run(
