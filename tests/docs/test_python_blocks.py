@@ -50,7 +50,7 @@ def test_a_page_runs_and_prints_what_it_says(page, url, tmp_path, monkeypatch):
 
 def test_every_block_has_a_language_that_is_tested():
     for block in doc_blocks.ALL:
-        known = ("python", "bash", "toml", "json", "text")
+        known = ("python", "bash", "toml", "json", "diff", "text")
         assert block.language in known, f"{block}: write one of {', '.join(known)} behind its ```"
 
 
