@@ -110,6 +110,26 @@ def test_every_command_is_accepted_by_its_program(found):
                 raise AssertionError(f"{block}: {shlex.join(call)}: {error}") from error
 
 
+INLINE = re.compile(r"(?<!`)`((?:harness|agentgyms|make|python -m|docker compose) [^`]+)`(?!`)")
+
+
+@pytest.mark.parametrize("page", sorted(set(doc_blocks.PAGES) - {"docs/papers.md"}))
+def test_commands_in_sentences_are_accepted(page, tmp_path):
+    """They may leave out what a command cannot do without, for that is not what they are about."""
+    (tmp_path / "docs").mkdir()  # one writes there
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = INLINE.findall(re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+    lines = [" ".join(line.split()) for line in found]
+    for line, calls in zip(lines, shell_calls.calls(lines, PROGRAMS, tmp_path), strict=True):
+        for call in calls:
+            try:
+                parsed(call)
+            except (click.MissingParameter, click.BadOptionUsage):
+                pass
+            except (AssertionError, OSError, click.ClickException) as error:
+                raise AssertionError(f"{page}: `{line}`: {error}") from error
+
+
 def test_every_evaluation_resolves(found):
     calls = [call for calls in found.values() for call in calls if call[:2] == ["harness", "eval"]]
     for call in calls:
