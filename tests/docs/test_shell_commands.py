@@ -1,7 +1,7 @@
 """All commands of README and documentation are what programs take; those that can run here do."""
 
 import contextlib
-import importlib
+import importlib.util
 import re
 import shlex
 import shutil
@@ -80,7 +80,11 @@ def of_python(words):
         return "script", words
     if words[1] in COMMANDS:
         return words[1], words[2:]
-    return importlib.import_module(f"{words[1]}.__main__").main, words[2:]
+    name = f"{words[1]}.__main__"
+    # Those without a function are programs that take nothing.
+    if "def main(" not in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8"):
+        return name, words[2:]
+    return importlib.import_module(name).main, words[2:]
 
 
 def composed(words):
@@ -89,7 +93,7 @@ def composed(words):
     if "-f" in words:
         assert (ROOT / words[words.index("-f") + 1]).is_file()
     named = set(words) & SERVICES.keys()
-    assert named or words[-2:] == ["up", "-d"], words
+    assert named or words[-1] in ("-d", "stop"), words
 
 
 def by_click(command, words):
