@@ -7,6 +7,7 @@ import shlex
 import shutil
 import tomllib
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import click
 import doc_blocks
