@@ -9,6 +9,7 @@ from typing import Final
 
 from harness.evaluation.pairing import Difference, Pairing, pair
 from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.results.setting import setting_of
 from harness.reporting.tables.markdown import escaped
 from harness.types.errors import PairingError
 
@@ -37,6 +38,8 @@ def markdown(evaluations: Sequence[LoadedEvaluation]) -> str:
 
 def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -> Iterator[str]:
     yield f"**{escaped(first.label)} against {escaped(second.label)}**\n"
+    played = dict.fromkeys(setting_of(one.result).title for one in (first, second))
+    yield f"- {escaped('; '.join(played))}"
     yield (
         f"- the same {paired.units} episodes of {paired.tasks} tasks; left out: "
         f"{paired.only_first} that only the first finished, {paired.only_second} only the second"
