@@ -53,8 +53,8 @@ def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -
         f"- wins {paired.wins}, losses {paired.losses}, ties {paired.ties} "
         f"({paired.both} solved by both, {paired.neither} by none)"
     )
-    yield f"- difference of success: {_points(paired.success)}"
-    yield f"- difference of score: {_points(paired.score)}"
+    yield f"- difference of success: {points(paired.success)}"
+    yield f"- difference of score: {points(paired.score)}"
     if paired.p_value is not None:
         yield f"- exact McNemar test: p = {paired.p_value:.4f}"
     for title, won in (("first", True), ("second", False)):
@@ -65,7 +65,8 @@ def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -
     yield ""
 
 
-def _points(difference: Difference) -> str:
+def points(difference: Difference) -> str:
+    """Return a difference in points of percent, with its interval."""
     text = f"{100 * difference.mean:+.1f} points"
     if difference.interval is None:
         return f"{text}; no interval, since all tasks differ equally"

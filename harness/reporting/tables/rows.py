@@ -227,10 +227,12 @@ def _union(evaluations: Sequence[SeedGroup], chosen: _Columns) -> tuple[Column, 
     by_length = sorted((chosen(one.env_id, one.figures) for one in members), key=len, reverse=True)
     found = {column.heading: column for columns_of_one in by_length for column in columns_of_one}
     counted = any(warnings(one.result) for one in members)
-    return tuple(
-        replace(column, heading=programmatic_heading(column.heading)) if counted else column
-        for column in found.values()
-    )
+    return tuple(marked(column) if counted else column for column in found.values())
+
+
+def marked(column: Column) -> Column:
+    """Return a column whose heading says that a program rated."""
+    return replace(column, heading=programmatic_heading(column.heading))
 
 
 def _agent_names(evaluations: Sequence[SeedGroup]) -> list[AgentName]:
