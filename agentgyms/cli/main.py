@@ -96,6 +96,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
         "families": env.tasks.families(),
         "max_turns": env.max_turns,
         "data_version": env.data_version,
+        "data_source": env.data_source,
         "parties": dict(env.parties),
         "observation_space": str(env.observation_space),
         "action_space": str(env.action_space),

@@ -58,6 +58,22 @@ def private_names(maker: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[
     )
 
 
+def check_limits(limits: Mapping[str, float], given: Mapping[str, Any]) -> None:
+    """Check what arguments from somebody else may cost.
+
+    Args:
+        limits: Greatest values by name, such as a class's `client_limits`.
+        given: The arguments.
+
+    Raises:
+        BadOption: One is greater.
+    """
+    for name, most in limits.items():
+        value = given.get(name)
+        if isinstance(value, int | float) and value > most:
+            raise BadOption(f"{name} {value} is too large to take from others: at most {most}")
+
+
 def unknown_argument(make: Callable[..., Any], given: Iterable[str]) -> str | None:
     """Return the first of the `given` names that a function or a class takes no argument of.
 

@@ -152,7 +152,13 @@ class _Session:
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
         started = results.started_json(
-            config, chosen, about, parties, baseline.prompt_versions, dict(model.identity)
+            config,
+            chosen,
+            about,
+            parties,
+            pool.data_source,
+            baseline.prompt_versions,
+            dict(model.identity),
         )
         if is_new:
             folders.write_started(folder, config, started)
