@@ -111,7 +111,7 @@ def _open_hf(config: EvaluationConfig) -> Model:
     try:
         policy = Policy.load(source.path, config.model.device, config.model.revision)
     except (ConfigError, RuntimeError) as e:  # torch's own, such as too little memory
-        raise _not_loaded(config.model, source, e) from e
+        raise _not_loaded(source, e) from e
     identity = {
         **_identity("hf", config.model, source),
         "device": policy.device.type,  # decides the precision
@@ -137,7 +137,7 @@ def _open_vllm(config: EvaluationConfig) -> Model:
     except ConfigError as e:
         if isinstance(e.__cause__, ImportError):
             raise
-        raise _not_loaded(model, source, e) from e
+        raise _not_loaded(source, e) from e
     dtype = completer.engine.model_config.dtype
     identity = {
         **_identity("vllm", model, source),
@@ -191,12 +191,7 @@ def _identity(backend: str, model: ModelConfig, source: Source) -> dict[str, Any
     return named
 
 
-def _not_loaded(model: ModelConfig, source: Source, error: Exception) -> ConfigError:
-    message = f"model.name {model.name!r} cannot be loaded: {error.__cause__ or error}"
-    if source.local or not isinstance(error.__cause__, OSError):
-        return ConfigError(message)
-    return ConfigError(
-        f"{message}\nThere is no folder {model.name!r} here. As a hub name it has to be on this "
-        f"machine's disk, or the hub in reach: run 'hf download {model.name}' where there is a "
-        "network, and give the folder that it prints"
-    )
+def _not_loaded(source: Source, error: Exception) -> ConfigError:
+    from harness.model import hub
+
+    return hub.not_loaded("model.name", source.path, error.__cause__ or error)

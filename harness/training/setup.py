@@ -56,7 +56,12 @@ def start(config: Config, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
     loaded_settings = _load_scorers(config, processes)
     folder = RunFolder.of_config(config)
     processes.run_on_first(lambda: folder.create(config))
-    return _begin(config, folder, loaded_settings, processes)
+    try:
+        return _begin(config, folder, loaded_settings, processes)
+    except BaseException:
+        if processes.is_first and not folder.warm_start.exists():
+            folder.lock.discard()
+        raise
 
 
 def _load_scorers(config: Config, processes: ProcessGroup) -> dict[str, Any]:
