@@ -113,7 +113,8 @@ class ModelConfig(Section):
     engine: Table = Field(default_factory=dict)
     """Arguments of vLLM's engine."""
     extra: Table = Field(default_factory=dict)
-    """Further fields of each request to a server, such as `{ reasoning_effort = "low" }`."""
+    """Further fields of each request to a server, such as `{ reasoning_effort = "low" }`. One in
+    this process takes `{ chat_template_kwargs = { enable_thinking = false } }` alone."""
     expert: str = "best"
     """The environment's expert that the backend `expert` plays."""
 

@@ -235,7 +235,7 @@ class VLLMCompleter:
             raise ModelUnavailable(f"vLLM ended a request with {answer.finish_reason!r}")
         response = tuple(answer.token_ids)
         return Completion(
-            text=self.chat_tokenizer.decode(response),
+            text=self.chat_tokenizer.decode_answer(response),
             prompt_ids=prompt_ids,
             response_ids=response,
             logprobs=tuple(
