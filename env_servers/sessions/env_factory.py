@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from agentgyms.core.arguments import check_limits, defaults
+from agentgyms.core.arguments import check_limits, defaults, refusal
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, CallerError
 from agentgyms.core.tasks import TaskSet
@@ -57,7 +57,8 @@ class EnvFactory:
             raise
         except (TypeError, ValueError) as e:
             code = "type_error" if isinstance(e, TypeError) else "value_error"
-            raise Refusal(code, str(e)) from e
+            refused = refusal(self.env_id, self._class, {**self._kwargs, **arguments})
+            raise Refusal(code, refused or str(e)) from e
         if arguments.keys() - _OF_EVERY_ENV:
             env.work_limit_s = WORK_LIMIT_S
         return env
