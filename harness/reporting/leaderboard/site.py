@@ -34,10 +34,11 @@ _MOST_REASON: Final = 300
 _MOST_LINKS: Final = 2000
 """Most episodes of an evaluation that have a link of their own; its page has all."""
 
-_SHOWN: Final = (
-    "Model", "Model revision", "Prompt versions", "Temperature", "Top p", "Longest answer, tokens",
-    "agentgyms", "Revision", "Recordings, SHA-256",
+_OF_MODEL: Final = (
+    "Model", "Model revision", "Trained with", "Training step", "Prompt versions", "Prompt style",
+    "Temperature", "Top p", "Longest answer, tokens",
 )  # fmt: skip
+_OF_ALL: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
 _DAMAGED: Final = (
     AgentGymsError, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
     RecursionError, TypeError, ValueError,
@@ -210,6 +211,8 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
     low, high = mean["interval"] or (entry.success, entry.success)
     cost = figures.get("cost")
     settings = dict(settings_of(entry.result))
+    played = entry.result["model"].get("backend") not in protocol.NO_MODEL
+    shown = (*_OF_MODEL, *_OF_ALL) if played else _OF_ALL
     return {
         "label": entry.label,
         "agent": entry.agent,
@@ -223,7 +226,7 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
         "tokens": "" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "cost": "" if cost is None else f"{cost:.2f}",
         "episodes": f"{entry.episodes:,}",
-        "facts": [(name, plain(settings[name], 200)) for name in _SHOWN if name in settings],
+        "facts": [(name, plain(settings[name], 200)) for name in shown if name in settings],
         "links": list(_links(entry)),
         "more": max(0, entry.episodes - _MOST_LINKS),
     }

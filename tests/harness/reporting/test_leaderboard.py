@@ -3,11 +3,13 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 
 import pytest
+from chat_server import ChatServer
 from click.testing import CliRunner
-from evaluation_helpers import config
+from evaluation_helpers import config, forgetful, served
 
 from harness.cli.main import main
 from harness.evaluation import episode_store, episodes, recount
@@ -298,3 +300,29 @@ def test_departures_from_the_protocol_have_a_table_of_their_own(tmp_path):
     assert made.boards[0].entries[0].label == "as-it-is", "the protocol stands first"
     shown = (tmp_path / "site/index.html").read_text()
     assert "Departs from the protocol:</strong> 2 of 4 tasks; at most 7 turns." in shown
+
+
+def test_models_stand_with_what_they_say_of_themselves(tmp_path):
+    base = {"env__id": "Corridor", "env__split": "sample", "service__price_prompt": 2.0}
+    with ChatServer(forgetful, model="qwen") as server:
+        for kind, more in {
+            "react": {},
+            "reflexion": {"agent__trials": 3},
+            "warm": {"agent__kind": "react", "sampling__temperature": 0.7, "agent__examples": 1},
+        }.items():
+            settings = {"agent__kind": kind, **base, "service__price_response": 8.0, **more}
+            run_and_report.run(served(tmp_path / "all", server, run__name=kind, **settings))
+    in_result(
+        tmp_path / "all" / "react",
+        lambda content: content["agent"].update(prompt_versions={"default/think": "0123456789ab"}),
+    )
+    made = site.build(tmp_path / "all", tmp_path / "site")
+    assert made.not_listed == []
+    found = {board.entries[0].label: board.entries[0].departures for board in made.boards}
+    unknown = "revision of the model unknown"
+    assert found["react"] == ("prompt default/think 0123456789ab", unknown)
+    assert found["reflexion"] == ("3 trials of a task", unknown)
+    assert found["warm"] == ("examples 1", "temperature 0.7", unknown)
+    shown = (tmp_path / "site/index.html").read_text()
+    assert re.search(r'data-title="Tokens">[\d,]+<', shown)
+    assert re.search(r'data-title="Cost">\d+\.\d\d<', shown)
