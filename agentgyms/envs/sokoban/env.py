@@ -131,6 +131,13 @@ class SokobanEnv(TextEnv):
             raise BadOption(f"text_format {text_format!r} is unknown: expected one of {known}")
         self._text = text.FORMATS[text_format]
 
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"official"` for a peer's rooms, `""` for level files, else `"generated"`."""
+        if arguments.get("levels") is not None:
+            return ""
+        return "official" if arguments.get("compat_seed") else "generated"
+
     def load_tasks(self) -> TaskSet:
         """Return the rooms of the split; generates them if necessary."""
         return list_tasks(self._source, self.split)

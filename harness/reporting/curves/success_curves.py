@@ -131,9 +131,9 @@ def _training(run: TrainingRun) -> tuple[list[int], list[float]]:
 
 
 def _title(groups: Sequence[Sequence[TrainingRun]]) -> str:
-    environments = ", ".join(dict.fromkeys(run.env_id for group in groups for run in group))
+    played = dict.fromkeys(run.world for group in groups for run in group)
     methods = ", ".join(dict.fromkeys(method_name(run.method) for group in groups for run in group))
-    return f"{methods} on {environments}"
+    return f"{methods} on {'; '.join(played)}"
 
 
 def _save(

@@ -144,7 +144,7 @@ def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
     return {
         "label": one.label[:_MOST_LABEL],
         "settings": settings_of(result),
-        "warnings": setting.warnings(result),
+        "warnings": [*_played(result), *setting.warnings(result)],
         "seeds": result["seeds"],
         "episodes": result["episodes"],
         "missing": [
@@ -159,6 +159,12 @@ def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
         "figures": result["figures"],
         "tasks": played,
     }
+
+
+def _played(result: dict[str, Any]) -> list[str]:
+    """Return what was played if it is not the benchmark that the environment is named after."""
+    of_evaluation = setting.setting_of(result)
+    return [f"{of_evaluation.world}: {text}" for text in setting.labels(of_evaluation.data)]
 
 
 def _pairs(evaluations: Sequence[LoadedEvaluation]) -> list[dict[str, Any]]:
