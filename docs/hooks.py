@@ -66,8 +66,8 @@ def _described(text: str) -> str:
     def described(match: re.Match[str]) -> str:
         row = methods.get(match[1])
         function = registry.get(row.estimator)
-        table = "\n".join(f"| {name} | {value} |" for name, value in _cells(row) if value)
-        told = f"{match[0]}\n\n| | |\n|---|---|\n{table}\n"
+        heading, *cells = [f"| {name} | {value} |\n" for name, value in _cells(row) if value]
+        told = f"{match[0]}\n\n{heading}|---|---|\n{''.join(cells)}"
         if row.estimator in shown:
             return told
         shown.add(row.estimator)

@@ -19,7 +19,7 @@ from harness.preflight import memory, resolve
 from harness.preflight.memory import Machine
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, shape_of
-from harness.rollouts.player import make_eval_pool, make_pool, task_set_of
+from harness.rollouts.player import make_eval_pool, make_pool
 from harness.types.errors import ConfigError
 
 _HALF = 0.5
@@ -160,7 +160,7 @@ def _split_text(config: Config, name: str, *, training: bool = False) -> str:
     """Return a split's name and, if its data is here, its size."""
     try:
         pool = make_pool(config, name, 1) if training else make_eval_pool(config, name)
-        size = len(task_set_of(pool))
+        size = len(pool.tasks())
         pool.close()
     except (AgentGymsError, gym.error.Error, TypeError, ImportError):
         return name

@@ -28,7 +28,7 @@ from harness.preflight.resolve import (
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_pool, make_prompt_agent, task_set_of
+from harness.rollouts.player import make_pool, make_prompt_agent
 from harness.runs import checkpoints, fsync
 from harness.runs.runfolder import RunFolder
 from harness.training.sft import fine_tune
@@ -277,7 +277,7 @@ def _demonstrate(config: Config) -> Demonstrator:
     warm = config.warmstart
     demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
     pool = make_pool(config, config.env.train_split, 1, oracle=True)
-    draws = TaskSampler(task_set_of(pool), seed_of(config.run.seed, _DEMONSTRATIONS)).draw(
+    draws = TaskSampler(pool.tasks(), seed_of(config.run.seed, _DEMONSTRATIONS)).draw(
         0, warm.episodes
     )
     with tqdm(total=len(draws), desc="expert episodes", unit="episode", disable=None) as bar:

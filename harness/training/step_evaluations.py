@@ -12,7 +12,7 @@ from harness.distributed.process_group import ProcessGroup
 from harness.evaluation.evaluate import Evaluation, choose, evaluate
 from harness.inference.completers import Completer
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import make_agent, make_eval_pool, task_set_of
+from harness.rollouts.player import make_agent, make_eval_pool
 from harness.runs.runfolder import RunFolder
 from harness.training.failure_hints import with_hints
 from harness.types.task_draws import seed_of
@@ -67,7 +67,7 @@ class StepEvaluations:
         if split not in self._pools:
             self._pools[split] = make_eval_pool(self._config, split)
         pool = self._pools[split]
-        chosen = choose(task_set_of(pool), count)
+        chosen = choose(pool.tasks(), count)
         seed = seed_of(self._config.run.seed, _EVALUATION)
         with with_hints(self._config, "collect"):
             episodes = evaluate(
