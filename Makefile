@@ -24,6 +24,8 @@ ADAPTERS := .venv-adapters
 TRL := .venv-trl
 # And cosmic-ray, whose changes of modules the tests should notice.
 MUTANTS := .venv-mutants
+# And MkDocs, which makes a web site of the documentation.
+DOCS := .venv-docs
 # Arguments of the benchmark of WebShop, such as `--products 100000` for a quick look.
 WEBSHOP ?=
 
@@ -39,12 +41,13 @@ ANY_SPEED := slow or not slow
 PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
   AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
-  AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python
+  AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
+  AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python
 
 # Tests start many processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help train test test-real mutants fuzz soak check format bench clean
+.PHONY: help train test test-real mutants fuzz soak check format docs bench clean
 
 help:
 	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
@@ -56,6 +59,7 @@ help:
 	@echo "make fuzz       MINUTES=30: hostile inputs for all that reads what others wrote, with a report"
 	@echo "make soak       MINUTES=120: servers of eight environments under faults, with a report"
 	@echo "make check      format, lint and types"
+	@echo "make docs       the documentation as a web site, in build/docs"
 	@echo "make bench      the benchmarks behind the figures in README.md"
 	@echo "make clean      remove what these have made, but for runs/ and evaluations/"
 
@@ -115,6 +119,11 @@ $(MUTANTS)/stamp: requirements-mutants.txt
 	$(MUTANTS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mutants.txt
 	@touch $@
 
+$(DOCS)/stamp: requirements-docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-docs.txt
+	@touch $@
+
 train: $(VENV)/train.stamp
 	$(BIN)/python -m harness train $(RECIPE) \
 	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
@@ -123,7 +132,7 @@ train: $(VENV)/train.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp
+test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DOCS)/stamp
 	$(PYTHONS) $(BIN)/python -m pytest -q \
 	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
 	$(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
@@ -149,6 +158,10 @@ format: $(VENV)/test.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(DOCS)/stamp
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(DOCS)/bin/python -m mkdocs build --strict $(ARGS)
+	@echo "look at it: python3 -m http.server -d build/docs"
+
 bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(TRL)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
 	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
@@ -160,6 +173,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) $(MUTANTS)
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any
 
-import gymnasium as gym
-
-from agentgyms.core.arguments import unknown_argument
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, GroupMismatch, Mismatch
 from agentgyms.core.outcome import shown
 from agentgyms.core.states import SharedState
-from agentgyms.registration import ENVIRONMENTS, find_maker, full_id
-
-_OF_GYMNASIUM: Final = ("max_episode_steps", "disable_env_checker")
-"""Arguments that `gymnasium.make` keeps for itself."""
-_OF_CONNECTION: Final = ("url", "token")
-"""Arguments that every environment of this package takes, and no class of them."""
+from agentgyms.registration import full_id, made
 
 Start = tuple[Observation, dict[str, Any]]
 StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -164,22 +156,9 @@ def _find_id(env_id: str) -> str:
 
 def _make(env_id: str, **kwargs: Any) -> TextEnv:
     try:
-        env = gym.make(env_id, **kwargs).unwrapped
+        env = made(env_id, kwargs).unwrapped
     except ModuleNotFoundError as e:
         raise BadOption(f"{env_id} cannot be made: {e}") from e
-    except TypeError as e:
-        name = _unknown_argument(env_id, kwargs)
-        if name is None:
-            raise
-        raise BadOption(f"{env_id} takes no argument {name!r}: leave it out") from e
     if not isinstance(env, TextEnv):
         raise BadOption(f"{env_id} is a {type(env).__name__}, not an agentgyms environment")
     return env
-
-
-def _unknown_argument(env_id: str, names: Iterable[str]) -> str | None:
-    """Return the first of the arguments that the environment does not take."""
-    names = [name for name in names if name not in _OF_GYMNASIUM]
-    if env_id in ENVIRONMENTS:
-        names = [name for name in names if name not in _OF_CONNECTION]
-    return unknown_argument(find_maker(env_id)[0], names)

@@ -6,12 +6,13 @@ import difflib
 import importlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
+from agentgyms.core import arguments
 from agentgyms.core.errors import BadOption
 from agentgyms.core.lazy import import_named
 
@@ -30,6 +31,11 @@ ENVIRONMENTS: Final = {
     "agentgyms/WebShopBrowser-v0": "agentgyms.envs.webshop.browser.env:WebShopBrowserEnv",
 }
 """Every environment of the package and the class behind it."""
+
+_OF_GYMNASIUM: Final = ("max_episode_steps", "disable_env_checker")
+"""Arguments that `gymnasium.make` keeps for itself."""
+_OF_CONNECTION: Final = ("url", "token")
+"""Arguments that every environment of this package takes, and no class of them."""
 
 
 def register_all() -> None:
@@ -58,7 +64,13 @@ def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs
         from agentgyms.remote import RemoteEnv
 
         return RemoteEnv(env_id, url=url, token=token, **kwargs)
-    return env_class(env_id)(**kwargs)
+    try:
+        return env_class(env_id)(**kwargs)
+    except TypeError as e:
+        refused = arguments.refusal(env_id, env_class(env_id), kwargs)
+        if not refused:
+            raise
+        raise TypeError(refused) from e
 
 
 def make_vector_env(
@@ -152,15 +164,32 @@ def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     return maker, kwargs
 
 
+def made(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
+    """Return `gymnasium.make(env_id, **kwargs)`.
+
+    Raises:
+        BadOption: The environment takes no such argument; the message has the nearest name.
+    """
+    try:
+        return gym.make(env_id, **kwargs)
+    except TypeError as e:
+        passed_on = _OF_GYMNASIUM + (_OF_CONNECTION if env_id in ENVIRONMENTS else ())
+        names = [name for name in kwargs if name not in passed_on]
+        refused = arguments.refusal(env_id, find_maker(env_id)[0], names)
+        if not refused:
+            raise
+        raise BadOption(refused) from e
+
+
 def make_text_env(env_id: str, **kwargs: Any) -> gym.Env[Any, str]:
     """Return `gymnasium.make(full_id(env_id), **kwargs)`.
 
     Raises:
-        BadOption: It is not an environment for language agents.
+        BadOption: It is not an environment for language agents, or takes no such argument.
     """
     from agentgyms.core.env import TextEnv
 
-    env = gym.make(full_id(env_id), **kwargs)
+    env = made(full_id(env_id), kwargs)
     if not isinstance(env.unwrapped, TextEnv):
         env.close()
         raise _other_kind(env_id)

@@ -174,7 +174,9 @@ class Handler(BaseHTTPRequestHandler):
         """Return the events of a streamed answer, the last one included."""
         content = said.get("content") or ""
         pieces = [content[i : i + 3] for i in range(0, len(content), 3)]
-        deltas = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in pieces)]
+        thoughts = [{"reasoning_content": piece} for piece in said.get("reasoning_content") or ""]
+        deltas = [{"role": "assistant", "content": ""}, *thoughts]
+        deltas += [{"content": piece} for piece in pieces]
         frames = [
             self.frame("chat.completion.chunk", [{"delta": delta, "finish_reason": None}])
             for delta in deltas

@@ -19,22 +19,6 @@ def test_own_environment_in_forty_lines():
         exec(compile(block, "docs/own_environment.md", "exec"), namespace)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "docs/appworld.md",
-        "docs/sokoban.md",
-        "docs/searchqa.md",
-        "docs/sotopia.md",
-        "docs/webshop.md",
-    ],
-)
-def test_the_pages_of_environments_run_as_they_stand(page):
-    namespace = {"__name__": "page"}
-    for block in BLOCK.findall((ROOT / page).read_text()):
-        exec(compile(block, page, "exec"), namespace)
-
-
 PAGES = [
     "README.md",
     "ARCHITECTURE.md",

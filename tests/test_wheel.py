@@ -60,7 +60,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(built, tmp_path_factory):
-    """The programs of a fresh environment with the wheel, and a runner of them.
+    """A runner of the programs of a fresh environment with the wheel, from an empty folder.
 
     What the wheel depends on comes from the environment of the tests, our own packages do not.
     """
@@ -73,12 +73,14 @@ def installed(built, tmp_path_factory):
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AGENTGYMS_"))}
 
+    run_in = tmp_path_factory.mktemp("empty")
+
     def run(program, *words):
         return output(
-            [folder / "venv/bin" / program, *words], cwd=folder, env={**kept, "TQDM_DISABLE": "1"}
+            [folder / "venv/bin" / program, *words], cwd=run_in, env={**kept, "TQDM_DISABLE": "1"}
         )
 
-    run.folder, run.site = folder, site
+    run.folder, run.site = run_in, site
     return run
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agentgyms.core.errors import not_written
 from agentgyms.data import datasets as data_sets
 from agentgyms.data.datasets import Status
 
@@ -81,4 +82,8 @@ def export(folder: Path, split: str, rooms: str) -> None:
     """Write generated ALFWorld tasks to FOLDER as games that the official engine plays."""
     from agentgyms.envs.alfworld.generated.writer import write_games
 
-    click.echo(f"{len(write_games(split, folder, rooms=rooms))} games in {folder}")
+    try:
+        games = write_games(split, folder, rooms=rooms)
+    except OSError as e:
+        raise not_written(folder, e) from e
+    click.echo(f"{len(games)} games in {folder}")

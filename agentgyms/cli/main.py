@@ -23,7 +23,7 @@ from agentgyms.cli.data import data
 from agentgyms.cli.setup import setup
 from agentgyms.core.arguments import with_defaults
 from agentgyms.core.env import Observation, TextEnv
-from agentgyms.core.errors import AgentGymsError, BadOption
+from agentgyms.core.errors import AgentGymsError, BadOption, not_written
 from agentgyms.core.outcome import text_of
 from agentgyms.recording import RecordEpisodes, recorder
 from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
@@ -96,6 +96,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
         "families": env.tasks.families(),
         "max_turns": env.max_turns,
         "data_version": env.data_version,
+        "data_source": env.data_source,
         "parties": dict(env.parties),
         "observation_space": str(env.observation_space),
         "action_space": str(env.action_space),
@@ -191,11 +192,18 @@ def record(
             act = agentgyms.expert(env)
             env.reset(seed=seed)
             act()  # raises here, before the file exists, if there is no expert
-        with RecordEpisodes(env, path, actor=policy) as recorded:
+        with _recorded(env, path, policy) as recorded:
             for episode in tqdm(range(seed, seed + episodes), unit="episode"):
                 chance = random.Random(episode) if policy == "random" else None
                 solved += _play_through(recorded, episode, act, chance)
     click.echo(f"{episodes} episodes, {solved} solved, in {path}")
+
+
+def _recorded(env: gym.Env[Observation, str], path: Path, policy: str) -> RecordEpisodes:
+    try:
+        return RecordEpisodes(env, path, actor=policy)
+    except OSError as e:
+        raise not_written(path, e) from e
 
 
 def _play_through(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -58,12 +59,45 @@ def private_names(maker: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[
     )
 
 
-def unknown_argument(make: Callable[..., Any], given: Iterable[str]) -> str | None:
-    """Return the first of the `given` names that a function or a class takes no argument of.
+def check_limits(limits: Mapping[str, float], given: Mapping[str, Any]) -> None:
+    """Check what arguments from somebody else may cost.
+
+    Args:
+        limits: Greatest values by name, such as a class's `client_limits`.
+        given: The arguments.
+
+    Raises:
+        BadOption: One is greater.
+    """
+    for name, most in limits.items():
+        value = given.get(name)
+        if isinstance(value, int | float) and value > most:
+            raise BadOption(f"{name} {value} is too large to take from others: at most {most}")
+
+
+def refusal(env_id: str, make: Callable[..., Any], given: Iterable[str]) -> str:
+    """Return what is wrong with the names of an environment's arguments, with the nearest name.
+
+    Args:
+        env_id: Of the environment, for the message.
+        make: The class of the environment, or the function that makes it.
+        given: Names of the arguments.
 
     Returns:
-        The name; None if all are taken, or if `make` takes any name and passes it on.
+        The message; "" if all are taken, or if `make` takes any name and passes it on.
     """
+    name, known = _unknown_argument(make, given)
+    if name is None:
+        return ""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f", or did you mean {near[0]!r}?" if near else ""
+    return f"{env_id} takes no argument {name!r}: leave it out{hint}"
+
+
+def _unknown_argument(
+    make: Callable[..., Any], given: Iterable[str]
+) -> tuple[str | None, set[str]]:
+    """Return the first name that `make` takes no argument of, and the names that it takes."""
     # A class passes what it does not name itself on to the next `__init__` of its ancestors.
     makers = inspect.getmro(make) if inspect.isclass(make) else (make,)
     known: set[str] = set()
@@ -72,10 +106,10 @@ def unknown_argument(make: Callable[..., Any], given: Iterable[str]) -> str | No
             continue
         function = vars(maker)["__init__"] if inspect.isclass(maker) else maker
         parameters = inspect.signature(function).parameters.values()
-        known |= {p.name for p in parameters}
+        known |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            return next((name for name in given if name not in known), None)
-    return None
+            return next((name for name in given if name not in known), None), known - {"self"}
+    return None, known
 
 
 def check_max_turns(max_turns: Any) -> int:

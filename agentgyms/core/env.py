@@ -149,6 +149,11 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
         return dict(self._arguments)
 
     @property
+    def data_source(self) -> str | None:
+        """Whose tasks these are, see `data_source_of`; None if a server does not say."""
+        return type(self).data_source_of(self._arguments)
+
+    @property
     def episode_source(self) -> tuple[int, dict[str, Any]]:
         """Seed and options of the running episode; `reset` with them starts it again.
 
@@ -357,8 +362,7 @@ class TextEnv(WorldDefaults, gym.Env[Observation, str]):
 
     @property
     def _world(self) -> World:
-        world: World = self  # type: ignore[assignment]  # `__init__` has checked it
-        return world
+        return self  # type: ignore[return-value]  # `__init__` has checked it
 
     def _load_tasks(self) -> TaskSet:
         return self._world.load_tasks()

@@ -50,6 +50,15 @@ class BadOption(CallerError):
     """A keyword argument, reset option or configuration key is unknown or has a wrong value."""
 
 
+def not_written(path: object, error: OSError) -> BadOption:
+    """Return the error, in one line, for a file or folder that cannot be written."""
+    reason = error.strerror or str(error)
+    return BadOption(
+        f"{path!s:.120} cannot be written: {reason:.80}; give another one, in a folder that exists "
+        "and can be written"
+    )
+
+
 class PromptTooLong(BadOption):
     """A prompt and its longest response do not fit into the model's context."""
 

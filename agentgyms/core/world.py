@@ -103,6 +103,18 @@ class WorldDefaults:
         return dict(self.expert_actions())
 
     @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:  # noqa: ARG003 (for subclasses)
+        """Return whose tasks an environment with these arguments plays.
+
+        Returns:
+            `"official"`: those of the benchmark that the environment is named after. `"generated"`:
+            others, made here in its form. The name of a smaller world with generated tasks that
+            stands in the benchmark's place, such as `"MiniAppWorld"`. `""`: there is no benchmark.
+            Reports say where figures are not the benchmark's.
+        """
+        return ""
+
+    @classmethod
     def is_private(cls, name: str, value: Any) -> bool:  # noqa: ARG003 (for subclasses)
         """Return whether a server's clients may not give an argument this value."""
         return name in cls.private_arguments

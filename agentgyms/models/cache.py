@@ -185,13 +185,15 @@ def _image_digest(address: str) -> str:
 
 
 def _to_json(answer: Answer) -> dict[str, Any]:
-    return {
+    fields: dict[str, Any] = {
         "text": answer.text,
         "finished": answer.finished,
         "usage": [answer.prompt, answer.response, 1],
     }
+    return fields | ({"reasoning": answer.reasoning} if answer.reasoning else {})
 
 
 def _from_json(fields: Mapping[str, Any]) -> Answer:
     prompt, response, _ = fields["usage"]
-    return Answer(fields["text"], fields["finished"], prompt, response)
+    reasoning = str(fields.get("reasoning", ""))
+    return Answer(fields["text"], fields["finished"], prompt, response, reasoning)

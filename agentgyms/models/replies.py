@@ -86,6 +86,7 @@ class _PartialReply:
     def __init__(self, max_tokens: int) -> None:
         self.longest = LONGEST_TOKEN * max_tokens
         self.parts: list[str] = []
+        self.thoughts: list[str] = []
         self.length = 0
         self.has_content = False
         self.reason: str | None = None
@@ -114,8 +115,12 @@ class _PartialReply:
         message = message if isinstance(message, dict) else {}
         text = _text_of(message)
         self.has_content = self.has_content or isinstance(message.get("content"), str)
+        thought = get_typed(message, "reasoning_content", str) or get_typed(
+            message, "reasoning", str
+        )
         self.parts.append(text)
-        self.length += len(text)
+        self.thoughts.append(thought or "")
+        self.length += len(text) + len(thought or "")
         if self.length > self.longest:
             raise RetryableError(
                 "huge answer", f"the answer is longer than {self.longest} characters, its limit"
@@ -133,7 +138,8 @@ class _PartialReply:
             raise RetryableError(
                 "empty answer", f"the answer is empty (finish_reason {self.reason})"
             )
-        answer = Answer(text, reason in FINISHED_REASONS, prompt, response)
+        reasoning = _replace_surrogates("".join(self.thoughts))
+        answer = Answer(text, reason in FINISHED_REASONS, prompt, response, reasoning)
         return Reply(answer, self.model, self.fingerprint)
 
 

@@ -59,9 +59,11 @@ class Answer:
         finished: True if the model ended its turn; False if it reached the token limit.
         prompt: Tokens of the prompt, 0 if unknown.
         response: Tokens of the response, 0 if unknown.
+        reasoning: The model's thoughts, where the server tells them apart from the response.
     """
 
     text: str
     finished: bool = True
     prompt: int = 0
     response: int = 0
+    reasoning: str = ""

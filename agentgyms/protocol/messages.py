@@ -175,6 +175,7 @@ class Description:
 
     Attributes:
         parties: The others in an episode, by role: a partner, a judge.
+        data_source: Whose tasks these are; None from servers of earlier versions.
     """
 
     split: str
@@ -186,6 +187,7 @@ class Description:
     observation_space: Annotated[dict[str, Any], "Space"]
     action_space: Annotated[dict[str, Any], "Space"]
     parties: dict[str, str] = field(default_factory=dict)
+    data_source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ The format is in `agentgyms.recording.recording_format`.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import gymnasium as gym
 
 from agentgyms.core import serialization
-from agentgyms.core.arguments import OF_CONNECTIONS, private_names
+from agentgyms.core.arguments import OF_CONNECTIONS
 from agentgyms.core.env import Observation, TextEnv
-from agentgyms.core.errors import BadOption, CallerError, ReplayMismatch
+from agentgyms.core.errors import CallerError, ReplayMismatch
 from agentgyms.core.outcome import equal_observations, shown
 from agentgyms.core.version import __version__
 from agentgyms.recording.recording_format import (
@@ -27,6 +27,7 @@ from agentgyms.recording.recording_format import (
     read,
     turn_line,
 )
+from agentgyms.recording.untrusted import check_arguments, check_id
 from agentgyms.registration import find_maker, make_text_env
 
 __all__ = [
@@ -37,27 +38,45 @@ __all__ = [
     "make_header",
     "parse",
     "read",
+    "recorded_arguments",
     "replay",
+    "replay_in",
     "turn_line",
 ]
+
+COMPARED: Final = (
+    "task_id",
+    "state_key",
+    "observation_key",
+    "admissible_actions",
+    "feedback",
+    "success",
+)
+"""What of `info` a replay compares."""
+OUTCOMES: Final = ("split", "family", "goal", "score", "progress", "metrics")
+"""What of `info` a replay compares besides, where a figure is counted from it."""
 
 
 def make_header(
     env_id: str, env: TextEnv, seed: int, options: Mapping[str, Any], **extra: Any
 ) -> dict[str, Any]:
     """Return an episode's header; `extra` (such as actor and sampling) goes into provenance."""
-    left_out = (*OF_CONNECTIONS, "render_mode")  # rendering does not affect the episode
-    kwargs = {k: v for k, v in env.arguments.items() if k not in left_out}
     return {
         "format": FORMAT,
         "env_id": env_id,
-        "kwargs": kwargs,
+        "kwargs": recorded_arguments(env),
         "seed": seed,
         "options": dict(options),
         "data_version": env.data_version,
         "parties": dict(env.parties),
         "provenance": {"agentgyms": __version__, "revision": git_revision(), **extra},
     }
+
+
+def recorded_arguments(env: TextEnv) -> dict[str, Any]:
+    """Return the arguments of an environment that a recording keeps."""
+    left_out = (*OF_CONNECTIONS, "render_mode")  # rendering does not affect the episode
+    return {k: v for k, v in env.arguments.items() if k not in left_out}
 
 
 class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
@@ -153,64 +172,54 @@ def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) ->
             may give; nothing was made.
     """
     header = recording.header
-    env_id = env_id or _recorded_id(header)
+    env_id = env_id or check_id(str(header["env_id"]))
     taken = {name: value for name, value in header["kwargs"].items() if name not in kwargs}
-    _check_untrusted(find_maker(env_id)[0], taken)
+    check_arguments(find_maker(env_id)[0], taken)
     env = make_text_env(env_id, **{**taken, **kwargs})
     try:
-        _check_untrusted(type(env.unwrapped), taken)  # a function may have chosen the class
-        observation, info = env.reset(seed=header["seed"], options=header["options"])
-        replayed = RecordedTurn(0, "", observation, 0.0, False, False, info)
-        for recorded in recording.turns:
-            if recorded.turn:
-                observation, reward, terminated, truncated, info = env.step(recorded.action)
-                replayed = RecordedTurn(
-                    recorded.turn,
-                    recorded.action,
-                    observation,
-                    float(reward),
-                    terminated,
-                    truncated,
-                    info,
-                )
-            _compare(recorded, replayed)
+        check_arguments(type(env.unwrapped), taken)  # a function may have chosen the class
+        return replay_in(env, recording)
     finally:
         env.close()
+
+
+def replay_in(
+    env: gym.Env[Any, str], recording: Recording, fields: Sequence[str] = COMPARED
+) -> int:
+    """Replay a recording in an environment that is open, and compare every turn.
+
+    Args:
+        env: The environment; it stays open.
+        recording: The episode.
+        fields: Names in `info` that are compared, beside observation, reward and ends.
+
+    Returns:
+        The number of equal turns, the reset included.
+
+    Raises:
+        ReplayMismatch: A turn differs; the message names the turn and the field.
+    """
+    header = recording.header
+    observation, info = env.reset(seed=header["seed"], options=header["options"])
+    replayed = RecordedTurn(0, "", observation, 0.0, False, False, info)
+    for recorded in recording.turns:
+        if recorded.turn:
+            observation, reward, terminated, truncated, info = env.step(recorded.action)
+            replayed = RecordedTurn(
+                recorded.turn,
+                recorded.action,
+                observation,
+                float(reward),
+                terminated,
+                truncated,
+                info,
+            )
+        _compare(recorded, replayed, fields)
     return len(recording.turns)
 
 
-def _recorded_id(header: Mapping[str, Any]) -> str:
-    env_id = str(header["env_id"])
-    module, colon, _ = env_id.rpartition(":")
-    if colon:
-        raise BadOption(
-            f"the recording names the environment {env_id!r}, which would import the module "
-            f"{module!r}: if you trust it, give the id yourself (on the command line: --env "
-            f"{env_id})"
-        )
-    return env_id
-
-
-def _check_untrusted(maker: Any, recorded: Mapping[str, Any]) -> None:
-    """Raise `BadOption` if a recording gives arguments that only the user may give."""
-    if names := private_names(maker, recorded):
-        given = ", ".join(f"{name}={shown(recorded[name])}" for name in names)
-        options = " ".join(f"--set {name}=..." for name in names)
-        raise BadOption(
-            f"the recording gives {given}, which decides what is read, run or connected to, and "
-            f"which servers get your keys: give it yourself (on the command line: {options})"
-        )
-
-
-def _compare(recorded: RecordedTurn, replayed: RecordedTurn) -> None:
-    for key in (
-        "task_id",
-        "state_key",
-        "observation_key",
-        "admissible_actions",
-        "feedback",
-        "success",
-    ):
+def _compare(recorded: RecordedTurn, replayed: RecordedTurn, fields: Sequence[str]) -> None:
+    for key in fields:
         _compare_field(
             recorded.turn, f"info[{key!r}]", recorded.info.get(key), replayed.info.get(key)
         )
@@ -221,10 +230,16 @@ def _compare(recorded: RecordedTurn, replayed: RecordedTurn) -> None:
 
 
 def _compare_field(turn: int, name: str, recorded: Any, replayed: Any) -> None:
-    if recorded != replayed and not (
-        recorded != recorded and replayed != replayed
-    ):  # nan: unrated in both
+    if not _equal(recorded, replayed):
         raise _difference(turn, name, recorded, replayed)
+
+
+def _equal(recorded: Any, replayed: Any) -> bool:
+    if isinstance(recorded, Mapping) and isinstance(replayed, Mapping):
+        same = recorded.keys() == replayed.keys()
+        return same and all(_equal(recorded[name], replayed[name]) for name in recorded)
+    both_nan = recorded != recorded and replayed != replayed  # unrated in both
+    return bool(recorded == replayed) or both_nan
 
 
 def _difference(turn: int, name: str, recorded: Any, replayed: Any) -> ReplayMismatch:

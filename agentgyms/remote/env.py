@@ -121,6 +121,11 @@ class RemoteEnv(TextEnv):
             return TaskSet(listed.split, listed.tasks)
         return PagedTasks(listed, self, self._connection.clone(), self._arguments)
 
+    @property
+    def data_source(self) -> str | None:
+        """Whose tasks the server plays; None if it is of an earlier version."""
+        return self._description.data_source
+
     def expert_actions(self) -> dict[str, str]:
         """Return the next action of each expert, from `info["oracle"]`.
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from agentgyms.core.arguments import defaults
+from agentgyms.core.arguments import check_limits, defaults, refusal
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, CallerError
 from agentgyms.core.tasks import TaskSet
@@ -50,17 +50,15 @@ class EnvFactory:
         for name, value in arguments.items():
             if self._class.is_private(name, value):
                 raise BadOption(f"{name!r} is the server's to set: leave it out of the arguments")
-        for name, most in self._class.client_limits.items():
-            value = arguments.get(name)
-            if isinstance(value, int | float) and value > most:
-                raise BadOption(f"{name} {value} is too large for a server: at most {most}")
+        check_limits(self._class.client_limits, arguments)
         try:
             env = self._class(**self._kwargs | arguments)
         except CallerError:
             raise
         except (TypeError, ValueError) as e:
             code = "type_error" if isinstance(e, TypeError) else "value_error"
-            raise Refusal(code, str(e)) from e
+            refused = refusal(self.env_id, self._class, {**self._kwargs, **arguments})
+            raise Refusal(code, refused or str(e)) from e
         if arguments.keys() - _OF_EVERY_ENV:
             env.work_limit_s = WORK_LIMIT_S
         return env

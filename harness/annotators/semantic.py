@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from tqdm import tqdm
 
 from harness.credit.similarity import SCORERS, Cached, Scorer
+from harness.model import hub
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 
@@ -227,8 +228,9 @@ def _device(device: str | None) -> str:
 def _opened(name: str, transformers: Any) -> tuple[Any, Any]:
     """Return the tokenizer of a model, with a padding token, and its configuration."""
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+        source = {"trust_remote_code": False, **hub.load_options(name)}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **source)
+        config = transformers.AutoConfig.from_pretrained(name, **source)
     except (OSError, ValueError) as e:
         raise _unloadable(name, e) from e
     if tokenizer.pad_token is None:
@@ -245,7 +247,8 @@ def _limit(max_length: int, tokenizer: Any, config: Any) -> int:
 def _frozen(name: str, loader: Any, device: str) -> Any:
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
-        model = loader.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+        source = {"trust_remote_code": False, **hub.load_options(name)}
+        model = loader.from_pretrained(name, dtype=dtype, **source)
     except (OSError, ValueError, SafetensorError, UnpicklingError) as e:
         raise _unloadable(name, e) from e
     return model.to(device).eval().requires_grad_(False)
@@ -253,8 +256,9 @@ def _frozen(name: str, loader: Any, device: str) -> Any:
 
 def _unloadable(name: str, error: Exception) -> ConfigError:
     return ConfigError(
-        f"the scorer's model {name} cannot be loaded: give a folder that holds it, as in "
-        f"cross-encoder:FOLDER, or take the scorers exact or lexical, which need no model ({error})"
+        f"the scorer's model {name:.80} cannot be loaded: give a folder that holds it, as in "
+        "cross-encoder:FOLDER, or take the scorers exact or lexical, which need no model "
+        f"({' '.join(str(error).split()):.70})"
     )
 
 

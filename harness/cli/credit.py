@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentgyms.core import extras
+from agentgyms.core.errors import not_written
 
 if TYPE_CHECKING:
     from harness.reporting.credit_view.compare import Credit
@@ -109,7 +110,10 @@ def _draw_neighbourhood(
 
         similarity = semantic.open_scorer(encoder)
     found = neighbourhood.find(recorded.turns, of_scpo[0].settings, similarity)
-    neighbourhood.draw(path, found)
+    try:
+        neighbourhood.draw(path, found)
+    except OSError as e:
+        raise not_written(path, e) from e
     click.echo(f"{neighbourhood.text(found)}\n\nwrote {path}")
 
 
@@ -133,8 +137,11 @@ def _write(path: Path, text: str) -> None:
     if str(path) == "-":
         click.echo(text, nl=False)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", errors="replace")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as e:
+        raise not_written(path, e) from e
     click.echo(f"wrote {path}", err=True)
 
 

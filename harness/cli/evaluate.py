@@ -143,10 +143,26 @@ def _new_config(given: Mapping[str, Any]) -> EvaluationConfig:
     name = str(given.get("model", {}).get("name", ""))
     of_run = bool(name) and Path(name).is_dir()
     if not given.get("env", {}).get("id") and not of_run:
+        _check_folder(given)
         raise click.UsageError("give an environment with --env, or env.id in a file")
     if not {"name", "backend"} & given.get("model", {}).keys():
         raise click.UsageError("give a model with --model, or model.name in a file")
     return configs.build(configs.EvaluationConfig, given)
+
+
+def _check_folder(given: Mapping[str, Any]) -> None:
+    """Refuse a model that is meant as a folder and is none, before an environment is asked for."""
+    model = given.get("model", {})
+    name = str(model.get("name", ""))
+    if "/" not in name or {"url", "backend"} & model.keys():
+        return
+    from harness.model import hub
+
+    hub.check_name(name, "model.name")
+    raise ConfigError(
+        f"model.name: there is no folder {name!r:.100}; give that of a training run, or, for a "
+        "model at the hub, an environment with --env"
+    )
 
 
 def _resumed_config(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:

@@ -17,6 +17,7 @@ from harness.config.section import (
     PositiveInt,
     Section,
     Table,
+    folder_name,
 )
 
 AgentKind = Literal["direct", "react", "reflexion", "trained"]
@@ -24,18 +25,8 @@ AGENTS: Final = get_args(AgentKind)
 Backend = Literal["openai", "vllm", "hf", "expert", "random"]
 BACKENDS: Final = get_args(Backend)
 
-_FOLDER_NAME: Final = re.compile(r"[\w.+=@ -]{0,200}")
 _STEP: Final = re.compile(r"\d{1,9}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def _folder_name(name: str) -> str:
-    if not _FOLDER_NAME.fullmatch(name) or name in (".", ".."):
-        raise ValueError(
-            f"{name!r} is no plain name: use at most 200 letters, digits, '.', '_' and '-', and "
-            "run.output for the folder it is in"
-        )
-    return name
 
 
 def _checkpoint(wanted: str) -> str:
@@ -72,7 +63,7 @@ def _variable(name: str) -> str:
 class EvalRunConfig(Section):
     """Seeds, size and output folder of an evaluation."""
 
-    name: Annotated[str, AfterValidator(_folder_name)] = ""
+    name: Annotated[str, AfterValidator(folder_name)] = ""
     """Name of the folder in `output`; "" makes one of environment, split, agent and model."""
     output: str = "evaluations"
     """Folder that the folder of the evaluation is created in."""
@@ -122,7 +113,8 @@ class ModelConfig(Section):
     engine: Table = Field(default_factory=dict)
     """Arguments of vLLM's engine."""
     extra: Table = Field(default_factory=dict)
-    """Further fields of each request to a server, such as `{ reasoning_effort = "low" }`."""
+    """Further fields of each request to a server, such as `{ reasoning_effort = "low" }`. One in
+    this process takes `{ chat_template_kwargs = { enable_thinking = false } }` alone."""
     expert: str = "best"
     """The environment's expert that the backend `expert` plays."""
 

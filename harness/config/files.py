@@ -13,6 +13,7 @@ from harness.config.section import build
 from harness.config.toml_values import parse_value
 from harness.types import plugins
 from harness.types.errors import ConfigError
+from harness.types.hyperparameters import did_you_mean
 
 RECIPES: Final = Path(__file__).parent / "recipes"
 """Folder of the built-in recipes; those in its folder `bases/` are only for `extends`."""
@@ -75,8 +76,12 @@ def _find(path: str | Path, folder: Path) -> Path:
                 return candidate
         except OSError:  # its name is too long
             continue
-    known = ", ".join(sorted(file.stem for file in RECIPES.glob("*.toml")))
-    raise ConfigError(f"there is no recipe {path!s:.200}: expected a TOML file or one of {known}")
+    known = [file.stem for file in RECIPES.glob("*.toml")]
+    hint = did_you_mean(str(path).removesuffix(".toml"), known)
+    raise ConfigError(
+        f"there is no recipe {path!s:.100}: expected a TOML file or one that `harness recipes` "
+        f"lists{hint}"
+    )
 
 
 def read(file: Path) -> dict[str, Any]:

@@ -206,7 +206,9 @@ def _of_object(name: str, found: Any) -> Method | None:
     return Method(name, name, name.partition(":")[0]) if callable(found) else None
 
 
-_METHODS: Final = Registry("method", entries=METHODS, of_object=_of_object)
+_METHODS: Final = Registry(
+    "method", entries=METHODS, of_object=_of_object, command="harness methods"
+)
 
 
 def register(method: Method) -> Method:

@@ -107,6 +107,8 @@ class PolicyConfig(Section):
     None takes mixed on a GPU and float32 on the CPU."""
     attention: str | None = None
     """transformers' name of an attention, such as `"flash_attention_2"`; None takes its default."""
+    chat_template_kwargs: Table = Field(default_factory=dict)
+    """Arguments of the model's chat template, such as `{ enable_thinking = false }`."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass, which saves memory and costs time."""
     lora: LoraConfig = LoraConfig()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -14,6 +15,8 @@ from harness.types.errors import ConfigError
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound="Section")
+
+_FOLDER_NAME: Final = re.compile(r"[\w.+=@ -]{0,200}")
 
 
 class Section(BaseModel):
@@ -57,6 +60,20 @@ List = Annotated[tuple[_T, ...], FROM_LIST]
 Pair = Annotated[tuple[_T, _T], FROM_LIST]
 Table = Annotated[dict[str, Any], AfterValidator(_json_plain)]
 """Free settings that other code checks, such as the arguments of an environment."""
+
+
+def folder_name(name: str) -> str:
+    """Return the name of a folder.
+
+    Raises:
+        ValueError: It is a path, or too long.
+    """
+    if not _FOLDER_NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(
+            f"{name[:60]!r} is no plain name: use at most 200 letters, digits, '.', '_' and '-', "
+            "and run.output for the folder it is in"
+        )
+    return name
 
 
 def build(kind: type[_S], values: Mapping[str, Any]) -> _S:

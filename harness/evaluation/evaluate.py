@@ -63,6 +63,7 @@ class Evaluation:
         missing: Number of episodes that could not be finished; no other figure counts them.
         episodes: One record per episode.
         parties: The episodes' other parties: a partner, a judge.
+        data_source: Whose tasks were played, see `TextEnv.data_source`.
         models_usd: Their cost in US dollars, as far as they are models with known prices.
     """
 
@@ -75,6 +76,7 @@ class Evaluation:
     missing: int
     episodes: list[dict[str, Any]]
     parties: dict[str, str] = field(default_factory=dict)
+    data_source: str | None = None
     models_usd: float = 0.0
 
     @property
@@ -105,6 +107,7 @@ class Evaluation:
         return {
             "split": self.split,
             "parties": self.parties,
+            "data_source": self.data_source,
             "success": self.success.value,
             "interval": list(self.success.interval),
             "score": self.score,
@@ -197,7 +200,8 @@ async def evaluate(
         rollouts = await collect_distributed(
             processes, pool, draws, actor, seed=seed, options=options
         )
-    return replace(summarise(rollouts, split), parties=pool.parties)
+    found = summarise(rollouts, split)
+    return replace(found, parties=pool.parties, data_source=pool.data_source)
 
 
 def summarise(rollouts: Sequence[Rollout], split: str) -> Evaluation:

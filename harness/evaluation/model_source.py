@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,11 @@ from tqdm import tqdm
 
 from harness import config as configs
 from harness.evaluation import run_checkpoints
+from harness.model import hub
 from harness.model.adapters import DESCRIPTION, base_of
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
-_HUB_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _KINDS_OF_FILES: Final = (
     "*.safetensors",
     "pytorch_model*.bin",
@@ -65,14 +64,10 @@ def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     if is_run(folder):
         described = _read(folder / "config.json")
         return _model(run_checkpoints.choose(folder, checkpoint, described).folder)
+    hub.check_name(name, "model.name")
     check_checkpoint(name, checkpoint)
     if not folder.is_dir():
-        if _HUB_NAME.fullmatch(name):
-            return Source(name, local=False)
-        raise ConfigError(
-            f"model.name: there is no folder {name!r}; give the folder of a model, of a checkpoint "
-            "or of a training run, or a hub name such as Qwen/Qwen2.5-1.5B-Instruct"
-        )
+        return Source(name, local=False)
     described = _read(folder / "config.json")
     if "model_type" in described or (folder / DESCRIPTION).is_file():
         return _model(folder)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.config import EvaluationConfig, ModelConfig, digest_values, without_seed
 from harness.inference.completers import Completer
@@ -16,6 +16,10 @@ from harness.types.errors import ConfigError
 
 if TYPE_CHECKING:
     from harness.evaluation.model_source import Source
+
+
+_ARGUMENTS: Final = "chat_template_kwargs"
+"""Field of a request with arguments of the chat template, by vLLM's name."""
 
 
 async def _nothing() -> None:
@@ -111,7 +115,8 @@ def _open_hf(config: EvaluationConfig) -> Model:
     try:
         policy = Policy.load(source.path, config.model.device, config.model.revision)
     except (ConfigError, RuntimeError) as e:  # torch's own, such as too little memory
-        raise _not_loaded(config.model, source, e) from e
+        raise _not_loaded(source, e) from e
+    policy.chat_encoder.template_arguments = _template_arguments(config.model, source)
     identity = {
         **_identity("hf", config.model, source),
         "device": policy.device.type,  # decides the precision
@@ -137,7 +142,9 @@ def _open_vllm(config: EvaluationConfig) -> Model:
     except ConfigError as e:
         if isinstance(e.__cause__, ImportError):
             raise
-        raise _not_loaded(model, source, e) from e
+        raise _not_loaded(source, e) from e
+    encoder = completer.chat_tokenizer.chat_encoder
+    encoder.template_arguments = _template_arguments(model, source)
     dtype = completer.engine.model_config.dtype
     identity = {
         **_identity("vllm", model, source),
@@ -145,6 +152,23 @@ def _open_vllm(config: EvaluationConfig) -> Model:
         "vllm": completer.version,
     }
     return Model(completer, identity, source.trained, close=completer.close)
+
+
+def _template_arguments(model: ModelConfig, source: Source) -> dict[str, Any]:
+    """Return the arguments of the chat template: those given, else those of the training run.
+
+    Raises:
+        ConfigError: `model.extra` has fields that no model in this process takes.
+    """
+    given = dict(model.extra)
+    of_run = (source.trained or {}).get("policy", {}).get(_ARGUMENTS, {})
+    arguments = given.pop(_ARGUMENTS, of_run)
+    if given or not isinstance(arguments, dict):
+        raise ConfigError(
+            f"model.extra is {model.extra!r}: a model in this process takes {_ARGUMENTS} alone, a "
+            "table such as { enable_thinking = false }"
+        )
+    return arguments
 
 
 @contextmanager
@@ -191,12 +215,7 @@ def _identity(backend: str, model: ModelConfig, source: Source) -> dict[str, Any
     return named
 
 
-def _not_loaded(model: ModelConfig, source: Source, error: Exception) -> ConfigError:
-    message = f"model.name {model.name!r} cannot be loaded: {error.__cause__ or error}"
-    if source.local or not isinstance(error.__cause__, OSError):
-        return ConfigError(message)
-    return ConfigError(
-        f"{message}\nThere is no folder {model.name!r} here. As a hub name it has to be on this "
-        f"machine's disk, or the hub in reach: run 'hf download {model.name}' where there is a "
-        "network, and give the folder that it prints"
-    )
+def _not_loaded(source: Source, error: Exception) -> ConfigError:
+    from harness.model import hub
+
+    return hub.not_loaded("model.name", source.path, error.__cause__ or error)

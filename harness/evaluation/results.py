@@ -101,6 +101,7 @@ def started_json(
     tasks: Mapping[str, str],
     environment: Mapping[str, Any],
     parties: Mapping[str, str],
+    data_source: str | None,
     prompt_versions: Mapping[str, str],
     model: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -111,6 +112,7 @@ def started_json(
         tasks: Families of the played tasks by task id, in order.
         environment: The environment's `max_turns` and `data_version`.
         parties: The episodes' other parties: a partner, a judge.
+        data_source: Whose tasks are played, see `TextEnv.data_source`.
         prompt_versions: Hashes of the templates, by name.
         model: The model's identity.
     """
@@ -132,6 +134,7 @@ def started_json(
         "seeds": list(config.run.seeds),
         "partner": parties.get("partner"),
         "judge": parties.get("judge"),
+        "data_source": data_source,
         "versions": versions(),
         "tasks": [[task_id, family] for task_id, family in tasks.items()],
     }

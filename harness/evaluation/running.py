@@ -115,8 +115,9 @@ class _Session:
                 raise type(e)(f"{e}{advice}") from e
             raise
         except OSError as e:
-            reason = f"{e.filename or self.folder} cannot be used: {e.strerror or e}"
-            raise ResultError(f"{reason}{self._resume_hint()}") from e
+            reason = f"{e.filename or self.folder!s:.120} cannot be used: {e.strerror or e}"
+            hint = self._resume_hint() or "; choose another folder with --set run.output=FOLDER"
+            raise ResultError(f"{reason}{hint}") from e
         assert self.folder is not None
         return self.folder
 
@@ -140,9 +141,14 @@ class _Session:
             self._lock = stack.enter_context(FolderLock(self.folder))
             if is_new:
                 folders.check_unused(self.folder)
-            pool = open_pool(self.config)
-            stack.callback(pool.close)
-            await self._evaluate(self.folder, model, pool, is_new=is_new)
+            try:
+                pool = open_pool(self.config)
+                stack.callback(pool.close)
+                await self._evaluate(self.folder, model, pool, is_new=is_new)
+            except BaseException:
+                if is_new and self.store is None:
+                    self._lock.discard()
+                raise
 
     async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, is_new: bool) -> None:
         config = self.config
@@ -152,7 +158,13 @@ class _Session:
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
         started = results.started_json(
-            config, chosen, about, parties, baseline.prompt_versions, dict(model.identity)
+            config,
+            chosen,
+            about,
+            parties,
+            pool.data_source,
+            baseline.prompt_versions,
+            dict(model.identity),
         )
         if is_new:
             folders.write_started(folder, config, started)

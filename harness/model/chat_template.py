@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jinja2
 
@@ -20,12 +21,30 @@ _ANSWER: Final = "\x00answer\x00"
 _MARKUP: Final = re.compile(r"[\x00<>\[\]|]")
 """Characters that distinguish a special token from a word."""
 
+_OPENING: Final = "<think>"
+_CLOSING: Final = "</think>"
+
 _PROBE: Final[tuple[Message, ...]] = (
     {"role": "user", "content": "What is on the shelf?"},
-    {"role": "assistant", "content": "<think>It could be a mug.</think>A mug."},
+    {"role": "assistant", "content": _ANSWER},
     {"role": "user", "content": "And on the table?"},
 )
 _CACHED_TEMPLATES: Final = 8
+
+
+class _Frame(NamedTuple):
+    """What a template puts around an answer.
+
+    Attributes:
+        prompt: End of the text in front of the next answer, as far as earlier answers have another
+            one, such as an opened thought.
+        header: What stands there in front of an earlier answer, such as an empty thought.
+        closing: Tokens after the last answer of a chat.
+    """
+
+    prompt: str
+    header: str
+    closing: tuple[int, ...]
 
 
 class ChatEncoder:
@@ -34,7 +53,8 @@ class ChatEncoder:
     An assistant's message may have the tokens of its answer (`token_ids`), which are used
     unchanged; a text without tokens is encoded. The chat template gives all other tokens. So a
     longer chat starts with exactly the prompt and response tokens of the chat before, even if the
-    answer's text would be encoded differently.
+    answer's text would be encoded differently, the template would drop its thoughts, or the prompt
+    had opened its thought.
 
     Texts of users' messages come from an environment: special tokens in them become plain words, so
     that no observation can end its message and answer for the model.
@@ -43,6 +63,9 @@ class ChatEncoder:
         tokenizer: A tokenizer with a chat template.
         encode: Returns the tokens of a text; special tokens are recognised.
         vision: Prepares images; None for a text model.
+
+    Attributes:
+        template_arguments: Further arguments of the chat template, such as `enable_thinking`.
     """
 
     def __init__(
@@ -51,7 +74,9 @@ class ChatEncoder:
         """Compile the pattern of special tokens."""
         self._tokenizer, self._encode, self._vision = tokenizer, encode, vision
         self._special_tokens_pattern = _pattern([_ANSWER, *_special_tokens(tokenizer)])
-        self._closing = lru_cache(_CACHED_TEMPLATES)(self._find_closing_tokens)
+        self.template_arguments: Mapping[str, Any] = {}
+        self._frame_of = lru_cache(_CACHED_TEMPLATES)(self._find_frame)
+        self._prefill_of = lru_cache(_CACHED_TEMPLATES)(self._find_prefill)
 
     def encode(self, messages: Sequence[Message], stop_ids: Collection[int]) -> tuple[int, ...]:
         """Return the tokens of a chat, up to the start of the assistant's next answer.
@@ -64,19 +89,19 @@ class ChatEncoder:
             stop_ids: Tokens that end an answer.
 
         Raises:
-            ConfigError: The template changes an earlier answer, or the numbers of image tokens and
+            ConfigError: The template changes an earlier message, or the numbers of image tokens and
                 images differ.
         """
         answers = [message for message in messages if message["role"] == "assistant"]
         written = self._written_around(messages, len(answers))
         shown = _shown_between(messages)
         tokens = list(self._around(written[0], shown[0]))
-        closing = self.closing_tokens() if answers else ()
+        closing = self._frame().closing if answers else ()
         for answer, text, images in zip(answers, written[1:], shown[1:], strict=True):
             generated = self._answer_tokens(answer)
             after = self._around(text, images)
             tokens += generated
-            tokens += after[_already_closed(generated, closing, stop_ids) :]
+            tokens += after[_already_closed(generated, closing, after, stop_ids) :]
         return tuple(tokens)
 
     def images(self, messages: Sequence[Message]) -> tuple[Image, ...]:
@@ -96,34 +121,78 @@ class ChatEncoder:
                 shown += images_of([message])
         return tuple(shown)
 
-    def closing_tokens(self) -> tuple[int, ...]:
-        """Return the tokens with which the template closes an answer.
+    @property
+    def prefill(self) -> str:
+        """The text with which the generation prompt begins the answer, "" for most models.
+
+        It opens a thought, or has an empty one.
+        """
+        return self._prefill_of(*self._template())
+
+    def generated_text(self, answer: str) -> str:
+        """Return the part of an answer that the model generates: without the prefill.
+
+        A thought that the prefill opens and the answer lacks is closed at once.
+        """
+        prefill = self.prefill
+        if answer.startswith(prefill):
+            return answer.removeprefix(prefill)
+        rest = answer.removeprefix("".join(prefill.split()))
+        lacks = rest == answer and _CLOSING not in prefill
+        return f"\n{_CLOSING}\n\n{answer}" if lacks else rest
+
+    def _find_prefill(self, *_template: str) -> str:
+        question = str(_PROBE[0]["content"])
+        _, _, prompt = self.render(_PROBE[:1]).rpartition(question)
+        _, opening, rest = prompt.partition(_OPENING)
+        return opening + rest
+
+    def check_transcripts(self) -> None:
+        """Check that the template can encode a growing chat.
 
         Raises:
-            ConfigError: The template changes earlier answers, for example drops their thoughts.
+            ConfigError: It refuses such a chat, or changes earlier messages.
         """
-        return self._closing(self._tokenizer.chat_template)
+        self.encode(_PROBE, ())
 
-    def _find_closing_tokens(self, _: str) -> tuple[int, ...]:
+    def _frame(self) -> _Frame:
+        return self._frame_of(*self._template())
+
+    def _template(self) -> tuple[str, str]:
+        """Return the template and its arguments, as keys of a cache."""
+        return str(self._tokenizer.chat_template), repr(self.template_arguments)
+
+    def _find_frame(self, *_template: str) -> _Frame:
         chat = [dict(message) for message in _PROBE]
-        begun = self.render(chat[:1]) + str(chat[1]["content"])
-        closed = self.render(chat[:2], add_generation_prompt=False)
-        if not closed.startswith(begun) or not self.render(chat).startswith(closed):
-            raise _rewrites_answers()
-        return self._encode(closed.removeprefix(begun))
+        prompt = self.render(chat[:1])
+        around = self.render(chat).split(_ANSWER)
+        closed = self.render(chat[:2], add_generation_prompt=False).split(_ANSWER)
+        if len(around) != 2 or len(closed) != 2:
+            raise _rewrites_messages()
+        same = len(os.path.commonprefix([prompt, around[0]]))  # noqa: RUF071 - these are no paths
+        if str(_PROBE[0]["content"]) not in prompt[:same]:
+            raise _rewrites_messages()
+        return _Frame(prompt[same:], around[0][same:], self._encode(closed[1]))
 
     def _written_around(self, messages: Sequence[Message], num_answers: int) -> list[str]:
-        """Return the template's text before, between and after the answers."""
+        """Return the template's text before, between and after the answers.
+
+        Before an answer stands the generation prompt that it was an answer to.
+        """
         marked = [
             {**message, "content": _ANSWER} if message["role"] == "assistant" else message
             for message in self._plain(messages)
         ]
         rendered = self.render(marked)
         written = rendered.split(_ANSWER)
-        last = max((i for i, m in enumerate(messages) if m["role"] == "assistant"), default=-1)
-        stable = last < 0 or rendered.startswith(self.render(marked[:last]) + _ANSWER)
-        if len(written) != num_answers + 1 or not stable:
-            raise _rewrites_answers()
+        if num_answers:
+            frame = self._frame()
+            last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
+            asked = self.render(marked[:last]).removesuffix(frame.prompt)
+            kept = rendered.startswith(asked + frame.header + _ANSWER)
+            if len(written) != num_answers + 1 or not kept:
+                raise _rewrites_messages()
+            written[:-1] = [text.removesuffix(frame.header) + frame.prompt for text in written[:-1]]
         return written
 
     def _plain(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -155,7 +224,10 @@ class ChatEncoder:
         try:
             with limited():
                 text = self._tokenizer.apply_chat_template(
-                    messages, tokenize=False, add_generation_prompt=add_generation_prompt
+                    messages,
+                    tokenize=False,
+                    add_generation_prompt=add_generation_prompt,
+                    **self.template_arguments,
                 )
         except TemplateTooSlow:
             raise ConfigError(
@@ -172,7 +244,7 @@ class ChatEncoder:
 
     def _answer_tokens(self, answer: Message) -> tuple[int, ...]:
         own = answer.get("token_ids", ())
-        return own or self._encode(str(self._plain([answer])[0]["content"]))
+        return own or self._encode(self.generated_text(str(self._plain([answer])[0]["content"])))
 
 
 def _special_tokens(tokenizer: Any) -> list[str]:
@@ -197,17 +269,22 @@ def _shown_between(messages: Sequence[Message]) -> list[list[Image]]:
 
 
 def _already_closed(
-    generated: Sequence[int], closing: Sequence[int], stop_ids: Collection[int]
+    generated: Sequence[int],
+    closing: Sequence[int],
+    after: Sequence[int],
+    stop_ids: Collection[int],
 ) -> int:
-    """Return the number of closing tokens that an answer already ends with."""
-    if not generated or generated[-1] not in stop_ids or generated[-1] not in closing:
+    """Return the number of tokens after an answer that it already ends with."""
+    if not generated or generated[-1] not in stop_ids:
         return 0
-    return list(closing).index(generated[-1]) + 1
+    if generated[-1] in closing:
+        return list(closing).index(generated[-1]) + 1
+    return int(after[:1] == (generated[-1],))  # some models stop at the next message's first token
 
 
-def _rewrites_answers() -> ConfigError:
+def _rewrites_messages() -> ConfigError:
     return ConfigError(
-        "the model's chat template does not keep earlier answers unchanged (some templates drop "
-        "their thoughts), so it cannot encode a transcript: use agent.context = 'window', or a "
-        "chat template that only adds to a chat"
+        "the model's chat template does not keep earlier messages unchanged when a chat grows, so "
+        "it cannot encode a transcript: use agent.context = 'window', or a chat template that only "
+        "adds to a chat"
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from harness.model import hub
 from harness.model.vision import MODEL_TYPES, load_image_processor
-from harness.types.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def load_parts(
         attention: transformers' name of an attention; None takes its default.
 
     Raises:
-        ConfigError: They cannot be loaded; the message has transformers' error.
+        ConfigError: They cannot be loaded; the message has the start of transformers' error.
     """
     from transformers import (
         AutoConfig,
@@ -49,15 +49,20 @@ def load_parts(
 
     dtype = torch.bfloat16 if half else torch.float32
     chosen = {} if attention is None else {"attn_implementation": attention}
-    source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    hub.check_name(path, "policy.model")
+    source: dict[str, Any] = {
+        "revision": revision,
+        "trust_remote_code": False,
+        **hub.load_options(path),
+    }
     try:
         sees = AutoConfig.from_pretrained(path, **source).model_type in MODEL_TYPES
         tokenizer = AutoTokenizer.from_pretrained(path, **source)
-        image_processor = load_image_processor(path, revision) if sees else None
+        image_processor = load_image_processor(path, source) if sees else None
         kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
         model = kind.from_pretrained(path, dtype=dtype, **source, **chosen)
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as e:  # of damaged files, transformers raises errors of any kind
-        raise ConfigError(f"policy.model {path!r} cannot be loaded: {e}") from e
+        raise hub.not_loaded("policy.model", path, e) from e
     return Parts(model, tokenizer, image_processor)

@@ -67,6 +67,14 @@ class ChatTokenizer:
         encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         return tuple(encoding.ids)
 
+    def encode_answer(self, answer: str) -> tuple[int, ...]:
+        """Return the tokens that a model generates if its answer is this text."""
+        return self.encode(self.chat_encoder.generated_text(answer))
+
+    def decode_answer(self, ids: Sequence[int]) -> str:
+        """Return the text of an answer, with what the generation prompt begins it with."""
+        return self.chat_encoder.prefill + self.decode(ids)
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))

@@ -6,7 +6,7 @@ need torchvision. B: number of sequences. T: number of tokens. H: the model's wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -162,9 +162,14 @@ class Vision:
         return prepared["pixel_values"], prepared["image_grid_thw"][0]
 
 
-def load_image_processor(path: str, revision: str | None = None) -> Any:
-    """Return the image processor of a local folder or a hub name, of the PIL kind."""
+def load_image_processor(path: str, source: Mapping[str, Any]) -> Any:
+    """Return the image processor of a local folder or a hub name, of the PIL kind.
+
+    Args:
+        path: The folder or name.
+        source: Arguments of transformers that say where it is loaded from.
+    """
     from transformers import AutoImageProcessor
 
     load: Any = AutoImageProcessor.from_pretrained
-    return load(path, revision=revision, backend="pil", trust_remote_code=False)
+    return load(path, backend="pil", **source)

@@ -9,9 +9,9 @@ import gymnasium as gym
 import torch
 
 from harness import prompts
-from harness.config import Config, consistency
+from harness.config import TINY_MODELS, Config, consistency
 from harness.inference.generation import check_generation
-from harness.model import adapters
+from harness.model import adapters, hub
 from harness.model.vision import MODEL_TYPES
 from harness.preflight.method_trial import check_method
 from harness.prompts import PromptStyle
@@ -40,6 +40,8 @@ def check(config: Config) -> None:
 
 
 def _check_model(config: Config) -> None:
+    if config.policy.model not in TINY_MODELS:
+        hub.check_name(config.policy.model, "policy.model")
     if config.policy.lora.rank:
         adapters.check_installed()
     try:

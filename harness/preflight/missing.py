@@ -20,6 +20,7 @@ from harness.config import TINY_MODELS, Config, replace
 from harness.preflight import checks, memory, resolve
 from harness.preflight.memory import Machine
 from harness.preflight.model_shapes import Shape, config_file_of
+from harness.runs.runfolder import RunFolder
 
 _WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
 _LOCAL: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
@@ -141,7 +142,7 @@ def _devices(machine: Machine) -> Iterator[str]:
 
 
 def _run(config: Config) -> Iterator[str]:
-    folder = Path(config.run.output) / config.run.name
+    folder = RunFolder.of_config(config).path
     if (folder / "config.json").exists():
         yield f"{folder} holds a run already: go on with --resume {folder}, or --set run.name=..."
 

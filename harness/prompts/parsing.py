@@ -45,8 +45,16 @@ class Parsed(NamedTuple):
 
 
 def parse_plain(text: str) -> Parsed:
-    """Return the whole text as the action; every text is a valid answer."""
-    return Parsed(text.strip())
+    """Return the text after a leading thought as the action; every text is a valid answer."""
+    return Parsed(_after_leading_thought(text))
+
+
+def _after_leading_thought(text: str) -> str:
+    """Return a text without the `<think>` element that it begins with; "" if that is not closed."""
+    stripped = text.strip()
+    if not stripped.startswith("<think>"):
+        return stripped
+    return stripped.partition("</think>")[2].strip()
 
 
 def parse_tagged(text: str) -> Parsed:
@@ -101,7 +109,7 @@ def join_names(text: str) -> str:
 
 def parse_joined(text: str) -> Parsed:
     """Return the text as the action, with a space between names and numbers; always valid."""
-    return Parsed(_JOINED_NUMBER.sub(" ", text).strip())
+    return Parsed(_JOINED_NUMBER.sub(" ", _after_leading_thought(text)))
 
 
 def parse_sokoban(text: str) -> Parsed:
@@ -265,7 +273,7 @@ def letter(index: int) -> str:
 
 def parse_letter(text: str, offered: Sequence[str]) -> Parsed:
     """Return the offered action of a letter; any other text is invalid and no action."""
-    name = text.strip()
+    name = _after_leading_thought(text)
     named = {letter(i): action for i, action in enumerate(offered)}
     return Parsed(named[name]) if name in named else Parsed("", valid=False)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agentgyms.core.errors import not_written
 from harness.reporting.curves import figure_curves
 from harness.reporting.results import training_runs
 from harness.runs import fsync
@@ -35,7 +36,8 @@ def put_out(
         output: File for the table; None prints it.
 
     Raises:
-        ResultError: A folder is no training run, no run has a figure, or a file cannot be written.
+        ResultError: A folder is no training run, or no run has a figure.
+        BadOption: A file cannot be written.
     """
     if form == "latex":
         raise click.UsageError("--figures is written in Markdown or as CSV: leave --format latex")
@@ -51,6 +53,6 @@ def put_out(
         if output:
             fsync.write(output, text)
     except OSError as e:
-        raise ResultError(f"the report cannot be written: {e.strerror or e}") from e
+        raise not_written(e.filename or "the report", e) from e
     if not output:
         click.echo(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentgyms.core.errors import AgentGymsError
+from agentgyms.core.errors import AgentGymsError, not_written
 from harness.reporting.curves import success_curves, sweep_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.choice import LAST, Choice
@@ -46,6 +46,7 @@ def put_out(
 
     Raises:
         ResultError: A folder has no results, or a damaged file.
+        BadOption: A file cannot be written.
     """
     plain = form == "markdown" and not (
         reported or compare or curve or html or output or bold or sweep
@@ -68,7 +69,7 @@ def put_out(
     except AgentGymsError:
         raise
     except OSError as e:
-        raise ResultError(f"the report cannot be written: {e.strerror or e}") from e
+        raise not_written(e.filename or "the report", e) from e
     if not output:
         click.echo(text)
 

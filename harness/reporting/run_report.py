@@ -76,7 +76,8 @@ def _reason(folder: Path, error: OSError) -> str:
 
 
 def _write_table(run: TrainingRun) -> None:
-    fsync.write(run.folder / "table.md", table(run.evaluations))
+    title = run.world if setting.NOT_THE_BENCHMARK in run.world else ""
+    fsync.write(run.folder / "table.md", table(run.evaluations, title))
 
 
 def _draw(run: TrainingRun) -> None:
@@ -84,12 +85,16 @@ def _draw(run: TrainingRun) -> None:
     training_curves.draw(run.folder / "training.png", run)
 
 
-def table(evaluations: Sequence[Mapping[str, Any]]) -> str:
+def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:
     """Return a Markdown table, a row per split and step: success by family, over all, and score.
 
     Only the first and the last evaluation of each split are shown. Rates and scores are in
     percent, with 95 % Wilson intervals over all tasks. A warning stands below
     scores of a programmatic judge.
+
+    Args:
+        evaluations: A run's evaluations, by step.
+        title: Stands above the table.
     """
     families = in_order({name for e in evaluations for name in e["families"]})
     headings = ["split", "step", *families, "all", _INTERVAL, "score", _INTERVAL, "turns", "tasks"]
@@ -98,7 +103,9 @@ def table(evaluations: Sequence[Mapping[str, Any]]) -> str:
         of_split = [e for e in evaluations if e["split"] == split]
         rows += [_row(evaluation, families) for evaluation in of_split[:1] + of_split[1:][-1:]]
     warnings = dict.fromkeys(w for e in evaluations for w in setting.warnings(e.get("parties", {})))
-    return "\n".join([markdown.table(headings, rows), *(f"\n{text}" for text in warnings)]) + "\n"
+    above = [f"**{markdown.escaped(title)}**\n"] if title else []
+    below = [f"\n{text}" for text in warnings]
+    return "\n".join([*above, markdown.table(headings, rows), *below]) + "\n"
 
 
 def _row(evaluation: Mapping[str, Any], families: Sequence[str]) -> list[str]:

@@ -33,6 +33,7 @@ class EnvPool:
     Attributes:
         parties: Models that take part in the episodes beside the agent, by role; empty until an
             environment is made.
+        data_source: Whose tasks they play, see `TextEnv.data_source`; None until one is made.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class EnvPool:
     ) -> None:
         """Environments are made when needed."""
         self.record, self.parties = record, dict[str, str]()
+        self.data_source: str | None = None
         self.env_id, self.group_size, self.kwargs = env_id, group_size, kwargs
         self.max_groups = max(1, max_live // group_size)
         self._free: list[GroupEnv] = []
@@ -53,6 +55,7 @@ class EnvPool:
             return self._free.pop()
         group = GroupEnv(self.env_id, self.group_size, **self.kwargs)
         self.parties = dict(group.envs[0].parties)
+        self.data_source = group.envs[0].data_source
         return group
 
     async def take_async(self) -> GroupEnv:

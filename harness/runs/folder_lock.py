@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from harness.runs import fsync
 from harness.types.errors import FolderInUse
 from harness.types.json_files import parse
 
@@ -46,6 +47,8 @@ class FolderLock:
         self._path = folder / LOCK
         self._handle: int | None = None
         self._record = ""
+        self._made: list[Path] = []
+        self._found: set[Path] = set()
 
     def acquire(self) -> None:
         """Lock the folder; an earlier lock of this process on it is released.
@@ -54,7 +57,9 @@ class FolderLock:
             FolderInUse: Another process holds the lock.
             OSError: The folder cannot be written.
         """
+        missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._made, self._found = missing, set(self.folder.iterdir())
         earlier = _held.pop(self.folder.resolve(), None)
         if earlier is not None:
             earlier.release()
@@ -114,6 +119,21 @@ class FolderLock:
         self._handle = None
         if _held.get(self.folder.resolve()) is self:
             del _held[self.folder.resolve()]
+
+    def discard(self) -> None:
+        """Remove what was made in the folder since `acquire`, the folder if it was, and release.
+
+        What was there before stays. Without the lock nothing is removed.
+        """
+        if self._handle is None:
+            return
+        with suppress(OSError):
+            for path in set(self.folder.iterdir()) - self._found:
+                fsync.discard(path)
+        self.release()
+        with suppress(OSError):
+            for folder in self._made:  # the innermost first
+                folder.rmdir()
 
     def __enter__(self) -> FolderLock:
         """Acquire the lock."""

@@ -64,3 +64,11 @@ def remove(folder: Path, mark: str) -> None:
     if folder.exists():
         flush(folder)
         shutil.rmtree(folder)
+
+
+def discard(path: Path) -> None:
+    """Remove a file, a link or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.core.errors import AgentGymsError
 from harness import config as configs
 from harness.config import Config
+from harness.config.section import folder_name
 from harness.runs import checkpoints, fsync, metrics
 from harness.runs.folder_lock import FolderLock
 from harness.runs.versions import versions
@@ -40,6 +42,8 @@ class RunFolder:
         reference/        the policy after the warm start, if the run needs the reference policy
         tensorboard/ wandb/ curve.png training.png table.md
 
+        warmstart/        an interrupted warm start, to resume from
+
         .lock             names the process that writes the folder
 
     Attributes:
@@ -56,31 +60,51 @@ class RunFolder:
 
     @classmethod
     def of_config(cls, config: Config) -> RunFolder:
-        """Return the folder that a configuration names."""
-        return cls(Path(config.run.output) / config.run.name)
+        """Return the folder that a configuration names.
+
+        Raises:
+            ConfigError: `run.name` is empty or a path, which would lead out of `run.output`.
+        """
+        try:
+            name = folder_name(config.run.name or ".")
+        except ValueError as e:
+            raise ConfigError(f"run.name {e}") from None
+        return cls(Path(config.run.output) / name)
 
     def create(self, config: Config) -> None:
         """Lock the folder of a new run, and make it.
 
         Raises:
-            ConfigError: A run of this name exists.
+            ConfigError: A run of this name exists, or the folder cannot be written.
             FolderInUse: Another process begins a run of this name.
         """
-        self._check_unused()
-        self.lock.acquire()
-        self._check_unused()  # another process may have begun and ended a run since
-        (self.path / "evaluations").mkdir(parents=True, exist_ok=True)
-        self._write("config.json", configs.to_dict(config))
-        self._write("provenance.json", provenance(config.run.seed))
+        try:
+            self._check_unused()
+            self.lock.acquire()
+            self._check_unused()  # another process may have begun and ended a run since
+            (self.path / "evaluations").mkdir(parents=True, exist_ok=True)
+            self._write("config.json", configs.to_dict(config))
+            self._write("provenance.json", provenance(config.run.seed))
+        except OSError as e:
+            if isinstance(e, AgentGymsError):
+                raise
+            self.lock.discard()
+            raise ConfigError(
+                f"{self.path!s:.120} cannot be written: {e.strerror or e}; choose another "
+                "folder with --set run.output=FOLDER"
+            ) from e
 
     def _check_unused(self) -> None:
         if (self.path / "config.json").exists():
-            resumable = any(self.path.glob("checkpoints/step-*"))
+            resumable = self._has_saved()
             remedy = f"resume it with --resume {self.path}" if resumable else f"delete {self.path}"
             raise ConfigError(
                 f"{self.path} holds a run already: {remedy}, or choose another name with "
                 "--set run.name=..."
             )
+
+    def _has_saved(self) -> bool:
+        return any(self.path.glob("checkpoints/step-*")) or self.warm_start.exists()
 
     def config(self) -> Config:
         """Return the configuration that the run was started with.
@@ -89,7 +113,9 @@ class RunFolder:
             CheckpointError: The folder is not a run's, or its file is damaged.
         """
         if not (self.path / "config.json").exists():
-            raise CheckpointError(f"{self.path} is no run: it has no config.json")
+            raise CheckpointError(
+                f"{self.path} is no run: it has no config.json; give a run's folder"
+            )
         values = self._read("config.json")
         lacking = [name for name in _SECTIONS if name not in values]
         if lacking:
@@ -100,6 +126,11 @@ class RunFolder:
             return configs.from_dict(values)
         except ConfigError as e:
             raise CheckpointError(f"{self.path}/config.json is damaged: {e}") from None
+
+    @property
+    def warm_start(self) -> Path:
+        """Folder of an interrupted warm start; see `harness.training.sft`."""
+        return self.path / "warmstart"
 
     def rollouts(self, step: int) -> Path:
         """Return the file for the rollouts of a step; see `harness.rollouts.rollout_files`."""
@@ -128,6 +159,8 @@ class RunFolder:
     def how_to_resume(self, steps: int) -> str:
         """Return a message that says how to resume the run of `steps` from its last checkpoint."""
         saved = checkpoints.find_all(self.path)
+        if not saved and self.warm_start.exists():
+            return f"The warm start is saved; go on with: harness train --resume {self.path}"
         if not saved:
             return f"No step is saved yet; begin again with: harness train --resume {self.path}"
         return (

@@ -56,7 +56,12 @@ def start(config: Config, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
     loaded_settings = _load_scorers(config, processes)
     folder = RunFolder.of_config(config)
     processes.run_on_first(lambda: folder.create(config))
-    return _begin(config, folder, loaded_settings, processes)
+    try:
+        return _begin(config, folder, loaded_settings, processes)
+    except BaseException:
+        if processes.is_first and not folder.warm_start.exists():
+            folder.lock.discard()
+        raise
 
 
 def _load_scorers(config: Config, processes: ProcessGroup) -> dict[str, Any]:
@@ -170,16 +175,18 @@ def _load(path: str, config: Config) -> Policy:
     policy = Policy.load(
         path, wanted.device, precision=wanted.precision, attention=wanted.attention
     )
+    _set_up(policy, config)
     style = prompts.load(config.agent.style, config.env.id)
     if style.shows_image and policy.vision is None:
         raise text_only_error(config.policy.model, style.name)
     if config.agent.context == "transcript":
-        policy.chat_encoder.closing_tokens()
-    return _set_up(policy, config)
+        policy.chat_encoder.check_transcripts()
+    return policy
 
 
 def _set_up(policy: Policy, config: Config) -> Policy:
-    """Apply the run's settings of checkpointing and padding to a policy and return it."""
+    """Apply the run's settings of chats, checkpointing and padding to a policy and return it."""
+    policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
     policy.set_padding_free(config.optimizer.padding_free)

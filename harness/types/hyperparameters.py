@@ -38,6 +38,7 @@ class Registry(Generic[Entry]):
         entries: The first entries, by name.
         of_object: Returns the entry of a name `module:attribute` and what it stands for, or None
             if that is no such thing.
+        command: The command that lists the entries; errors name it instead of all names.
     """
 
     def __init__(
@@ -46,9 +47,10 @@ class Registry(Generic[Entry]):
         hyperparameters: Callable[[Entry], dict[str, Any]] = _no_hyperparameters,
         entries: Mapping[str, Entry] | None = None,
         of_object: Callable[[str, Any], Entry | None] = _no_entry,
+        command: str = "",
     ) -> None:
         """Keep the entries."""
-        self.kind, self._of_object = kind, of_object
+        self.kind, self._of_object, self._command = kind, of_object, command
         self._hyperparameters = hyperparameters
         self._entries = dict(entries or {})
 
@@ -75,17 +77,14 @@ class Registry(Generic[Entry]):
         """Return an entry.
 
         Raises:
-            ConfigError: No entry has this name; the message lists all names.
+            ConfigError: No entry has this name; the message says which names there are.
         """
         if name not in self._entries and ":" in name:
             self._entries[name] = self._of_plugin(name)
         elif name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
-            hint = did_you_mean(name, self._entries)
-            raise ConfigError(
-                f"unknown {self.kind} {name!r}: expected one of {', '.join(self.names())}{hint}"
-            )
+            raise ConfigError(unknown(self.kind, name, self.names(), self._command))
         return self._entries[name]
 
     def _of_plugin(self, name: str) -> Entry:
@@ -124,6 +123,19 @@ class Registry(Generic[Entry]):
                     f"{self.kind} {name!r} has no hyperparameter {key!r}: expected {expected}"
                     f"{did_you_mean(key, allowed)}"
                 )
+
+
+def unknown(kind: str, name: Any, known: Sequence[str], command: str = "") -> str:
+    """Return the error message for a name that is not known.
+
+    Args:
+        kind: What it should be the name of, in the singular.
+        name: As given.
+        known: All names.
+        command: The command that lists them, where they are too many for a message.
+    """
+    expected = f"one that `{command}` lists" if command else f"one of {', '.join(known)}"
+    return f"unknown {kind} {str(name)[:100]!r}: expected {expected}{did_you_mean(name, known)}"
 
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:

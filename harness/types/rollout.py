@@ -47,7 +47,8 @@ class Completion:
     """What a completer returns.
 
     Attributes:
-        text: The response without special tokens.
+        text: The response without special tokens; it begins with what the chat template puts into
+            its prompt, such as `<think>`.
         prompt_ids: Tokens of the rendered prompt; empty where the completer does not know them.
         response_ids: Generated tokens, the end-of-turn token included. Empty where unknown.
         logprobs: Log-probability of each response token under the sampling distribution, in nats.

@@ -9,7 +9,7 @@ from typing import Any
 LIMIT_S = 15
 READY = "return document.documentElement.dataset.ready === 'yes'"
 NAMED = """return [...document.querySelectorAll(arguments[0])].find(
-  e => e.innerText.includes(arguments[1]))"""
+  e => e.checkVisibility() && e.innerText.includes(arguments[1]))"""
 TEXTS = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
 
 
@@ -91,7 +91,9 @@ class PlayWindow:
 
     def click(self, selector: str, text: str = "") -> None:
         """Click the element that a selector finds, with a text in it, where a mouse would."""
-        self.wait(NAMED, selector, text).click()
+        element = self.wait(NAMED, selector, text)
+        self.look("arguments[0].scrollIntoView({block: 'nearest'})", element)
+        element.click()
 
     def push(self, name: str) -> None:
         """Click an element by its id."""
@@ -108,8 +110,14 @@ class PlayWindow:
         self.wait_turn(turn)
 
     def actions(self) -> list[str]:
-        """Return the actions that have a button."""
-        return list(self.look(TEXTS, "#actions button > span"))
+        """Return the actions that have a key of the cross or a button, in the order of numbers."""
+        return [*self.moves(), *self.look(TEXTS, "#actions button > span")]
+
+    def moves(self) -> list[str]:
+        """Return the moves that can be made by a key of the cross."""
+        keys = "#cross:not([hidden]) button[aria-disabled=false]"
+        names = "return [...document.querySelectorAll(arguments[0])].map(e => e.ariaLabel)"
+        return list(self.look(names, keys))
 
     def turns(self) -> list[str]:
         """Return the actions in the list of turns."""

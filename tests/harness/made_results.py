@@ -44,6 +44,7 @@ def result(
     trials=1,
     planned=None,
     data_version="made-1",
+    data_source="official",
 ):
     """Return the `result.json` of episodes."""
     tasks = {r.index: [r.task_id, r.family] for r in sorted(records, key=lambda r: r.index)}
@@ -67,6 +68,7 @@ def result(
         "sampling": {"temperature": 0.4},
         "seeds": list(seeds),
         "judge": None,
+        "data_source": data_source,
         "versions": {},
         "episodes": {"planned": planned, "finished": ended, "missing": planned - ended},
         "missing": [lost] * (planned - ended),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -93,6 +93,11 @@ class ALFWorldEnv(TextEnv):
         self.data_version = self._source.version(self.split)
         self._official = OfficialEngine() if backend == "textworld" else None
         self.blocking = self._official is not None
+
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"generated"` or `"official"`, the argument `source`."""
+        return str(arguments.get("source", "generated"))
 
     def load_tasks(self) -> TaskSet:
         """Return the tasks of the split, of the chosen families."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, cast
@@ -141,6 +141,13 @@ class AppWorldEnv(TextEnv):
         self._options = options.check(engine, timeout_s, max_api_calls, max_output, score, state)
         self.data_version = self._source.version
         self._runner: CodeRunner | None = None
+
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"MiniAppWorld"`, or the source of the real engine's tasks."""
+        if arguments.get("engine", "mini") == "mini":
+            return "MiniAppWorld"
+        return str(arguments.get("source", "generated"))
 
     def load_tasks(self) -> TaskSet:
         """Return the selected tasks of the split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -125,6 +125,11 @@ class SearchQAEnv(TextEnv):
     @cached_property
     def _questions(self) -> QuestionSet:
         return self._question_source.load()
+
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"generated"`, or `"official"` for question sets in FlashRAG's form."""
+        return "official" if arguments.get("source") == "flashrag" else "generated"
 
     def load_tasks(self) -> TaskSet:
         """Return the questions of the split."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -70,9 +71,10 @@ class SokobanEnv(TextEnv):
     `info["admissible_actions"]` are the actions that would change the state; a step into a wall has
     feedback `no_effect`. `info["progress"]` is the completed part of the shortest solution, 0 if
     the room can no longer be solved; in rooms with more than 60,000 states it is the fraction of
-    boxes on targets. `info["metrics"]`: `moved`, `pushed`,
-    `boxes_on_target`. The oracle has `best`, `optimal_remaining` (-1 without a solution, -2 if the
-    search was aborted, in large rooms) and `deadlocked`.
+    boxes on targets. `info["metrics"]`: `moved`, `pushed`, `boxes_on_target`, and `deadlocked`: 1
+    if the room can no longer be solved, nan at its start and in rooms with more states. The oracle
+    has `best`, `optimal_remaining` (-1 without a solution, -2 if the search was aborted, in large
+    rooms) and `deadlocked`.
     """
 
     default_max_turns = 15
@@ -128,6 +130,13 @@ class SokobanEnv(TextEnv):
             known = ", ".join(text.FORMATS)
             raise BadOption(f"text_format {text_format!r} is unknown: expected one of {known}")
         self._text = text.FORMATS[text_format]
+
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"official"` for a peer's rooms, `""` for level files, else `"generated"`."""
+        if arguments.get("levels") is not None:
+            return ""
+        return "official" if arguments.get("compat_seed") else "generated"
 
     def load_tasks(self) -> TaskSet:
         """Return the rooms of the split; generates them if necessary."""
@@ -221,7 +230,7 @@ class SokobanEnv(TextEnv):
         reason: str = "",
     ) -> Outcome:
         state, before = self._state, self._on_target
-        room, solved = state.room, state.solved
+        room, solved, left = state.room, state.solved, self._moves_left()
         self._on_target = state.boxes_on_target
         return Outcome(
             observation=self._observe(),
@@ -240,22 +249,29 @@ class SokobanEnv(TextEnv):
             action_key=action_key,
             feedback=feedback,
             feedback_text=reason,
-            progress=self._progress(),
+            progress=self._progress(left),
             score=float(solved),
             success=solved,
             metrics={
                 "moved": float(effect.moved),
                 "pushed": float(effect.pushed),
                 "boxes_on_target": float(self._on_target),
+                "deadlocked": math.nan if left is None else float(left == solver.DEAD),
             },
         )
 
-    def _progress(self) -> float:
-        state = self._state
-        room = state.room
+    def _moves_left(self) -> int | None:
+        """Return the solver's distance; None at the start and without a table of all states."""
+        state, room = self._state, self._state.room
+        at_start = state.boxes == room.boxes and state.player == room.player
+        return None if at_start or not solver.has_table(room) else solver.distance(state)
+
+    def _progress(self, left: int | None) -> float:
+        """Return the completed part of the solution that has `left` moves more."""
+        room = self._state.room
         if not solver.has_table(room):
             return max(0, self._on_target) / room.num_boxes
-        if state.boxes == room.boxes and state.player == room.player:
+        if left is None or left == solver.DEAD:
             return 0.0
-        left, whole = solver.distance(state), solver.distance(State(room))
-        return max(0, whole - left) / whole if left != solver.DEAD else 0.0
+        whole = solver.distance(State(room))
+        return max(0, whole - left) / whole

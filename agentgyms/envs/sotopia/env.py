@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -166,6 +166,11 @@ class SOTOPIAEnv(TextEnv):
         if name in participants.OFFLINE:
             return value is not None and value not in participants.OFFLINE[name]
         return super().is_private(name, value)
+
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"generated"` or `"official"`, the argument `source`."""
+        return str(arguments.get("source", "generated"))
 
     def load_tasks(self) -> TaskSet:
         """Return the tasks of the split: combinations of people and scenario, at each seat."""

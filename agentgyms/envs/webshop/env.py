@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -147,6 +148,11 @@ class WebShopEnv(TextEnv):
     def session(self) -> ShopSession:
         """The session of the running episode; see `ShopSession`."""
         return self._session
+
+    @classmethod
+    def data_source_of(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `"generated"` or `"official"`, the argument `source`."""
+        return str(arguments.get("source", "generated"))
 
     def load_tasks(self) -> TaskSet:
         """Return the goals of the split."""

@@ -1,13 +1,17 @@
 // The actions a person can choose: a button for each that the state admits, and a field for any.
 import { fill, find, make, plural, show } from "./dom.js";
+import { titlesOf } from "./text_page.js";
 
 const FORM = /<\w[^<>]*>/;
 const FILTERED_FROM = 12;
 const MOST_BUTTONS = 300;
 const SETTLING_MS = 400;
-const DIRECTIONS = ["up", "down", "left", "right"];
+const AXES = [["up", "down"], ["left", "right"]];
+const DIRECTIONS = AXES.flat();
 
 let admissible = [];
+let titles = new Map(); // what actions that are codes stand for
+let crossed = []; // moves that have a key of the cross
 let drawnAt = 0;
 let take = () => {};
 
@@ -31,20 +35,25 @@ export function setUp(act) {
     event.preventDefault();
     if (!event.repeat) send();
   });
+  for (const name of DIRECTIONS) key(name).addEventListener("click", () => move(name));
   find("own").addEventListener("submit", (event) => {
     event.preventDefault();
     send();
   });
 }
 
-export function draw(turn) {
+// Draw what the last of an episode's turns admits.
+export function draw(turns) {
+  const turn = turns.at(-1);
   admissible = turn.info.admissible_actions.filter((action) => typeof action === "string");
   const count = admissible.length, complete = turn.info.admissible_complete;
   const inside = find("actions").contains(document.activeElement);
   code = count === 0 && !complete;
+  titles = titlesOf(turn);
+  drawCross(turns);
   filter().value = "";
   filter().hidden = count < FILTERED_FROM;
-  show("actions-head", count > 0 || complete);
+  show("actions-head", admissible.some((action) => !crossed.includes(action)) || (complete && crossed.length === 0));
   fill("complete", complete ? `${plural(count, "action")}, and no other one is legal` : "Others are legal too: type them");
   find("own").classList.toggle("code", code);
   fill("how", code ? "Actions are text of your own, such as code. Ctrl Enter sends, Enter begins another line."
@@ -55,28 +64,47 @@ export function draw(turn) {
   if (inside) find("actions").focus({ preventScroll: true });
 }
 
+// The cross has the keys of each axis on which the episode has ever admitted a move, and each key its place,
+// so that none moves from turn to turn.
+function drawCross(turns) {
+  const admitted = (name) => turns.some(({ info }) => info.admissible_actions.includes(name));
+  crossed = AXES.filter((axis) => axis.some(admitted)).flat();
+  show("cross", crossed.length > 0);
+  for (const name of DIRECTIONS) show(`key-${name}`, crossed.includes(name));
+  enableCross(true);
+}
+
+const key = (name) => find(`key-${name}`);
+
+function enableCross(on) {
+  for (const name of DIRECTIONS) key(name).setAttribute("aria-disabled", String(!(on && admissible.includes(name))));
+}
+
 function shown() {
   const wanted = filter().value.trim().toLowerCase();
-  return admissible.filter((action) => action.toLowerCase().includes(wanted));
+  return admissible.filter((action) => `${action}\n${titles.get(action) ?? ""}`.toLowerCase().includes(wanted));
 }
 
 function drawButtons() {
-  const found = shown();
-  const buttons = found.slice(0, MOST_BUTTONS).map((action, at) => {
-    const kind = FORM.test(action) ? "form" : "";
-    const button = make("button", { class: kind, click: (event) => press(event, action) });
-    if (at < 9) button.append(make("kbd", {}, String(at + 1)), " ");
-    button.append(make("span", {}, action));
-    return button;
-  });
-  const rest = found.length - buttons.length;
+  const found = shown(), listed = found.filter((action) => !crossed.includes(action));
+  const buttons = listed.slice(0, MOST_BUTTONS).map((action) => buttonOf(action, found.indexOf(action) + 1));
+  const rest = listed.length - buttons.length;
   if (rest > 0) buttons.push(make("p", {}, `${plural(rest, "action")} more: filter them`));
   if (found.length === 0 && admissible.length > 0) buttons.push(make("p", {}, "No action contains this."));
   fill("actions", ...buttons);
 }
 
+function buttonOf(action, number) {
+  const button = make("button", { class: FORM.test(action) ? "form" : "", click: (event) => press(event, action) });
+  if (number <= 9) button.append(make("kbd", {}, String(number)), " ");
+  const title = titles.get(action);
+  if (title) button.append(make("b", {}, title), " ");
+  button.append(make("span", {}, action));
+  return button;
+}
+
 // The second half of a double click falls on buttons that nobody has read yet.
-function press(event, action) {
+export function press(event, action) {
   if (event.detail > 1 && performance.now() - drawnAt < SETTLING_MS) return;
   use(action);
 }
@@ -87,8 +115,8 @@ export function choose(at) {
   if (action !== undefined) use(action);
 }
 
-// Whether arrow keys are moves in this state.
-export const moves = () => DIRECTIONS.some((name) => admissible.includes(name));
+// Whether arrow keys are moves in this episode.
+export const moves = () => crossed.length > 0;
 
 export function move(direction) {
   if (admissible.includes(direction)) use(direction);
@@ -128,6 +156,7 @@ export function focusIfFree() {
 
 export function enable(on) {
   for (const button of find("actions").querySelectorAll("button")) button.setAttribute("aria-disabled", String(!on));
+  enableCross(on);
   find("send").setAttribute("aria-disabled", String(!on));
 }
 

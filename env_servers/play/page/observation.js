@@ -1,18 +1,23 @@
 // An observation on the page: its texts letter by letter, its images to the pixel.
 import { make } from "./dom.js";
+import { blocksOf } from "./text_page.js";
 
 const BASE64 = /^[A-Za-z0-9+/]+=*$/;
 const SEPARATOR = /( ?\[SEP\] ?)/;
 const GRID_LINES = 3;
 const SMALL_PX = 384;
 
-export function draw(parent, turn) {
-  parent.replaceChildren(...partsOf(turn));
+// `press` takes an event and the action that was pressed on a page; without it pages are only read.
+export function draw(parent, turn, press = null) {
+  parent.replaceChildren(...partsOf(turn, press));
 }
 
-function partsOf({ observation, turn, picture, info }) {
+function partsOf({ observation, turn, picture, info }, press) {
   const parts = typeof observation === "string" ? { text: observation } : observation;
-  const drawn = Object.entries(parts).map(([name, part]) => partOf(name, part, turn));
+  const drawn = Object.entries(parts).flatMap(([name, part]) => {
+    const blocks = typeof part === "string" ? blocksOf(part, info) : null;
+    return blocks ? page(blocks, partOf(name, part, turn), press) : partOf(name, part, turn);
+  });
   // What answers to code is mostly data.
   const code = info.admissible_actions.length === 0 && !info.admissible_complete;
   if (code && turn > 0) drawn.forEach((part) => part.classList.add("code"));
@@ -67,6 +72,28 @@ function gridIn(lines) {
     first = last;
   }
   return found;
+}
+
+// A page as a person reads it, and folded away the text that agents read.
+function page(blocks, read, press) {
+  const drawn = make("div", { class: "page" }, ...blocks.map((block) => blockOf(block, press)));
+  return make("div", { class: "told" }, drawn, make("details", { class: "read" }, make("summary", {}, "As agents read it"), read));
+}
+
+function blockOf({ action, code, words, label, actions }, press) {
+  if (actions) {
+    const row = actions.map((part) => pressable(part.action, press, part.chosen, part.text));
+    return make("div", { class: "choices" }, ...(label ? [make("span", { class: "label" }, label)] : []), ...row);
+  }
+  if (!code) return make("p", {}, words[0]);
+  const [title, ...more] = words;
+  const rest = [...more.map((word) => make("span", {}, word)), make("code", {}, code)];
+  return pressable(action, press, false, make("b", {}, title), make("small", {}, ...rest));
+}
+
+function pressable(action, press, chosen, ...content) {
+  if (!press) return make("span", { class: chosen ? "press chosen" : "press" }, ...content);
+  return make("button", { class: "press", title: action, "aria-pressed": chosen && "true", click: (event) => press(event, action) }, ...content);
 }
 
 // Pages told in one line are easier to read where their separators stand out; the text is the same.

@@ -158,7 +158,7 @@ export const toNow = () => choose(episode.turns.length - 1);
 
 export function open() {
   visible = true;
-  for (const id of ["recorded", "transport", "opening"]) show(id, false);
+  for (const id of ["recorded", "checks", "transport", "opening"]) show(id, false);
   show("main", episode !== null);
   if (episode) draw();
 }
@@ -172,16 +172,17 @@ function draw() {
   if (!visible) return;
   const { turns, session } = episode, maxTurns = session?.environment.max_turns;
   show("main");
-  view.drawTurn({ turns, index: shown, maxTurns });
+  const acting = !episode.over && !inPast();
+  view.drawTurn({ turns, index: shown, maxTurns, press: acting ? actions.press : null });
   view.drawSetting({ ...episode.setting, split: turns[0].info.split, parties: session?.environment.parties });
   view.drawHistory({ turns, index: shown }, choose);
   show("past", inPast());
   fill("past-text", `You read turn ${shown}; the episode is at turn ${turns.length - 1}.`);
-  show("controls", !episode.over && !inPast());
+  for (const id of ["controls", "dock"]) show(id, acting);
   show("result", episode.over && !inPast());
   drawResult(maxTurns);
   drawOracle();
-  if (!episode.over && !inPast()) actions.draw(episode.last);
+  if (acting) actions.draw(turns);
   actions.focusIfFree();
 }
 

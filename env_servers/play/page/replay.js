@@ -116,9 +116,9 @@ function draw() {
   show("main", any);
   if (!any) return;
   const { header, turns } = current();
-  for (const id of ["controls", "result", "past"]) show(id, false);
+  for (const id of ["controls", "dock", "result", "past"]) show(id, false);
   show("recorded");
-  show("transport");
+  for (const id of ["checks", "transport"]) show(id);
   fill("actor", `Played by ${recording.actor(header)}${header.env_id === server.env_id ? "" : ` on ${header.env_id}`}`);
   view.drawTurn({ turns, index: shown, maxTurns: maxTurnsOf(header) });
   view.drawSetting({ ...header, split: turns[0].info.split });

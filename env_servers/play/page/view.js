@@ -28,7 +28,8 @@ export function verdict({ turn, terminated, truncated, info }, maxTurns) {
   return maxTurns && turn < maxTurns ? "Cut off by the environment" : "Out of turns";
 }
 
-export function drawTurn({ turns, index, maxTurns }) {
+// `press` takes the actions that are pressed on a page that is told in a text.
+export function drawTurn({ turns, index, maxTurns, press = null }) {
   const turn = turns[index], { info } = turn;
   find("turn").dataset.turn = turn.turn;
   fill("goal", info.goal || "No goal is told.");
@@ -36,9 +37,10 @@ export function drawTurn({ turns, index, maxTurns }) {
   show("taken", index > 0);
   fill("taken-action", turn.action);
   fill("marks", ...marks(turns, index, maxTurns));
+  show("deadlocked", info.metrics.deadlocked === 1);
   show("feedback-text", Boolean(info.feedback_text));
   fill("feedback-text", info.feedback_text);
-  observation.draw(find("observation"), turn);
+  observation.draw(find("observation"), turn, press);
   drawSaid(turn.agent);
   drawFigures(turns, index);
   drawFacts(turns, index);
@@ -50,6 +52,7 @@ function marks(turns, index, maxTurns) {
   const [before, now] = [turns[index - 1]?.info.progress, turn.info.progress];
   const change = typeof before === "number" && typeof now === "number" ? now - before : 0;
   if (change) found.push(badge(change > 0 ? "ok" : "failed", `progress ${signed(change)}`));
+  if (turn.info.metrics.deadlocked === 1) found.push(badge("lost", "deadlocked"));
   if (turn.reward) found.push(badge(turn.reward > 0 ? "ok" : "failed", `reward ${signed(turn.reward)}`));
   const end = verdict(turn, maxTurns);
   if (end) found.push(badge(turn.info.success ? "won" : "lost", end));

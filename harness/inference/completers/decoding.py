@@ -33,12 +33,10 @@ class DecodeBatch(Generic[Row]):
 
     def __init__(self, policy: Policy) -> None:
         """Begin with no rows."""
-        from transformers import DynamicCache
-
         self.policy = policy
         self.rows: list[Row] = []
         self._indices: list[int] = []  # indices of the live rows in the tensors
-        self._cache: Any = DynamicCache()
+        self._cache = _new_cache(policy.model.config)
         self._mask = torch.zeros((0, 0), dtype=torch.long, device=policy.device)  # [B, T]
         self._last = torch.zeros(0, dtype=torch.long, device=policy.device)  # [B]
         self._shift = torch.zeros(
@@ -114,8 +112,11 @@ class DecodeBatch(Generic[Row]):
         self._shift = torch.cat([self._shift, other._shift])
         self._mask = torch.cat([pad(self._mask, (mine, 0)), pad(other._mask, (theirs, 0))])
         for layer, added in zip(self._cache.layers, other._cache.layers, strict=True):
-            layer.keys = _stack(layer.keys, added.keys, mine, theirs)
-            layer.values = _stack(layer.values, added.values, mine, theirs)
+            for states, more in zip(_states(layer), _states(added), strict=True):
+                states.update({k: torch.cat([v, more[k]]) for k, v in states.items()})
+            if hasattr(layer, "keys"):
+                layer.keys = _stack(layer.keys, added.keys, mine, theirs)
+                layer.values = _stack(layer.values, added.values, mine, theirs)
 
     def _forward(self, position: torch.Tensor, **tokens: torch.Tensor) -> torch.Tensor:
         with self.policy.autocast():
@@ -145,7 +146,34 @@ class DecodeBatch(Generic[Row]):
         self._indices = list(range(len(self.rows)))
         select: Callable[[torch.Tensor], torch.Tensor] = lambda x: x[index, :, unused:]  # noqa: E731
         for layer in self._cache.layers:
-            layer.keys, layer.values = select(layer.keys), select(layer.values)
+            for states in _states(layer):
+                states.update({k: v[index] for k, v in states.items()})
+            if hasattr(layer, "keys"):
+                layer.keys, layer.values = select(layer.keys), select(layer.values)
+
+
+def _new_cache(config: Any) -> Any:
+    """Return an empty cache with a layer for each of the model's, of its kind.
+
+    Layers with sliding-window attention keep all positions, because rows of several lengths share a
+    batch; the attention mask restricts what they see.
+    """
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    cache: Any = DynamicCache(config=config)
+    full: Any = DynamicLayer
+    cache.layers = [
+        full() if type(layer) is DynamicSlidingWindowLayer else layer for layer in cache.layers
+    ]
+    return cache
+
+
+def _states(layer: Any) -> list[dict[int, torch.Tensor]]:
+    """Return the states of a layer with linear attention, [B, ...] by number; else none."""
+    if not hasattr(layer, "recurrent_states"):
+        return []
+    return [layer.conv_states, layer.recurrent_states]
 
 
 def _stack(mine: torch.Tensor, added: torch.Tensor, left: int, added_left: int) -> torch.Tensor:

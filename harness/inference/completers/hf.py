@@ -178,7 +178,7 @@ class HFCompleter:
 
     def _completion(self, request: Request, ended: bool) -> Completion:
         return Completion(
-            text=self.policy.decode(request.response_ids),
+            text=self.policy.chat_tokenizer.decode_answer(request.response_ids),
             prompt_ids=request.prompt_ids,
             response_ids=tuple(request.response_ids),
             logprobs=tuple(request.logprobs),

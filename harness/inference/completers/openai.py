@@ -99,7 +99,7 @@ class OpenAICompleter:
         with _harness_errors():
             answer = await self._client.complete(_api_messages(messages), sampling, seed)
         shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
-        return Completion(answer.text, finished=answer.finished, images=shown, usage=usage)
+        return Completion(_whole(answer), finished=answer.finished, images=shown, usage=usage)
 
     async def close(self) -> None:
         """Close all connections, and the answer cache."""
@@ -123,6 +123,20 @@ class OpenAICompleter:
         requests may get different answers.
         """
         return self._client.report()
+
+
+def _whole(answer: types.Answer) -> str:
+    """Return an answer with its thoughts in `<think>`, as the model wrote them.
+
+    Servers tell them apart as `reasoning_content`, or leave them in the text; there the opening tag
+    is missing if the chat template has put it into the prompt.
+    """
+    text = answer.text
+    if answer.reasoning:
+        closing = "\n</think>\n\n" if text or answer.finished else ""
+        return f"<think>\n{answer.reasoning}{closing}{text}"
+    before, closed, _ = text.partition("</think>")
+    return f"<think>{text}" if closed and "<think>" not in before else text
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.inference.completers import Sampling, check_length
+from harness.model import hub
 from harness.model.tokenizer import ChatTokenizer
 from harness.types.errors import ConfigError, ModelUnavailable
 from harness.types.messages import Message, images_of
@@ -234,7 +235,7 @@ class VLLMCompleter:
             raise ModelUnavailable(f"vLLM ended a request with {answer.finish_reason!r}")
         response = tuple(answer.token_ids)
         return Completion(
-            text=self.chat_tokenizer.decode(response),
+            text=self.chat_tokenizer.decode_answer(response),
             prompt_ids=prompt_ids,
             response_ids=response,
             logprobs=tuple(
@@ -284,14 +285,17 @@ def _version() -> str:
 def _chat_tokenizer(model: str, revision: str | None) -> ChatTokenizer:
     from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
-    source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    options = hub.load_options(model)
+    source: dict[str, Any] = {"revision": revision, "trust_remote_code": False, **options}
     try:
         tokenizer = AutoTokenizer.from_pretrained(model, **source)
         try:
-            generation = GenerationConfig.from_pretrained(model, revision=revision or "main")
+            generation = GenerationConfig.from_pretrained(
+                model, revision=revision or "main", **options
+            )
         except OSError:  # the model has no generation_config.json
             architecture = AutoConfig.from_pretrained(model, **source)
             generation = GenerationConfig.from_model_config(architecture)
     except (OSError, ValueError) as e:
-        raise ConfigError(f"the model {model!r} cannot be loaded: {e}") from e
+        raise hub.not_loaded("the model", model, e) from e
     return ChatTokenizer(tokenizer, generation)

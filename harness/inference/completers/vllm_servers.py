@@ -223,7 +223,7 @@ class VLLMServersCompleter:
         response = tuple(choice["token_ids"])
         logprobs = choice["logprobs"]["content"]
         return Completion(
-            text=self._chat_tokenizer.decode(response),
+            text=self._chat_tokenizer.decode_answer(response),
             prompt_ids=prompt_ids,
             response_ids=response,
             logprobs=tuple(

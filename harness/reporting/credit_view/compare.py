@@ -13,6 +13,7 @@ from harness.credit.registry import hyperparameters_of, needs, preset
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
+from harness.types.hyperparameters import did_you_mean, unknown
 
 SUPERVISED: Final = "nll"
 """The loss of methods without advantages, whose estimators choose what is imitated."""
@@ -78,14 +79,15 @@ def choose(
     known = _known()
     for name in names:
         if name not in known:
-            raise ConfigError(f"unknown method {name!r}: expected some of {', '.join(known)}")
+            raise ConfigError(unknown("method", name, list(known), "harness methods"))
     changes = _parse(overrides)
     chosen = list(dict.fromkeys(names)) or _usual(known)
     unused = [n for n in changes if n not in chosen and n not in {known[c] for c in chosen}]
     if unused:
         raise ConfigError(
-            f"nothing named {unused[0]!r} is computed: --set takes METHOD.KEY=VALUE with one of "
-            f"{', '.join(chosen)}"
+            f"nothing named {unused[0]!r:.100} is computed: --set takes METHOD.KEY=VALUE with a "
+            "method of --methods, or one that `harness methods` lists"
+            f"{did_you_mean(unused[0], chosen)}"
         )
     choices = [_choice(name, known[name], changes, preset_name) for name in chosen]
     return choices if names else _distinct(choices)

@@ -40,12 +40,14 @@ class Series:
         label: The runs' name, without their seeds.
         steps: Training steps at which all runs have it. Length S.
         values: Shape [seeds, S].
+        world: What the runs' evaluations played; see `TrainingRun.world`.
     """
 
     figure: str
     label: str
     steps: tuple[int, ...]
     values: Floats
+    world: str
 
 
 def read(
@@ -89,7 +91,7 @@ def _series(
         by_step.append(values)
     steps = tuple(sorted(set.intersection(*map(set, by_step))))
     table = np.array([[run[step] for step in steps] for run in by_step], dtype=np.float64)
-    return Series(figure, _label(group), steps, table)
+    return Series(figure, _label(group), steps, table, group[0].world)
 
 
 def _label(group: Sequence[TrainingRun]) -> str:
@@ -110,7 +112,12 @@ def to_markdown(found: Sequence[Series]) -> str:
     A jump is the largest change from one logged value to the next, a rolling deviation the mean of
     the sample deviations of 5 values in a row: ECPO, section 6.1, names both and gives no window.
     """
-    return markdown.table(_HEADINGS, [_row(series) for series in found]) + "\n"
+    worlds = "".join(f"- {markdown.escaped(world)}\n" for world in _worlds(found))
+    return f"{markdown.table(_HEADINGS, [_row(series) for series in found])}\n\n{worlds}"
+
+
+def _worlds(found: Sequence[Series]) -> list[str]:
+    return list(dict.fromkeys(series.world for series in found))
 
 
 def _row(series: Series) -> list[str]:
@@ -146,15 +153,16 @@ def _mean_and_std(values: Sequence[float]) -> str:
 
 
 def to_csv(found: Sequence[Series]) -> str:
-    """Return every value: figure, run, step, mean over seeds, deviation ("" for one), seeds."""
+    """Return every value: figure, run, step, mean, deviation ("" for one seed), seeds, world."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["figure", "run", "step", "mean", "std", "seeds"])
+    writer.writerow(["figure", "run", "step", "mean", "std", "seeds", "world"])
     for series in found:
         for step, values in zip(series.steps, series.values.T, strict=True):
             mean, std = mean_and_std(values.tolist())
             shown = "" if std is None else repr(std)
-            writer.writerow([series.figure, series.label, step, repr(mean), shown, len(values)])
+            numbers = [repr(mean), shown, len(values)]
+            writer.writerow([series.figure, series.label, step, *numbers, series.world])
     return text.getvalue()
 
 
@@ -202,6 +210,7 @@ def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=7)
+    figure.suptitle("; ".join(_worlds(found)), x=0.01, ha="left", fontsize=10)
     success_curves.save(figure, path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from harness.types.errors import ConfigError
 
 _COLOURS: Final = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2")
 _TRAINING: Final = "#9ca3af"
+_MOST_TITLE: Final = 70
+"""Characters of a line that fit above the picture."""
 _KINDS: Final = (".png", ".svg")
 
 
@@ -131,9 +134,9 @@ def _training(run: TrainingRun) -> tuple[list[int], list[float]]:
 
 
 def _title(groups: Sequence[Sequence[TrainingRun]]) -> str:
-    environments = ", ".join(dict.fromkeys(run.env_id for group in groups for run in group))
+    played = dict.fromkeys(run.world for group in groups for run in group)
     methods = ", ".join(dict.fromkeys(method_name(run.method) for group in groups for run in group))
-    return f"{methods} on {environments}"
+    return f"{methods} on {'; '.join(played)}"
 
 
 def _save(
@@ -155,7 +158,7 @@ def _save(
         for curve in curves:
             _plot(axes, curve, _COLOURS[number % len(_COLOURS)])
     axes.set(xlabel="training step", ylabel="success (%)", ylim=(0, 100))
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_title(textwrap.fill(title, _MOST_TITLE), loc="left", fontsize=11)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

@@ -44,7 +44,8 @@ def draw(path: Path, found: Sequence[Point]) -> None:
                 "other settings or in their last step: give the runs of one sweep, all finished"
             )
         line[place] = point
-    _draw(path, key, lines, numeric=all(is_number(p.values[key]) for p in found))
+    title = "; ".join(dict.fromkeys(point.tasks for point in found))
+    _draw(path, key, lines, title, numeric=all(is_number(p.values[key]) for p in found))
 
 
 def _on_the_axis(keys: Sequence[str], found: Sequence[Point]) -> str:
@@ -59,7 +60,9 @@ def _label(point: Point, key: str, found: Sequence[Point]) -> str:
     return ", ".join([point.method, *tasks, *further])
 
 
-def _draw(path: Path, key: str, lines: Mapping[str, Mapping[Any, Point]], *, numeric: bool) -> None:
+def _draw(
+    path: Path, key: str, lines: Mapping[str, Mapping[Any, Point]], title: str, *, numeric: bool
+) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -81,6 +84,7 @@ def _draw(path: Path, key: str, lines: Mapping[str, Mapping[Any, Point]], *, num
         )
     axes.set_xticks(list(places.values()), [f"{v:g}" if numeric else str(v) for v in places])
     axes.set(xlabel=key, ylabel="success (%)")
+    axes.set_title(title, loc="left", fontsize=9)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)

@@ -70,7 +70,7 @@ def draw(path: Path, run: TrainingRun) -> None:
     """
     drawn = panels(run, metrics.read(run.folder))
     if drawn:
-        _save(path, drawn, f"{method_name(run.method)} on {run.env_id}, seed {run.seed}")
+        _save(path, drawn, f"{method_name(run.method)} on {run.world}, seed {run.seed}")
 
 
 def panels(run: TrainingRun, records: Records) -> list[Panel]:

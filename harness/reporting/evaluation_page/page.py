@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.serialization import encode_number
-from harness.evaluation.breakdowns import in_order
+from harness.evaluation.breakdowns import env_name, in_order
 from harness.evaluation.episodes import episode_record
 from harness.evaluation.pairing import pair
 from harness.reporting import pages
@@ -100,8 +100,19 @@ def _page(values: dict[str, Any], embedded: Embedded) -> str:
 
 
 def _title(evaluations: Sequence[LoadedEvaluation]) -> str:
+    """Return who played what on which data; evaluations on different tasks give their names."""
     labels = [one.label[:_MOST_LABEL] for one in evaluations]
-    return labels[0] if len(labels) == 1 else " · ".join(labels)
+    played = {_played_tasks(one) for one in evaluations}
+    if len(played) > 1:
+        return " · ".join(labels)
+    who = str(evaluations[0].result["model"]["name"])[:_MOST_LABEL] if len(labels) == 1 else ""
+    return f"{who or ' · '.join(labels)} on {played.pop()}"
+
+
+def _played_tasks(one: LoadedEvaluation) -> str:
+    data = one.result["environment"].get("data_version")
+    where = f"{env_name(one.env_id)} {one.split}".strip()
+    return f"{where}, data {data}" if data else where
 
 
 class _Tasks:
@@ -133,7 +144,7 @@ def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
     return {
         "label": one.label[:_MOST_LABEL],
         "settings": settings_of(result),
-        "warnings": setting.warnings(result),
+        "warnings": [*_played(result), *setting.warnings(result)],
         "seeds": result["seeds"],
         "episodes": result["episodes"],
         "missing": [
@@ -148,6 +159,12 @@ def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
         "figures": result["figures"],
         "tasks": played,
     }
+
+
+def _played(result: dict[str, Any]) -> list[str]:
+    """Return what was played if it is not the benchmark that the environment is named after."""
+    of_evaluation = setting.setting_of(result)
+    return [f"{of_evaluation.world}: {text}" for text in setting.labels(of_evaluation.data)]
 
 
 def _pairs(evaluations: Sequence[LoadedEvaluation]) -> list[dict[str, Any]]:

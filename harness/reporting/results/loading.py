@@ -135,14 +135,19 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
     loaded: list[LoadedEvaluation] = []
     for number, folder in enumerate(folders):
         if number not in runs:
-            loaded.append(_over_steps(_evaluation(folder), choice))
+            loaded.append(_over_steps(evaluation(folder), choice))
         for place, group in enumerate(groups):
             if group[0] is runs.get(number):
                 loaded += _trained(group, place, choice)
     return _distinct(loaded)
 
 
-def _evaluation(path: Path) -> LoadedEvaluation:
+def evaluation(path: Path) -> LoadedEvaluation:
+    """Return the evaluation of a folder or of a `result.json`, counted again.
+
+    Raises:
+        ResultError: There is no result, it is damaged, or does not agree with its recordings.
+    """
     file = path if path.suffix == ".json" else path / "result.json"
     if not file.exists():
         raise ResultError(_absent(path))

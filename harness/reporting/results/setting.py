@@ -1,12 +1,19 @@
-"""The setting of an evaluation: environment, split, partner and judge; warnings about judges."""
+"""The setting of an evaluation: environment, whose tasks, split, partner, judge; warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from agentgyms.registration import ENVIRONMENTS, env_class
+from harness.evaluation.breakdowns import env_name
+
 PROGRAMMATIC_JUDGES: Final = ("programmatic-v1",)
 """Judges that are programs; their ratings are not scores of the benchmark."""
+
+OFFICIAL: Final = "official"
+NOT_THE_BENCHMARK: Final = "generated tasks, not the benchmark"
+"""What stands beside every figure of generated tasks: in tables, on pages, in curves."""
 
 _SELF_CHAT: Final = "self"
 
@@ -19,23 +26,63 @@ class Setting(NamedTuple):
         split: The split.
         partner: The partner in the episodes; "" if there is none.
         judge: The judge of the episodes; "" if the environment's own rules score them.
+        data: Whose tasks they are; see `data_source`.
     """
 
     name: str
     split: str
     partner: str = ""
     judge: str = ""
+    data: str = ""
+
+    @property
+    def world(self) -> str:
+        """The name of what was played: a smaller world stands under its own name."""
+        return self.name if self.data in ("", OFFICIAL, "generated") else self.data
 
     @property
     def title(self) -> str:
-        """Environment, split, partner and judge as a heading."""
-        parts = [f"{self.name} {self.split}".strip()]
+        """What was played, whose tasks, partner and judge as a heading."""
+        parts = [f"{self.world} {self.split}".strip(), *labels(self.data)]
         if self.partner:
             in_self_chat = self.partner == _SELF_CHAT
             parts.append("self-chat" if in_self_chat else f"{self.partner} as partner")
         if self.judge:
             parts.append(f"judged by {self.judge}")
         return ", ".join(parts)
+
+
+def setting_of(result: Mapping[str, Any]) -> Setting:
+    """Return the setting of a `result.json`."""
+    environment = result["environment"]
+    return Setting(
+        env_name(str(environment["id"])),
+        str(environment["split"]),
+        str(result.get("partner") or ""),
+        str(result.get("judge") or ""),
+        data_source(environment["id"], environment.get("kwargs", {}), result.get("data_source")),
+    )
+
+
+def data_source(env_id: str, kwargs: Any, recorded: Any = None) -> str:
+    """Return whose tasks were played, as `TextEnv.data_source_of` says; "" if nobody knows.
+
+    Args:
+        env_id: The environment's id.
+        kwargs: The environment's arguments; they decide where nothing was recorded.
+        recorded: What the environment said when it was played; None in earlier versions' results.
+    """
+    if isinstance(recorded, str):
+        return recorded
+    known = str(env_id).rpartition(":")[2]
+    if known not in ENVIRONMENTS or not isinstance(kwargs, Mapping):
+        return ""
+    return env_class(known).data_source_of(kwargs)
+
+
+def labels(data: str) -> list[str]:
+    """Return what must stand beside figures of tasks of this source: nothing, or one text."""
+    return [] if data in ("", OFFICIAL) else [NOT_THE_BENCHMARK]
 
 
 def warnings(result: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from harness.config import without_seed
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.recount import differences
 from harness.evaluation.results import read_json
+from harness.reporting.results import setting
 from harness.reporting.results.choice import LAST, Choice
 from harness.types.errors import ResultError
 from harness.types.rollout import StopReason, Usage
@@ -43,6 +44,15 @@ class TrainingRun:
     def env_id(self) -> str:
         """The environment's id."""
         return str(self.config["env"]["id"])
+
+    @property
+    def world(self) -> str:
+        """What its evaluations played, with what must stand beside figures of generated tasks."""
+        env, of_evaluation = self.config["env"], self.config.get("eval", {})
+        kwargs = {**env.get("kwargs", {}), **of_evaluation.get("kwargs", {})}
+        recorded = self.evaluations[-1].get("data_source") if self.evaluations else None
+        data = setting.data_source(self.env_id, kwargs, recorded)
+        return setting.Setting(self.env_id, "", data=data).title
 
     @property
     def method(self) -> str:

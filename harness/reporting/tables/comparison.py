@@ -9,6 +9,7 @@ from typing import Final
 
 from harness.evaluation.pairing import Difference, Pairing, pair
 from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.results.setting import setting_of
 from harness.reporting.tables.markdown import escaped
 from harness.types.errors import PairingError
 
@@ -37,6 +38,8 @@ def markdown(evaluations: Sequence[LoadedEvaluation]) -> str:
 
 def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -> Iterator[str]:
     yield f"**{escaped(first.label)} against {escaped(second.label)}**\n"
+    played = dict.fromkeys(setting_of(one.result).title for one in (first, second))
+    yield f"- {escaped('; '.join(played))}"
     yield (
         f"- the same {paired.units} episodes of {paired.tasks} tasks; left out: "
         f"{paired.only_first} that only the first finished, {paired.only_second} only the second"
@@ -50,8 +53,8 @@ def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -
         f"- wins {paired.wins}, losses {paired.losses}, ties {paired.ties} "
         f"({paired.both} solved by both, {paired.neither} by none)"
     )
-    yield f"- difference of success: {_points(paired.success)}"
-    yield f"- difference of score: {_points(paired.score)}"
+    yield f"- difference of success: {points(paired.success)}"
+    yield f"- difference of score: {points(paired.score)}"
     if paired.p_value is not None:
         yield f"- exact McNemar test: p = {paired.p_value:.4f}"
     for title, won in (("first", True), ("second", False)):
@@ -62,7 +65,8 @@ def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -
     yield ""
 
 
-def _points(difference: Difference) -> str:
+def points(difference: Difference) -> str:
+    """Return a difference in points of percent, with its interval."""
     text = f"{100 * difference.mean:+.1f} points"
     if difference.interval is None:
         return f"{text}; no interval, since all tasks differ equally"

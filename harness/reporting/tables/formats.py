@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from harness.reporting.results.agent_names import model_key
+from harness.reporting.results.setting import labels
 from harness.reporting.tables import markdown
 from harness.reporting.tables.markdown import escaped
 from harness.reporting.tables.rows import Block, Cell, Row, Table
@@ -25,7 +26,7 @@ REPORTED: Final = (
 NONE: Final = "–"
 _CSV: Final = (
     *("environment", "split", "partner", "judge", "model", "type", "method", "source"),
-    *("column", "mean", "std", "low", "high", "missing"),
+    *("column", "mean", "std", "low", "high", "missing", "data"),
 )
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
@@ -131,14 +132,16 @@ def to_csv(tables: Sequence[Table]) -> str:
     for table in tables:
         for row in table.rows:
             for (place, heading), cell in row.cells.items():
-                block, agent = table.blocks[place], row.agent
+                where, agent = table.blocks[place].setting, row.agent
+                played = [where.world, where.split, where.partner, where.judge]
                 numbers = [cell.mean, cell.std, *(cell.interval or (None, None))]
                 writer.writerow(
                     [
-                        *(_cell_text(t) for t in (*block.setting, agent.model, agent.type)),
+                        *(_cell_text(t) for t in (*played, agent.model, agent.type)),
                         *(_cell_text(t) for t in (agent.method, row.source, heading)),
                         *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
                         row.missing.get(place, ""),
+                        _cell_text("".join(labels(where.data)) or where.data),
                     ]
                 )
     return out.getvalue()

@@ -27,7 +27,7 @@ def _rows(one: Table) -> Iterator[list[str]]:
     for row in one.rows:
         for place, group in row.groups.items():
             block = one.blocks[place]
-            for column in filter(_is_total, block.columns):
+            for column in filter(is_total, block.columns):
                 means = group.by_training_seed(column)
                 if len(means) > 1:
                     numbers = _numbers(column, means)
@@ -49,6 +49,6 @@ def _text(number: float | None, column: Column) -> str:
     return NONE if number is None else cell_text(Cell(number, decimals=column.decimals))
 
 
-def _is_total(column: Column) -> bool:
+def is_total(column: Column) -> bool:
     """Return whether a column is of all tasks, and not of a family or a question set."""
     return column.path[0] != "families" and ("Data set" not in column.path or ALL in column.path)

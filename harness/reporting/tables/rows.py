@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from harness.evaluation.breakdowns import env_name
 from harness.reporting.results import paper_results
 from harness.reporting.results.agent_names import AgentName, agent_name, model_key
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.seed_groups import SeedGroup, group_by_seeds
-from harness.reporting.results.setting import Setting, programmatic_heading, warnings
+from harness.reporting.results.setting import (
+    NOT_THE_BENCHMARK,
+    OFFICIAL,
+    Setting,
+    programmatic_heading,
+    setting_of,
+    warnings,
+)
 from harness.reporting.tables.columns import Column, columns, detail_columns
 
 OURS: Final = "ours"
@@ -155,12 +161,12 @@ def build(evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = Fals
     Args:
         evaluations: Evaluations in the order of the rows.
         with_reported: Whether to add rows with the papers' results on the same environments; main
-            results to main tables, detailed results to second tables.
+            results to main tables, detailed results to second tables. They stand beside official
+            data alone; a note says where they were left out.
     """
     blocks: dict[Setting, list[LoadedEvaluation]] = {}
     for one in evaluations:
-        where = Setting(env_name(one.env_id), one.split, one.partner, one.judge)
-        blocks.setdefault(where, []).append(one)
+        blocks.setdefault(setting_of(one.result), []).append(one)
     built: list[Table] = []
     for keys in _side_by_side(blocks):
         sides = [(key, group_by_seeds(blocks[key])) for key in keys]
@@ -179,6 +185,8 @@ def _side_by_side(keys: Iterable[Setting]) -> list[list[Setting]]:
         for side in sides:
             names = {other.name for other in side}
             pair = {key.name, *names} == set(_SIDE_BY_SIDE) and len(side) == 1
+            if key.data != side[0].data:
+                continue
             if pair or (key.name in _SPLITS_SIDE_BY_SIDE and names == {key.name}):
                 side.append(key)
                 side.sort(key=lambda of: _SIDE_BY_SIDE.index(of.name) if pair else 0)
@@ -219,10 +227,12 @@ def _union(evaluations: Sequence[SeedGroup], chosen: _Columns) -> tuple[Column, 
     by_length = sorted((chosen(one.env_id, one.figures) for one in members), key=len, reverse=True)
     found = {column.heading: column for columns_of_one in by_length for column in columns_of_one}
     counted = any(warnings(one.result) for one in members)
-    return tuple(
-        replace(column, heading=programmatic_heading(column.heading)) if counted else column
-        for column in found.values()
-    )
+    return tuple(marked(column) if counted else column for column in found.values())
+
+
+def marked(column: Column) -> Column:
+    """Return a column whose heading says that a program rated."""
+    return replace(column, heading=programmatic_heading(column.heading))
 
 
 def _agent_names(evaluations: Sequence[SeedGroup]) -> list[AgentName]:
@@ -280,16 +290,24 @@ def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
     return "; ".join([note, *warnings(result)])
 
 
+def _left_out(where: Setting) -> str:
+    why = "generated" if NOT_THE_BENCHMARK in where.title else "not the benchmark's"
+    return f"{where.world} {where.split}: the papers' numbers are left out, the tasks were {why}"
+
+
 def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> list[str]:
     """Add the papers' rows, equal rows of several papers as one, and return their notes."""
     found: dict[Any, Row] = {}
     notes: list[str] = []
     for place, block in enumerate(blocks):
         headings = [column.heading for column in block.columns]
-        name, split, partner, judge = block.setting
-        for result in paper_results.comparable_results(
+        name, split, partner, judge, data = block.setting
+        comparable = paper_results.comparable_results(
             name, split, kind, partner=partner, judge=judge
-        ):
+        )
+        if comparable and data != OFFICIAL:
+            notes.append(_left_out(block.setting))
+        for result in comparable if data == OFFICIAL else ():
             cells = {
                 (place, h): Cell(n.mean, n.std, None, n.decimals)
                 for h, n in result.numbers.items()

@@ -138,7 +138,10 @@ def test_data_commands(monkeypatch, tmp_path):
         (["info", "CartPole-v1"], "CartPole-v1 is no environment for language agents"),
         (["play", "CartPole-v1"], "CartPole-v1 is no environment for language agents"),
         (["info", "nosuch:foo/Bar-v0"], "nosuch"),
-        (["record", CORRIDOR, "/nosuch/dir/x.jsonl"], "/nosuch/dir/x.jsonl: No such file"),
+        (
+            ["record", CORRIDOR, "/nosuch/dir/x.jsonl"],
+            "/nosuch/dir/x.jsonl cannot be written: No such file",
+        ),
         (["replay", "/"], "/ is a folder"),
         (["data", "export", "/dev/null/games"], "/dev/null/games"),
         (["data", "import", "alfworld", "/tmp"], "AGENTGYMS_DATA=/dev/null is no folder"),

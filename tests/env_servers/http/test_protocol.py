@@ -58,7 +58,10 @@ def test_tasks_and_descriptions_travel():
     listed = task_pages.page(env.tasks, messages.ListTasks())
     assert framing.read_tasks(_travel(listed)) == env.tasks.part(0, 4)
     described = json.loads(json.dumps(framing.describe(env)))
-    assert framing.read(messages.Description, described, "x").max_turns == 20
+    read = framing.read(messages.Description, described, "x")
+    assert (read.max_turns, read.data_source) == (20, "")
+    del described["data_source"]  # of a server of an earlier version
+    assert framing.read(messages.Description, described, "x").data_source is None
     assert framing.read_space(described["action_space"]) == env.action_space
 
 

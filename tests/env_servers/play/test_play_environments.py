@@ -48,7 +48,6 @@ return {
   goal: part("goal").textContent,
   progress: part("progress-figure").textContent,
   score: part("score").textContent,
-  actions: [...document.querySelectorAll("#actions button > span")].map((e) => e.textContent),
   feedback: part("feedback-text").textContent,
 };
 """

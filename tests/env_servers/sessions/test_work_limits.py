@@ -19,7 +19,7 @@ def refusal(answer):
     ("env_id", "arguments", "message"),
     [
         (SOKOBAN, {"compat_seed": True, "size": [50, 50], "boxes": 20}, "boxes=20 in 2304 cells"),
-        (SOKOBAN, {"rooms": 1001}, "rooms 1001 is too large for a server: at most 1000"),
+        (SOKOBAN, {"rooms": 1001}, "rooms 1001 is too large to take from others: at most 1000"),
         (SOKOBAN, {"max_turns": 10_001}, "max_turns 10001 is too large"),
         ("agentgyms/AppWorld-v0", {"timeout_s": 60.5}, "timeout_s 60.5 is too large"),
     ],

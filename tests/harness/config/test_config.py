@@ -94,7 +94,7 @@ def test_mistakes_are_named(override, message):
 
 def test_files_that_are_no_recipes(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"no recipe nothing: expected a TOML file or one of alfworld-"
+        ConfigError, match=r"no recipe nothing: expected a TOML file or one that `harness rec"
     ):
         configs.load("nothing")
     (tmp_path / "bad.toml").write_text("[run\n")

@@ -19,7 +19,12 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "recipes.json.gz"
 KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 
-NEW = (("method", "overlong_share", None), ("run", "plugins", []), ("run", "swept", []))
+NEW = (
+    ("method", "overlong_share", None),
+    ("policy", "chat_template_kwargs", {}),
+    ("run", "plugins", []),
+    ("run", "swept", []),
+)
 """Settings that there were not then, and what an old file comes to."""
 
 

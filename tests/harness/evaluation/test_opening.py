@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from server_calls import ASK
 
 from harness.config import Config, EvaluationConfig, ModelConfig, ServiceConfig, build, to_dict
 from harness.evaluation.model_source import digest, find
@@ -255,3 +256,32 @@ def test_hub_names_come_from_the_disk_with_their_commit(folder, policy, tmp_path
     assert "cannot be loaded" in second
     assert "There is no folder 'owner/other' here" in other
     assert "hf download owner/other" in other
+
+
+SWITCHED = (
+    "{% for message in messages %}{{ message['content'] }}<|im_end|>{% endfor %}"
+    "{{ '<think>\n' if enable_thinking else '' }}"
+)
+
+
+def test_a_chat_template_gets_its_arguments_and_those_of_a_run(folder, tmp_path):
+    home = tmp_path / "runs" / "thinks"
+    checkpoint = home / "checkpoints" / "step-000001"
+    shutil.copytree(folder, checkpoint)
+    (checkpoint / "chat_template.jinja").write_text(SWITCHED)
+    (checkpoint / "checkpoint.json").write_text(json.dumps({"step": 1}))
+    values = to_dict(Config())
+    values["policy"]["chat_template_kwargs"] = {"enable_thinking": True}
+    (home / "config.json").write_text(json.dumps(values))
+    off = {"enable_thinking": False}
+    for extra, prefill in (({}, "<think>\n"), ({"chat_template_kwargs": off}, "")):
+        model = opened(name=str(home), extra=extra)
+        assert model.completer.policy.chat_encoder.prefill == prefill
+        answer = asyncio.run(model.completer.complete(ASK, Sampling(1.0, 4), 1))
+        assert answer.text.startswith("<think>\n") is bool(prefill)
+
+
+@pytest.mark.parametrize("extra", [{"top_k": 3}, {"chat_template_kwargs": "off"}])
+def test_fields_of_requests_are_for_servers(folder, extra):
+    with pytest.raises(ConfigError, match=r"model\.extra .* takes chat_template_kwargs alone"):
+        opened(name=str(folder), extra=extra)

@@ -43,7 +43,8 @@ def test_offline_goals_are_labelled_wherever_they_are_shown(tmp_path):
     goal = result_json["figures"]["breakdowns"]["Goal"]["All"]["Mean"]
     assert goal["mean"] == pytest.approx(10 * result_json["figures"]["score"]["mean"])
     table = (folder / "table.md").read_text()
-    assert "SOTOPIA sample, scripted-v1 as partner, judged by programmatic-v1" in table
+    title = "SOTOPIA sample, generated tasks, not the benchmark, scripted-v1 as partner, judged by"
+    assert f"{title} programmatic-v1" in table
     assert "| Goal (programmatic, All) |" in table
     assert "| Goal (programmatic) | Mean | Episodes |" in table
     assert "NOT A SOTOPIA SCORE: programmatic-v1 is a program" in table

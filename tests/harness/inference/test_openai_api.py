@@ -102,8 +102,16 @@ def test_an_answer_that_was_cut_is_not_finished(stream):
     ("said", "text", "finished"),
     [
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "ab", True),
-        ({"content": "up", "reasoning_content": "hm"}, "up", True),
-        ({"content": None, "reasoning_content": "hm", "finish_reason": "length"}, "", False),
+        ({"content": "up", "reasoning_content": "hm"}, "<think>\nhm\n</think>\n\nup", True),
+        ({"content": "up", "reasoning": "hm"}, "<think>\nhm\n</think>\n\nup", True),
+        (
+            {"content": None, "reasoning_content": "hm", "finish_reason": "length"},
+            "<think>\nhm",
+            False,
+        ),
+        ({"content": "hm\n</think>\n\nup"}, "<think>hm\n</think>\n\nup", True),
+        ({"content": "<think>hm</think>up"}, "<think>hm</think>up", True),
+        ({"content": "up", "reasoning": {"steps": []}}, "up", True),
         ({"content": "", "finish_reason": "content_filter"}, "", False),
         ({"content": "", "usage": {"completion_tokens": 1}}, "", True),
         ({"content": None, "refusal": "I will not."}, "I will not.", True),
@@ -116,6 +124,24 @@ def test_forms_of_answers(said, text, finished):
     with ChatServer(lambda _: said) as server:
         completion = ask(server, retries=0)
     assert (completion.text, completion.finished) == (text, finished)
+
+
+def test_thoughts_come_in_streams_and_stay_in_the_cache(tmp_path):
+    said = {"content": "up", "reasoning_content": "the door"}
+    with ChatServer(lambda _: said) as server:
+        settings = ServiceConfig(cache_path=str(tmp_path / "answers.sqlite"), stream=True)
+        for _ in range(2):
+            completer = OpenAICompleter(server.model, server.url, service=settings, cached=True)
+            completion = asyncio.run(_once(completer))
+            assert completion.text == "<think>\nthe door\n</think>\n\nup"
+    assert len(server.requests) == 1
+
+
+async def _once(completer):
+    try:
+        return await completer.complete(ASK, GREEDY, 7)
+    finally:
+        await completer.close()
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": "many"}, {"prompt_tokens": -4}])

@@ -150,7 +150,7 @@ def test_save_and_load_keep_every_bit(policy, tmp_path):
 
 
 def test_what_cannot_be_loaded_is_said(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be loaded"):
+    with pytest.raises(ConfigError, match="there is no folder"):
         Policy.load(str(tmp_path / "nothing"), "cpu")
 
 

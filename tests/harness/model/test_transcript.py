@@ -49,6 +49,9 @@ FORGETFUL = (
 )
 """Drops the thoughts of earlier answers, as templates of reasoning models do."""
 
+COUNTING = "{{ messages | length }} messages" + FORGETFUL
+"""Begins with how many messages there are, so that a longer chat begins otherwise."""
+
 STRICT = (
     "{% for message in messages %}{% if loop.index0 %}{{ raise_exception('one message only') }}"
     "{% endif %}{{ message.content }}{% endfor %}"
@@ -150,14 +153,21 @@ def test_an_answer_that_ended_in_another_stop_token_is_still_closed():
     assert tokens[len(begun) : len(begun) + 3] == (300, over, end)
 
 
-@pytest.mark.parametrize("template", [FORGETFUL, STRICT])
-def test_a_template_that_rewrites_answers_is_refused(template):
+def test_thoughts_stay_where_the_template_would_drop_them():
+    policy = make_policy(FORGETFUL)
+    text = policy.tokenizer.decode(policy.encode_chat(CHAT))
+    assert text.count("<think>the door?</think>go left<|im_end|>") == 1
+    assert_growing(play(transcript_agent(policy))[0])
+
+
+@pytest.mark.parametrize("template", [COUNTING, STRICT])
+def test_a_template_that_rewrites_messages_is_refused(template):
     policy = make_policy(template)
     policy.encode_chat(CHAT[:1])
     with pytest.raises(ConfigError, match="chat template (does not keep|refuses)"):
         policy.encode_chat(CHAT)
     with pytest.raises(ConfigError, match="chat template"):
-        policy.chat_encoder.closing_tokens()
+        policy.chat_encoder.check_transcripts()
 
 
 @pytest.mark.parametrize("sign", ["\x00answer\x00", "<|im_end|>", "<|im_start|>"])

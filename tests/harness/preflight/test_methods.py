@@ -229,7 +229,7 @@ def test_a_template_that_rewrites_answers_is_refused_before_anything_is_played(w
     policy.tokenizer.chat_template = f"{{% for m in messages %}}{last}{{% endfor %}}"
     policy.save(tmp_path / "forgets")
     model = f"policy.model='{tmp_path}/forgets'"
-    with pytest.raises(ConfigError, match="does not keep earlier answers"):
+    with pytest.raises(ConfigError, match="does not keep earlier messages"):
         setup.start(corridor(warm, tmp_path, "grpo", model, "agent.context='transcript'"))
 
 

@@ -280,3 +280,22 @@ def test_what_follows_backquotes_is_read_in_no_time(filling):
     began = time.perf_counter()
     assert parsing.get("code_action_tags").parse("```" + 20_000 * filling).action in ("", "```")
     assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("<think>\nthe door\n</think>\n\nlook", "look"),
+        (" look ", "look"),
+        ("<think>\nthe door, then", ""),
+        ("say <think> aloud", "say <think> aloud"),
+    ],
+)
+@pytest.mark.parametrize("parser", ["plain", "joined"])
+def test_a_leading_thought_is_no_part_of_an_action(parser, text, action):
+    assert parsing.get(parser).parse(text) == Parsed(action)
+
+
+def test_a_letter_after_a_thought_is_a_choice():
+    choices = ["look", "go north"]
+    assert parsing.get("lettered").parse("<think>\n\n</think>\n\nB", choices) == Parsed("go north")

@@ -2,18 +2,16 @@
 
 import itertools
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+import shell_calls
 
 from harness import config as configs
 
 PAGE = Path(__file__).parents[3] / "docs/papers.md"
 NONE = "–"
 HEADINGS = ["number", "what it shows", "command", "needs", "reported", "not to be had"]
-_CALL = "\x1e"
-_ARGUMENT = "\x1f"
 
 
 @dataclass(frozen=True)
@@ -48,18 +46,8 @@ def rows():
 
 
 def calls(lines):
-    """What each line calls: the arguments of every `harness` of its loops, found by bash itself."""
-    bash = shutil.which("bash")
-    script = [f"harness() {{ printf '{_CALL}'; printf '%s{_ARGUMENT}' \"$@\"; }}", "set -uf"]
-    for line in lines:
-        script += [line, "printf '\\n'"]
-    done = subprocess.run([bash, "-c", "\n".join(script)], capture_output=True, text=True)
-    assert not done.stderr, done.stderr
-    told = done.stdout.split("\n")[:-1]
-    return [
-        [call.split(_ARGUMENT)[:-1] for call in line.split(_CALL)[1:]]
-        for line, _ in zip(told, lines, strict=True)
-    ]
+    """What each line calls: the arguments of every `harness` of its loops."""
+    return [[call[1:] for call in found] for found in shell_calls.calls(lines, ["harness"])]
 
 
 def all_calls():

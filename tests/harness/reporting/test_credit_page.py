@@ -214,6 +214,32 @@ def test_the_page_fits_and_can_be_read(window, example_page, width, dark):
     assert window.errors() == []
 
 
+PANELS = "return [...document.querySelectorAll('#turns th.of')].map(e => e.textContent)"
+TITLES = """return [...document.querySelectorAll('#credit svg text[font-weight="600"]')].map(
+  e => e.textContent)"""
+
+
+@pytest.mark.browser
+def test_a_phone_shows_methods_that_tell_turns_apart_first(window, example_page, played):
+    results = [r for r in compare.compare(played.turns, compare.choose()) if not r.missing]
+    names = [r.choice.name for r in results]
+    window.open(example_page)
+    assert window.look(PANELS) == names
+    window.open(example_page, 390)
+    shown = window.look(PANELS)
+    assert window.look(TITLES) == ["what happened", *shown]
+    trajectory = ["reinforce", "reinforce_pp", "rloo", "grpo", "dr_grpo", "gvpo"]
+    assert shown == [*(name for name in names if name not in trajectory), *trajectory]
+    seen = """const edge = document.querySelector('#turns .canvas').getBoundingClientRect().right;
+      return [...document.querySelectorAll('#turns th.of')].filter(
+        e => e.getBoundingClientRect().right <= edge).length"""
+    assert window.look(seen) >= 3
+    assert "come first" in window.look("return document.querySelector('#credit').innerText")
+    saved = window.look("return svgText(FIGURES[0])")
+    assert saved.index(">reinforce<") < saved.index(">gigpo<")  # as on a wide page
+    assert window.errors() == []
+
+
 @pytest.mark.browser
 def test_methods_can_be_put_aside_and_scales_shared(window, example_page):
     window.open(example_page)

@@ -75,7 +75,7 @@ def test_by_default_no_model_is_asked():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((["grp"],), "unknown method 'grp': expected some of "),
+        ((["grp"],), "`harness methods` lists; did you mean grpo?"),
         ((["grpo"], ["grpo.kappa=1"]), "has no hyperparameter 'kappa'"),
         ((["grpo"], ["ecpo.kappa=1"]), "nothing named 'ecpo' is computed"),
         ((["grpo"], ["ddof=1"]), "METHOD.KEY=VALUE, got 'ddof=1'"),

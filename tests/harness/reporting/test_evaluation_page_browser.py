@@ -82,6 +82,45 @@ def test_the_numbers_shown_are_those_of_the_result(window, one_page, react):
     assert window.errors() == []
 
 
+def test_the_title_names_model_environment_and_data(window, one_page, pair_page, react, reflexion):
+    data = react.result["environment"]["data_version"]
+    played = f"on ALFWorld valid_seen, data {data}"
+    titles = {
+        one_page: f"{react.result['model']['name']} {played}",
+        pair_page: f"{react.label} · {reflexion.label} {played}",
+    }
+    for path, title in titles.items():
+        open_at(window, path)
+        assert lines(window, "h1")[0] == window.driver.title == title
+    assert page.render([react, replace(reflexion, result=elsewhere(reflexion))]).count(
+        f"<title>{react.label} · {reflexion.label}</title>"
+    )
+
+
+def elsewhere(one):
+    """Return the result as if another split had been played."""
+    environment = {**one.result["environment"], "split": "valid_unseen"}
+    return {**one.result, "environment": environment}
+
+
+def test_results_come_first_and_digests_are_folded_away(window, one_page, pair_page, react):
+    digest = react.result["recordings"]["sha256"]
+    shown = "return document.body.innerText.includes(arguments[0])"
+    for path in (one_page, pair_page):
+        for width in (390, 1280):
+            open_at(window, path, width=width)
+            heads = [head for head in lines(window, "h2") if head]
+            assert heads[0] == lines(window, "#sections a")[0] == "Results"
+            assert heads.index("Settings") > heads.index("Results")
+            top = "return document.querySelector('#results b').getBoundingClientRect().bottom"
+            assert window.look(top) < 900  # a result is on the first screen
+            assert not window.look(shown, digest)
+        window.look("for (const e of document.querySelectorAll('#settings details')) e.open = true")
+        wait_for(window, f"return document.body.innerText.includes('{digest}')")
+        assert window.look("return document.documentElement.scrollWidth") <= width
+    assert window.errors() == []
+
+
 def test_missing_episodes_are_named(window, one_page, react):
     open_at(window, one_page)
     assert "2 episodes of 12 are missing." in lines(window, ".alert")[0]
@@ -181,8 +220,9 @@ def test_keys_go_through_turns_and_episodes(window, one_page):
     assert "turn=1" in window.look("return location.hash")
     window.press("n")
     wait_for(window, shown.format(2))
-    window.press("p", "p")
-    wait_for(window, shown.format(0))
+    for number in (1, 0):
+        window.press("p")
+        wait_for(window, shown.format(number))
     window.press("o")
     wait_for(window, "return document.querySelector('.prompt-fold .prompt') !== null")
     window.press(Keys.ESCAPE)

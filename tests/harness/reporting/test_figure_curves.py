@@ -39,9 +39,8 @@ def logged(folder, name):
 
 
 def test_the_table_is_of_the_logged_values(runs):
-    rows = [
-        line.split(" | ") for line in report(*runs, "--figures", NAMES).splitlines()[2:] if line
-    ]
+    text = report(*runs, "--figures", NAMES)
+    rows = [line.split(" | ") for line in text.splitlines()[2:] if line.startswith("|")]
     assert [row[0].strip("| `") for row in rows] == [n for n in NAMES.split(",") for _ in range(2)]
     assert [row[1:3] for row in rows[:2]] == [["gigpo", "2"], ["ecpo-seed0", "1"]]
     both = [np.mean(logged(folder, "update/entropy")) for folder in runs[:2]]
@@ -56,7 +55,7 @@ def test_every_value_as_csv_and_a_picture(runs, tmp_path):
     report(*runs, "--figures", "credit/advantage_range", "--smooth", 2, "--from-step", 2,
            "--curve", curve, "--format", "csv", "--output", table)  # fmt: skip
     heading, *lines = table.read_text().splitlines()
-    assert heading == "figure,run,step,mean,std,seeds"
+    assert heading == "figure,run,step,mean,std,seeds,world"
     assert [line.split(",")[2] for line in lines] == ["2", "2"]
     values = [logged(folder, "credit/advantage_range")[1] for folder in runs[:2]]
     assert float(lines[0].split(",")[3]) == np.mean(values)
@@ -79,7 +78,7 @@ def test_moving_averages_and_instability_by_hand():
     x = np.array([[1.0, 2.0, 6.0, 0.0, 1.0, 1.0]])
     assert figure_curves.smoothed(x, 1).tolist() == x.tolist()
     assert figure_curves.smoothed(x, 3).tolist() == [[1.0, 1.5, 3.0, 8 / 3, 7 / 3, 2 / 3]]
-    series = figure_curves.Series("f", "run", (1, 2, 3, 4, 5, 6), x)
+    series = figure_curves.Series("f", "run", (1, 2, 3, 4, 5, 6), x, "ALFWorld")
     row = figure_curves.to_markdown([series]).splitlines()[2].strip("| ").split(" | ")
     stds = [np.std(x[0, :5], ddof=1), np.std(x[0, 1:], ddof=1)]
     assert row[8:] == ["6", f"{np.mean(stds):.4g}"]

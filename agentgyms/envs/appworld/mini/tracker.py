@@ -113,7 +113,7 @@ def answer_is(expected: Any) -> Check:
 def only_changed(*kinds: type[Record]) -> Check:
     """Return the check that exactly the tables of these kinds changed; no kinds: no table."""
     names = {kind.TABLE for kind in kinds}
-    text = " and ".join(sorted(names)) or "no table"
+    text = " and ".join(sorted(names))
     return Check(
         f"Of all tables {text} changed, no other." if names else "Nothing changed.",
         "no_op_fail" if names else "no_op_pass",

@@ -54,6 +54,7 @@ _SWITCHES: Final = (
     "--no-first-run",
     "--process-per-site",  # tabs are used one at a time; one renderer saves memory
     # Features that take time on every page and are not needed.
+    "--blink-settings=preferredColorScheme=1",  # light: pictures do not depend on the desktop
     "--disable-background-networking",
     "--disable-breakpad",
     "--disable-component-update",

@@ -4,16 +4,24 @@ const { texts: TEXTS, methods: METHODS } = DATA;
 const computed = METHODS.map((_, i) => i).filter((i) => !METHODS[i].missing.length);
 const state = { group: 0, rollout: 0, turn: 0, matrix: 0, shared: false, shown: new Set(computed) };
 const kept = new Map();
+const PHONE = 640;
 
-function current() {
-  return { ...state, group: DATA.groups[state.group], shown: computed.filter((m) => state.shown.has(m)) };
+// Whether a method gives turns of one rollout different advantages, penalties of invalid actions apart.
+const perTurn = METHODS.map((_, m) => DATA.groups.some(({ credit, rollouts, feedback }) => credit[m] &&
+  rollouts.some((rollout) => new Set(rowsOf(rollout).filter((row) => feedback[row] === "ok").map((row) => credit[m][row])).size > 1)));
+
+// On a phone, where the methods stand one below the other, those that tell turns apart come first.
+function current(width) {
+  const shown = computed.filter((m) => state.shown.has(m)), phone = width <= PHONE;
+  if (phone) shown.sort((a, b) => perTurn[b] - perTurn[a]);
+  return { ...state, group: DATA.groups[state.group], shown, phone };
 }
 
 const FIGURES = [
   {
     id: "credit", title: "Credit of every turn.", draw: drawCredit, there: (view) => view.shown.length > 0,
     none: "No method is chosen.",
-    text: () => "A row is a rollout, a cell is a turn, its colour is the advantage that the method gives it. The number beside a method is where its colours end.",
+    text: ({ phone }) => `A row is a rollout, a cell is a turn, its colour is the advantage that the method gives it. The number beside a method is where its colours end.${phone ? " Methods that give each turn its own advantage come first." : ""}`,
   },
   {
     id: "turns", title: "One rollout, turn by turn.", draw: drawTurns, there: (view) => view.shown.length > 0,
@@ -44,7 +52,7 @@ const computedFor = (figure, group) => !(figure.id in SEEN) || group[SEEN[figure
 const ending = (r) => `${r.success ? "success" : "failure"} after ${r.length} turns, return ${number(r.return)}`;
 
 function redraw(ids = FIGURES.map((f) => f.id)) {
-  const view = current(), theme = THEMES[currentTheme()];
+  const view = current(innerWidth), theme = THEMES[currentTheme()];
   for (const figure of FIGURES) {
     if (!ids.includes(figure.id)) continue;
     const place = find(figure.id), canvas = place.querySelector(".canvas");
@@ -93,7 +101,7 @@ function select({ rollout, turn }) {
 }
 
 function svgText(figure, width = 960) {
-  const [svg] = figure.draw({ ...current(), turn: figure.id === "turns" ? state.turn : -1 }, THEMES.light, width);
+  const [svg] = figure.draw({ ...current(width), turn: figure.id === "turns" ? state.turn : -1 }, THEMES.light, width);
   svg.removeAttribute("tabindex");
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
 }

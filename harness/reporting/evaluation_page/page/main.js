@@ -6,7 +6,7 @@ function themeButton(parent) {
 
 const toggleTheme = () => setTheme(otherTheme());
 
-const sections = { settings: drawSettings, results: drawResults, trials: drawTrials, pairs: drawPairs, tasks: drawTasks, episodes: drawListing };
+const sections = { results: drawResults, trials: drawTrials, pairs: drawPairs, settings: drawSettings, tasks: drawTasks, episodes: drawListing };
 
 function route() {
   const wish = addressed(location.hash);
@@ -32,7 +32,8 @@ route();
 document.documentElement.dataset.ready = "yes";
 
 function leadLine() {
-  const places = EVALUATIONS.map(({ settings }) => new Map(settings)).map((of) => `${of.get("Environment")}, split ${of.get("Split") ?? "–"}`);
-  const where = [...new Set(places)].join("; ");
-  return SEVERAL ? `${EVALUATIONS.length} evaluations on ${where}.` : `${where}: ${counted(EPISODES.length, "episode")} of ${counted(EVALUATIONS[0].tasks.length, "task")}, each of which can be read turn by turn.`;
+  if (SEVERAL) return `${EVALUATIONS.length} evaluations of ${counted(TASKS.length, "task")}, side by side.`;
+  const [{ label, settings, seeds, tasks }] = EVALUATIONS, of = new Map(settings);
+  const how = [of.get("Agent"), `${seeds.length === 1 ? "seed" : "seeds"} ${seeds.join(", ")}`].filter(Boolean).join(", ");
+  return `${label}: ${how}. ${counted(EPISODES.length, "episode")} of ${counted(tasks.length, "task")}${EPISODES.some(readable) ? ", each of which can be read turn by turn" : ""}.`;
 }

@@ -31,11 +31,12 @@ function drawAlerts(box) {
   }
 }
 
-// What is seen of an evaluation at once; the rest is folded.
+// What is seen of an evaluation at once; the rest is folded, digests by themselves.
 const HEAD = new Set([
-  "Environment", "Split", "Tasks", "Turn limit", "Data version", "Agent", "Prompt style", "Context", "Trials", "Prompt versions", "Model", "Backend",
-  "Model revision", "Temperature", "Top p", "Longest answer, tokens", "Seeds", "Partner", "Judge", "agentgyms", "Revision", "Episodes",
+  "Environment", "Split", "Tasks", "Turn limit", "Data version", "Agent", "Prompt style", "Context", "Trials", "Model", "Backend",
+  "Temperature", "Top p", "Longest answer, tokens", "Seeds", "Partner", "Judge", "agentgyms", "Episodes",
 ]);
+const DIGESTS = new Set(["Prompt versions", "Model revision", "Revision", "Configuration", "Recordings, SHA-256"]);
 
 function drawSettings(section) {
   const names = [...new Set(EVALUATIONS.flatMap((e) => e.settings.map(([name]) => name)))];
@@ -45,19 +46,24 @@ function drawSettings(section) {
   if (!SEVERAL) {
     const settings = EVALUATIONS[0].settings, one = [["Episodes", planned(EVALUATIONS[0])], ...settings];
     settingsList(section, one.filter(([name]) => HEAD.has(name)));
-    const more = one.filter(([name]) => !HEAD.has(name));
-    if (more.length) folded(section, counted(more.length, "further setting"), (details) => settingsList(details, more));
+    const foldedList = (title, list) => list.length && folded(section, counted(list.length, title), (details) => settingsList(details, list));
+    foldedList("further setting", one.filter(([name]) => !HEAD.has(name) && !DIGESTS.has(name)));
+    foldedList("digest", one.filter(([name]) => DIGESTS.has(name)));
     return;
   }
   const same = names.filter((name) => texts.every((_, i) => value(i, name) === value(0, name)));
-  const table = tableIn(section, "Settings", ["", ...EVALUATIONS.map((e) => e.label)], "wordy");
-  const line = (name, cells) => {
+  const tableOf = (parent) => tableIn(parent, "Settings", ["", ...EVALUATIONS.map((e) => e.label)], "wordy");
+  const line = (table, name, cells) => {
     const row = html(table, "tr");
     html(row, "th", { scope: "row" }, name);
     cells.forEach((text, i) => html(row, "td", { "data-title": EVALUATIONS[i].label }, text));
   };
-  line("Episodes", EVALUATIONS.map(planned));
-  for (const name of names.filter((n) => !same.includes(n))) line(name, EVALUATIONS.map((_, i) => value(i, name)));
+  const differ = (table, list) => list.forEach((name) => line(table, name, EVALUATIONS.map((_, i) => value(i, name))));
+  const other = names.filter((name) => !same.includes(name)), table = tableOf(section);
+  line(table, "Episodes", EVALUATIONS.map(planned));
+  differ(table, other.filter((name) => !DIGESTS.has(name)));
+  const digests = other.filter((name) => DIGESTS.has(name));
+  if (digests.length) folded(section, counted(digests.length, "digest"), (details) => differ(tableOf(details), digests));
   folded(section, `${same.length} settings that are the same`, (details) => {
     settingsList(details, same.map((name) => [name, value(0, name)]));
   });

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
@@ -79,6 +79,41 @@ def test_changes_are_what_differs_not_what_was_done() -> None:
     assert town.outcome.changed_tables(ignore=["notebook.Note"]) == set()
     value(ask(town, "supervisor", "complete_task"))
     assert town.outcome.changed_tables() == {"notebook.Note"}
+
+
+def test_requirements_name_what_must_have_changed() -> None:
+    assert answer_is(None).requirement == "The task is completed without an answer."
+    assert answer_is(0).requirement == "The task is completed with the right answer."
+    assert only_changed().requirement == "Nothing changed."
+    assert (
+        only_changed(Payment, Note).requirement
+        == "Of all tables notebook.Note and purse.Payment changed, no other."
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [(answer_is(1), "label"), (world().outcome, "after"), (world()._task, "database")],
+)
+def test_tasks_checks_and_outcomes_cannot_be_changed(made: Any, name: str) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(made, name, None)
+
+
+def test_ids_begin_at_1_and_digests_have_16_bytes() -> None:
+    empty = Database([])
+    assert empty.next_id(Note) == 1
+    assert len(bytes.fromhex(empty.digest())) == 16
+    assert world().digest() == "4ef9cbea692e9777a3fae36e1b770c3b"
+    assert world().alive
+
+
+@pytest.mark.parametrize("length", [200, 201])
+def test_errors_name_at_most_200_characters_of_an_unknown_app_or_api(length: int) -> None:
+    for app, api in (("x" * length, "login"), ("notebook", "x" * length)):
+        reply = world().call(app, api, {})
+        assert reply.status == 0
+        assert ("x" * length in reply.error) == (length <= 200)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Progress, the oracle and the expert: against a plain search."""
 
 import json
+import math
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from sokoban_oracles import all_distances, read
 
@@ -50,6 +52,8 @@ def test_progress_of_any_state_is_that_of_a_plain_search():
             left = distance[position_of(env)[1]]
             lost += left < 0
             assert info["progress"] == pytest.approx(max(0, whole - left) / whole * (left >= 0))
+            if position_of(env)[1] != position:
+                assert info["metrics"]["deadlocked"] == (left < 0)
     assert lost > 20
 
 
@@ -63,6 +67,7 @@ def test_progress_of_large_rooms_counts_boxes(level):
     assert info["progress"] == 0
     *_, info = env.step("down")
     assert info["progress"] == 0
+    assert math.isnan(info["metrics"]["deadlocked"])
 
 
 def test_the_expert_needs_exactly_the_shortest_solution():
@@ -99,6 +104,12 @@ def test_the_oracle_only_when_asked_for(level):
         "deadlocked": True,
     }
     assert info["progress"] == 0
+
+
+def test_deadlocks_are_told_where_the_solver_knows_them(level):
+    env = level("######\n# $@.#\n#    #\n######\n")
+    told = [env.step(word)[-1]["metrics"]["deadlocked"] for word in ("down", "up", "left", "down")]
+    np.testing.assert_equal(told, [0, math.nan, 1, 1])  # the second step leads back to the start
 
 
 def test_the_oracle_of_a_solved_room(level):

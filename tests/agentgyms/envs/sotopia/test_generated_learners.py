@@ -15,6 +15,7 @@ from agentgyms.envs.sotopia.generated import expert
 from agentgyms.envs.sotopia.generated.scenarios import FAMILIES, encounter, task_ids
 from agentgyms.envs.sotopia.profiles import Encounter
 from tests.agentgyms.envs.sotopia.generated_play import (
+    LAMP,
     Learner,
     act,
     best,
@@ -26,6 +27,7 @@ from tests.agentgyms.envs.sotopia.generated_play import (
     random,
     silent,
     stubborn,
+    talk,
 )
 
 TASKS = [task.task_id for task in task_ids("test")[:120]]
@@ -110,6 +112,16 @@ def test_the_plain_expert_sees_the_own_numbers_alone() -> None:
             assert told["plain"] == also["plain"]
             differ += told["best"] != also["best"]
     assert differ > 30
+
+
+@pytest.mark.parametrize(("before", "expected"), [(16, "act: offer 105"), (18, "act: accept")])
+def test_the_plain_expert_takes_what_is_worth_anything_on_its_last_turn(
+    before: int, expected: str
+) -> None:
+    met = replace(encounter(TASKS[0]), game=LAMP)
+    lines = ["speak: Hello."] * (before - 1) + ["act: offer 106"]
+    dialogue = talk(*lines)
+    assert expert.next_action(met, Rules(), dialogue, 0, 0, "plain") == expected
 
 
 def test_with_contacts_the_best_expert_names_nobody_before_it_can_know() -> None:

@@ -17,6 +17,7 @@ from agentgyms.envs.sotopia.generated.bargaining import Bargaining
 from agentgyms.envs.sotopia.generated.concession import CURVES, ConcessionStrategy, draw_strategy
 from agentgyms.envs.sotopia.generated.contact import Contact
 from agentgyms.envs.sotopia.generated.negotiation import Negotiation
+from agentgyms.envs.sotopia.generated.negotiation_partner import count_stalls
 from agentgyms.envs.sotopia.generated.partner import ScriptedPartner
 from agentgyms.envs.sotopia.generated.scenarios import encounter, task_ids
 from agentgyms.envs.sotopia.profiles import Encounter
@@ -149,6 +150,12 @@ def test_demands_fall_along_the_curves() -> None:
         [0, 1 / 4, 1 / 2, 3 / 4, 1, 1],
         [0, 7 / 16, 3 / 4, 15 / 16, 1, 1],
     ]
+
+
+@pytest.mark.parametrize(("price", "stalls"), [(35, 1), (40, 1), (45, 0)])
+def test_an_offer_is_serious_above_minus_the_aspiration(price: int, stalls: int) -> None:
+    """The seller of LAMP gains 30 at its target, and minus 30 at 40."""
+    assert count_stalls(LAMP, talk(f"act: offer {price}"), 1) == stalls
 
 
 def test_its_offers_follow_its_curve() -> None:

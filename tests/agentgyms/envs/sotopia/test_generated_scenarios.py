@@ -25,7 +25,7 @@ from agentgyms.envs.sotopia.generated.scenarios import (
     task_ids,
 )
 from agentgyms.envs.sotopia.generated.words import word_set, words_of
-from tests.agentgyms.envs.sotopia.generated_play import plain, play
+from tests.agentgyms.envs.sotopia.generated_play import best, generous, plain, play, random
 
 SAMPLE = [task.task_id for task in task_ids("sample")]
 
@@ -50,6 +50,28 @@ def test_an_encounter_hangs_on_its_id_alone_on_every_machine() -> None:
 
 
 GOLDEN = "735a79b65db8a96c4855cd8f24c708fc"
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        ("bargaining", "22dfc352b3b97718486f4dcc4ef2b045"),
+        ("contact", "751dab481a2a8a9e1e7a55a29422f803"),
+        ("division", "092fd6487f014ba6d441b8cb2eeec725"),
+    ],
+)
+def test_many_encounters_and_their_dialogues_are_the_same_on_every_machine(
+    family: str, expected: str
+) -> None:
+    """Experts meet partners that concede, insist and talk nonsense."""
+    ids = [task.task_id for task in task_ids("train") if family in task.task_id][:200]
+    found = [repr((met.scenario, met.people, met.game)) for met in map(encounter, ids)]
+    found += [
+        repr(play(task_id, learner, seed=number))
+        for number, task_id in enumerate(ids[:60])
+        for learner in (plain, best, generous, random)
+    ]
+    assert state_key(*found) == expected
 
 
 def test_both_seats_of_a_combination_meet_the_same_people_in_the_same_scenario() -> None:

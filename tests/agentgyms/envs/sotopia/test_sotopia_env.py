@@ -261,11 +261,16 @@ def test_equal_acts_meet_equal_partners_and_another_seed_is_another_state():
     assert one["state_key"] != two["state_key"]
 
 
+def test_a_hundred_seeds_are_a_hundred_states():
+    assert len({make(seed=seed)[2]["state_key"] for seed in range(100)}) == 100
+
+
 @pytest.mark.parametrize(("above", "success"), [(1, 0), (0, 0), (-1, 1)])
 def test_success_is_a_goal_above_the_threshold(above, success):
     goal = bargained(success_threshold=6)["metrics"]["goal"]
     assert 1 <= goal < 9
     assert bargained(success_threshold=goal + above)["success"] == success
+    assert SOTOPIAEnv(success_threshold=0.5)
 
 
 def bargained(**kwargs):

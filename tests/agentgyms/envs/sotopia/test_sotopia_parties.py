@@ -113,6 +113,24 @@ def test_a_partner_that_is_lost_costs_nothing_but_the_wait(fault):
         env.close()
 
 
+def test_an_interrupt_ends_the_wait_for_a_partner():
+    asked = threading.Event()
+
+    def wait(handler):
+        asked.set()
+        faults.stall()(handler)
+
+    with ChatServer(both(), lambda number, body: wait if number == 0 else None) as server:
+        env, *_ = make(server)
+        waiting = threading.Thread(target=lambda: (asked.wait(20), env.interrupt()))
+        waiting.start()
+        with pytest.raises(ModelUnavailable, match="cancelled"):
+            env.step("speak: Hello.")
+        waiting.join()
+        env.step("speak: Hello.")
+        env.close()
+
+
 def test_a_partner_that_is_lost_at_the_beginning():
     with ChatServer(both(), [faults.status(500)] * 2) as server:
         asked = model(server)

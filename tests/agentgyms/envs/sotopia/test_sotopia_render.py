@@ -166,6 +166,7 @@ def test_the_judge_reads_turns_from_one_and_nothing_of_those_who_do_nothing():
         ("a <?b c", "a ", "a ", "a "),
         ("a <![CDATA[b", "a ", "a ", "a "),
         ("a\r\nb\x01c<", "a\nbc", "a\nbc", "a\nbc"),
+        ("a<p>b</p>c<p>d</p>e & <p>f</p>g<", "abcde & fg", "abcde & fg", "abcde & fg"),
     ],
 )
 def test_markup(text, first, second, environment):

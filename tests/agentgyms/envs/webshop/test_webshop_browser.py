@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -98,12 +99,18 @@ class Hand:
 
     def width(self, width, height):
         size = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": True}
-        request = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
+        self.emulate("Emulation.setDeviceMetricsOverride", size)
+
+    def theme(self, name):
+        feature = {"name": "prefers-color-scheme", "value": name}
+        self.emulate("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    def emulate(self, command, values):
+        request = {"cmd": command, "params": values}
         self.browser._in_tab(self.tab, lambda driver: driver.execute("executeCdpCommand", request))
 
     def put_down(self):
-        request = {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}}
-        self.browser._in_tab(self.tab, lambda driver: driver.execute("executeCdpCommand", request))
+        self.emulate("Emulation.clearDeviceMetricsOverride", {})
         self.browser.close_tab(self.tab)
 
 
@@ -167,8 +174,20 @@ def test_the_browsers_own_way_back(hand):
     assert "Oak Desk Lamp" in hand.words()
 
 
+def brightness(hand, selector):
+    """Return the mean of a background's three channels, 0 to 255."""
+    colour = hand.look(
+        f"return getComputedStyle(document.querySelector('{selector}')).backgroundColor"
+    )
+    return np.mean([int(channel) for channel in re.findall(r"\d+", colour)[:3]])
+
+
 @in_browser
-def test_what_is_read_can_be_read(hand):
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_is_read_can_be_read(hand, theme):
+    hand.theme(theme)
+    for selector in ("body", ".card", "#query", ".task"):
+        assert (brightness(hand, selector) < 64) == (theme == "dark")
     assert hand.look(LOW_CONTRAST) == []
     hand.press("lamp\n")
     assert hand.look(LOW_CONTRAST) == []

@@ -1,0 +1,93 @@
+"""Names of models: local folders, or names at the hub, which is asked only if it answers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import did_you_mean
+
+_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+FOLDERS: Final = {
+    "model.name": "a model, of a checkpoint or of a training run",
+    "policy.model": "a model or of a checkpoint",
+}
+"""What the folders hold that a setting takes."""
+
+_PATIENCE_S: Final = 5.0
+_MOST: Final = 210
+"""Characters of another library's error that a message repeats."""
+
+
+def check_name(name: str, setting: str) -> None:
+    """Refuse a name that is no folder's and cannot be a hub's.
+
+    A name below a folder that exists, such as `runs/mine` beside other runs, is meant as a folder.
+
+    Args:
+        name: Of a model.
+        setting: Its key, one of `FOLDERS`.
+
+    Raises:
+        ConfigError: The message names a similar folder if there is one.
+    """
+    folder = Path(name)
+    if folder.is_dir() or (_NAME.fullmatch(name) and not ("/" in name and folder.parent.is_dir())):
+        return
+    beside = [f"{other}" for other in _folders(folder.parent)]
+    raise ConfigError(
+        f"{setting}: there is no folder {name[:110]!r}; give the folder of {FOLDERS[setting]}, or "
+        f"a hub name such as Qwen/Qwen2.5-1.5B-Instruct{did_you_mean(name, beside)[:40]}"
+    )
+
+
+def _folders(place: Path) -> list[Path]:
+    try:
+        return [path for path in sorted(place.iterdir()) if path.is_dir()]
+    except OSError:
+        return []
+
+
+def load_options(name: str) -> dict[str, Any]:
+    """Return transformers' arguments that load a model from the disk alone, or none.
+
+    If the hub does not answer within 5 s, transformers would ask it again for half a minute.
+
+    Args:
+        name: A folder or hub name.
+    """
+    return {} if Path(name).is_dir() or _answers() else {"local_files_only": True}
+
+
+def _answers() -> bool:
+    from huggingface_hub import constants, get_session
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_PATIENCE_S)
+    except Exception:  # a session of one's own raises errors of any kind
+        return False
+    return True
+
+
+def not_loaded(what: str, name: str, error: BaseException) -> ConfigError:
+    """Return the error, in one line, for a model that cannot be loaded.
+
+    Args:
+        what: What the model is for, such as the key of a setting.
+        name: A folder or hub name.
+        error: The error of the library that was to load it.
+    """
+    reason = " ".join(str(error).split())[:_MOST] or type(error).__name__
+    if Path(name).is_dir() or not isinstance(error, OSError):
+        return ConfigError(f"{what} {name!r:.60} cannot be loaded: {reason}")
+    if "local_files_only" in load_options(name):
+        reason = "the hub does not answer"
+    return ConfigError(
+        f"{what} {name!r:.60} cannot be loaded: no such folder is here, nor this hub name on the "
+        f"disk ({reason:.60}); run `hf download {name:.60}` where there is a network, and give the "
+        "folder that it prints"
+    )

@@ -1,0 +1,170 @@
+"""Boards: one table for each environment, data version and protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from harness.evaluation.pairing import pair
+from harness.reporting.leaderboard.submissions import Submission, plain
+from harness.reporting.results.agent_names import AgentName, agent_name
+from harness.reporting.results.setting import Setting, warnings
+from harness.reporting.tables.columns import Column, columns
+from harness.reporting.tables.comparison import points
+from harness.reporting.tables.over_seeds import is_total
+from harness.reporting.tables.rows import Cell, cell_of, marked
+from harness.types.errors import PairingError
+
+_MOST_NAME: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A verified evaluation of a leaderboard.
+
+    Attributes:
+        submission: Where it is.
+        setting: What was played.
+        data_version: Version of the tasks' data.
+        departures: In what it departs from the protocol.
+        result: Its `result.json`, without recordings.
+        columns: Its figures that are shown.
+        episodes: Number of replayed episodes.
+    """
+
+    submission: Submission
+    setting: Setting
+    data_version: str
+    departures: tuple[str, ...]
+    result: dict[str, Any]
+    columns: tuple[Column, ...]
+    episodes: int
+
+    @property
+    def label(self) -> str:
+        """Its name in tables."""
+        return self.submission.label
+
+    @property
+    def agent(self) -> AgentName:
+        """The agent's name, as text that can be shown."""
+        name = agent_name(self.result)
+        return AgentName(
+            *(plain(text, _MOST_NAME) for text in (name.model, name.type, name.method))
+        )
+
+    @property
+    def page(self) -> str:
+        """Address of its page inside the site."""
+        return f"evaluations/{self.submission.slug}.html"
+
+    @property
+    def success(self) -> float:
+        """Share of solved tasks."""
+        return float(self.result["figures"]["success"]["mean"] or 0.0)
+
+    @property
+    def tokens(self) -> float | None:
+        """Tokens of an episode, as the submission says; None if no model played."""
+        counts = self.result["figures"].get("tokens") or {}
+        total = counts.get("prompt", 0) + counts.get("response", 0)
+        return total / self.episodes if total and self.episodes else None
+
+    def cell(self, heading: str) -> Cell | None:
+        """Return the number under a heading, with its interval; None if there is none."""
+        found = [column for column in self.columns if column.heading == heading]
+        mean = found[0].mean(self.result["figures"]) if found else None
+        return replace(cell_of(mean, found[0]), std=None) if mean else None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One table: what is in it can be compared.
+
+    Attributes:
+        entries: From the best to the worst; the name decides between equal ones.
+    """
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def title(self) -> str:
+        """Environment, split, whose tasks, partner and judge."""
+        return self.entries[0].setting.title
+
+    @property
+    def headings(self) -> list[str]:
+        """Headings of the figures that any entry has."""
+        return list(dict.fromkeys(c.heading for entry in self.entries for c in entry.columns))
+
+    @property
+    def protocol(self) -> list[str]:
+        """What all entries have in common, in words."""
+        result = self.entries[0].result
+        tasks, turns = len(result["tasks"]), result["environment"]["max_turns"]
+        seeds = ", ".join(map(str, result["seeds"]))
+        return [
+            f"data {self.entries[0].data_version}",
+            f"{tasks} tasks",
+            f"seed{'s' * (len(result['seeds']) > 1)} {seeds}",
+            *([f"at most {turns} turns"] if turns else []),
+        ]
+
+    @property
+    def legend(self) -> str:
+        """How its numbers are read."""
+        scales = {column.scale for entry in self.entries for column in entry.columns}
+        units = "In percent" if scales == {100.0} else "Goals are from 0 to 10, all else in percent"
+        of = "turns and tokens are means of an episode, costs are of all episodes"
+        return f"{units}, with 95 % intervals; {of}."
+
+    def differences(self) -> Iterator[list[str]]:
+        """Yield each entry against the first: names, difference, wins and losses, p-value."""
+        best = self.entries[0]
+        for other in self.entries[1:]:
+            names = [other.label, best.label]
+            try:
+                found = pair(other.result, best.result)
+            except PairingError as e:
+                yield [*names, plain(str(e), 300), "", ""]
+                continue
+            p = "" if found.p_value is None else _probability(found.p_value)
+            yield [*names, points(found.success), f"{found.wins} : {found.losses}", p]
+
+
+def _probability(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def build(entries: Sequence[Entry]) -> list[Board]:
+    """Return the boards: official data first, then the protocol before departures from it."""
+    groups: dict[Any, list[Entry]] = {}
+    for entry in entries:
+        key = (entry.setting, entry.data_version, entry.departures, len(entry.result["tasks"]))
+        groups.setdefault(key, []).append(entry)
+    boards = [
+        Board(tuple(sorted(group, key=lambda one: (-one.success, one.label, one.page))))
+        for group in groups.values()
+    ]
+    return sorted(boards, key=_order)
+
+
+def _order(board: Board) -> tuple[Any, ...]:
+    first = board.entries[0]
+    where = first.setting
+    return (
+        where.name,
+        where.data != "official",
+        where,
+        first.data_version,
+        len(first.departures),
+        first.departures,
+    )
+
+
+def shown_columns(result: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Return the totals of an evaluation."""
+    found = filter(is_total, columns(str(result["environment"]["id"]), result["figures"]))
+    counted = bool(warnings(result))
+    return tuple(marked(column) if counted else column for column in found)

@@ -1,0 +1,268 @@
+"""The static site of a leaderboard: one page of tables, and a page for each evaluation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from tqdm import tqdm
+
+from agentgyms.core.errors import AgentGymsError
+from harness.evaluation.results import read_json, write_json
+from harness.reporting import pages
+from harness.reporting.evaluation_page import page as evaluation_page
+from harness.reporting.leaderboard import boards, protocol, submissions, verification
+from harness.reporting.leaderboard.boards import Board, Entry
+from harness.reporting.leaderboard.submissions import Submission, plain
+from harness.reporting.results import setting
+from harness.reporting.tables.formats import NONE, cell_text
+from harness.reporting.tables.settings_table import settings_of
+from harness.runs import fsync
+from harness.types.errors import ResultError
+
+FILES: Final = Path(__file__).parent / "page"
+INDEX: Final = "index.html"
+LIST: Final = "leaderboard.json"
+FORMAT: Final = "agentgyms-leaderboard-1"
+PAGES: Final = "evaluations"
+
+_MOST_REASON: Final = 300
+_MOST_LINKS: Final = 2000
+"""Most episodes of an evaluation that have a link of their own; its page has all."""
+
+_OF_MODEL: Final = (
+    "Model", "Model revision", "Trained with", "Training step", "Prompt versions", "Prompt style",
+    "Temperature", "Top p", "Longest answer, tokens",
+)  # fmt: skip
+_OF_ALL: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
+_DAMAGED: Final = (
+    AgentGymsError, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What a stranger's files may end in; any of it is a reason, and no end of the site."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotListed:
+    """An evaluation that could not be verified.
+
+    Attributes:
+        label: Its name.
+        reason: Why, in one line.
+    """
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a leaderboard came to.
+
+    Attributes:
+        boards: Its tables.
+        not_listed: What is in none of them.
+    """
+
+    boards: list[Board]
+    not_listed: list[NotListed]
+
+    @property
+    def listed(self) -> int:
+        """Number of listed evaluations."""
+        return sum(len(board.entries) for board in self.boards)
+
+
+def build(folder: Path, output: Path) -> Site:
+    """Verify the evaluations in a folder and write the site; equal input gives equal files.
+
+    Args:
+        folder: Holds folders of evaluations, which may be strangers'.
+        output: The site's folder: new, empty, or an earlier site.
+
+    Raises:
+        ResultError: There is no evaluation, or the site cannot be written there.
+    """
+    found = submissions.find(folder)
+    earlier = _earlier(output)
+    try:
+        (output / PAGES).mkdir(parents=True, exist_ok=True)
+        entries, not_listed = _verify_all(found, output)
+        site = Site(boards.build(entries), not_listed)
+        fsync.write(output / INDEX, render(site))
+        files = sorted(entry.page for entry in entries)
+        for name in set(earlier) - set(files):
+            (output / name).unlink(missing_ok=True)
+        write_json(output / LIST, {"format": FORMAT, **_listing(site), "files": files})
+    except AgentGymsError:
+        raise
+    except OSError as e:
+        raise ResultError(f"the site cannot be written to {output}: {e.strerror or e}") from e
+    return site
+
+
+def _earlier(output: Path) -> list[str]:
+    """Return the pages of an earlier site in a folder.
+
+    Raises:
+        ResultError: The folder holds something else.
+    """
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return []
+    if not (output / LIST).is_file():
+        raise ResultError(f"{output} holds something else than a site: give another --output")
+    known = read_json(output / LIST)
+    names = known.get("files") if known.get("format") == FORMAT else None
+    if not isinstance(names, list):
+        raise ResultError(f"{output / LIST} is of no site: give another --output")
+    return [
+        n for n in names if isinstance(n, str) and re.fullmatch(rf"{PAGES}/[a-z0-9-]+\.html", n)
+    ]
+
+
+def _verify_all(found: Sequence[Submission], output: Path) -> tuple[list[Entry], list[NotListed]]:
+    entries: list[Entry] = []
+    not_listed: list[NotListed] = []
+    known: dict[str, str] = {}
+    with tqdm(desc="replay", unit="episode", total=0, disable=None) as bar:
+        for one in found:
+            try:
+                entries.append(_verify(one, output, known, bar))
+            except _DAMAGED as e:
+                not_listed.append(NotListed(one.label, _reason(one, e)))
+    return entries, not_listed
+
+
+def _verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> Entry:
+    """Return a verified evaluation, whose page is written."""
+
+    def on_plan(count: int) -> None:
+        bar.total += count
+        bar.set_postfix_str(one.label[:40], refresh=False)
+
+    verified = verification.verify(one.folder, on_plan, bar.update)
+    result = verified.evaluation.result
+    digest = result["recordings"]["sha256"]
+    if digest in known:
+        raise ResultError(f"its recordings are those of {known[digest]}")
+    entry = Entry(
+        one,
+        setting.setting_of(result)._replace(data=verified.data_source),
+        str(result["environment"]["data_version"]),
+        protocol.departures(verified),
+        result,
+        boards.shown_columns(result),
+        verified.episodes,
+    )
+    _row(
+        entry, [column.heading for column in entry.columns]
+    )  # whatever in it cannot be shown is found here
+    evaluation_page.write(output / entry.page, [replace(verified.evaluation, label=one.label)])
+    known[digest] = one.label
+    return entry
+
+
+def _reason(one: Submission, error: BaseException) -> str:
+    text = str(error)
+    if not isinstance(error, AgentGymsError):
+        text = f"it is damaged: {type(error).__name__}: {error}"
+    for place in (str(one.folder), str(one.folder.resolve())):
+        text = text.replace(f"{place}/", "").replace(place, "the folder")
+    return plain(text, _MOST_REASON)
+
+
+def render(site: Site) -> str:
+    """Return the page with the tables as one HTML text."""
+    return pages.render(
+        FILES,
+        ("page.js",),
+        title="Leaderboard",
+        data={},
+        packed={},
+        boards=[_board(number, board) for number, board in enumerate(site.boards, 1)],
+        not_listed=site.not_listed,
+        listed=site.listed,
+        episodes=sum(entry.episodes for board in site.boards for entry in board.entries),
+    )
+
+
+def _board(number: int, board: Board) -> dict[str, Any]:
+    rows = [_row(entry, board.headings) for entry in board.entries]
+    return {
+        "id": f"table-{number}",
+        "title": board.title,
+        "protocol": board.protocol,
+        "departures": board.entries[0].departures,
+        "warnings": setting.warnings(board.entries[0].result),
+        "headings": board.headings,
+        "legend": board.legend,
+        "claims": [name for name in ("tokens", "cost") if any(row[name] for row in rows)],
+        "rows": rows,
+        "differences": list(board.differences()),
+    }
+
+
+def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
+    figures, mean = entry.result["figures"], entry.result["figures"]["success"]
+    low, high = mean["interval"] or (entry.success, entry.success)
+    cost = figures.get("cost")
+    settings = dict(settings_of(entry.result))
+    played = entry.result["model"].get("backend") not in protocol.NO_MODEL
+    shown = (*_OF_MODEL, *_OF_ALL) if played else _OF_ALL
+    return {
+        "label": entry.label,
+        "agent": entry.agent,
+        "page": entry.page,
+        "bar": [f"{100 * value:.2f}" for value in (entry.success, low, high)],
+        "cells": [
+            (heading, *cell_text(cell).partition(" ")[::2]) if cell else (heading, NONE, "")
+            for heading, cell in ((heading, entry.cell(heading)) for heading in headings)
+        ],
+        "turns": NONE if figures["turns"] is None else f"{figures['turns']:.1f}",
+        "tokens": "" if entry.tokens is None else f"{entry.tokens:,.0f}",
+        "cost": "" if cost is None else f"{cost:.2f}",
+        "episodes": f"{entry.episodes:,}",
+        "facts": [(name, plain(settings[name], 200)) for name in shown if name in settings],
+        "links": list(_links(entry)),
+        "more": max(0, entry.episodes - _MOST_LINKS),
+    }
+
+
+def _links(entry: Entry) -> Iterator[tuple[str, str, str]]:
+    """Yield address, outcome and name of each episode."""
+    names = [str(task_id) for task_id, _ in entry.result["tasks"]]
+    for index, seed, trial, success, _, _ in entry.result["outcomes"][:_MOST_LINKS]:
+        where = urlencode({"episode": names[index], "seed": seed, "trial": trial})
+        outcome = "solved" if success else "not solved"
+        yield f"{entry.page}#{where}", outcome, plain(f"{names[index]}, seed {seed}", 120)
+
+
+def _listing(site: Site) -> Mapping[str, Any]:
+    """Return the tables for programs."""
+    return {
+        "tables": [
+            {
+                "title": board.title,
+                "data_version": board.entries[0].data_version,
+                "departures": list(board.entries[0].departures),
+                "entries": [
+                    {
+                        "label": entry.label,
+                        "agent": entry.agent.text,
+                        "success": entry.success,
+                        "interval": entry.result["figures"]["success"]["interval"],
+                        "episodes": entry.episodes,
+                        "recordings": entry.result["recordings"]["sha256"],
+                        "page": entry.page,
+                    }
+                    for entry in board.entries
+                ],
+            }
+            for board in site.boards
+        ],
+        "not_listed": [{"label": one.label, "reason": one.reason} for one in site.not_listed],
+    }

@@ -1,0 +1,106 @@
+"""Finds the folders of evaluations in a folder that strangers may have filled."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from harness.evaluation.episode_store import RECORDINGS
+from harness.evaluation.results import RESULT, STARTED
+from harness.types.errors import ResultError
+
+_MARKS: Final = {RESULT, RECORDINGS, STARTED}
+"""A folder with one of these files is meant as an evaluation."""
+
+_READ: Final = {RESULT: 64 << 20, RECORDINGS: 4 << 30}
+"""The files that are read, and most bytes of each."""
+
+MOST: Final = 10_000
+"""Most evaluations of a leaderboard."""
+
+_DEEPEST: Final = 6
+_MOST_LABEL: Final = 80
+_MOST_SLUG: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One folder of an evaluation.
+
+    Attributes:
+        folder: The folder.
+        label: Its path inside the leaderboard's folder, as text that can be shown.
+        slug: A name for files, equal wherever the leaderboard's folder lies.
+    """
+
+    folder: Path
+    label: str
+    slug: str
+
+
+def find(root: Path) -> list[Submission]:
+    """Return the evaluations in a folder, by name; links are not followed.
+
+    Raises:
+        ResultError: There is no such folder, none is in it, or too many are.
+    """
+    if not root.is_dir():
+        raise ResultError(f"{root} is no folder: expected one that holds folders of evaluations")
+    found: list[Submission] = []
+    for place, folders, files in os.walk(root):
+        depth = len(Path(place).relative_to(root).parts)
+        folders.sort()
+        if _MARKS & set(files) or _MARKS & {name for name in folders if _is_link(place, name)}:
+            found.append(_submission(root, Path(place)))
+            folders.clear()
+        if depth >= _DEEPEST:
+            folders.clear()
+        if len(found) > MOST:
+            raise ResultError(f"{root} holds more than {MOST} evaluations: take several folders")
+    if not found:
+        raise ResultError(
+            f"{root} holds no evaluation: expected folders with {RESULT} and {RECORDINGS}, as "
+            "harness eval writes them"
+        )
+    return sorted(found, key=lambda one: (one.label, one.slug))
+
+
+def _is_link(place: str, name: str) -> bool:
+    return os.path.islink(os.path.join(place, name))  # noqa: PTH114, PTH118 (names from os.walk)
+
+
+def _submission(root: Path, folder: Path) -> Submission:
+    name = folder.relative_to(root).as_posix() if folder != root else folder.resolve().name
+    readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MOST_SLUG].strip("-")
+    digest = sha256(os.fsencode(name)).hexdigest()[:8]
+    return Submission(folder, plain(name, _MOST_LABEL), f"{readable or 'evaluation'}-{digest}")
+
+
+def check_files(folder: Path) -> None:
+    """Check the files that are read, before they are.
+
+    Raises:
+        ResultError: One is missing, no plain file, or too large.
+    """
+    for name, most in _READ.items():
+        try:
+            status = (folder / name).lstat()
+        except FileNotFoundError:
+            raise ResultError(f"{name} is missing") from None
+        except OSError as e:
+            raise ResultError(f"{name} cannot be read: {e.strerror}") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise ResultError(f"{name} is a link, a folder or a device: expected a plain file")
+        if status.st_size > most:
+            raise ResultError(f"{name} has {status.st_size:,} bytes: at most {most:,} are read")
+
+
+def plain(text: str, most: int) -> str:
+    """Return somebody else's text in one line, without control characters, cut to a length."""
+    shown = "".join(c if c.isprintable() else "?" for c in " ".join(text[: 4 * most].split()))
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

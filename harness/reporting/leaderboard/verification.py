@@ -1,0 +1,243 @@
+"""Replays the recordings of an evaluation: what it claims is what its environment says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.core.arguments import private_names
+from agentgyms.core.env import TextEnv
+from agentgyms.core.errors import AgentGymsError
+from agentgyms.recording import recording_format
+from agentgyms.recording.recorder import COMPARED, OUTCOMES, recorded_arguments, replay_in
+from agentgyms.recording.recording_format import Recording
+from agentgyms.recording.untrusted import check_id, make_here
+from agentgyms.registration import find_maker
+from harness.evaluation import defaults
+from harness.evaluation.episodes import EPISODE_KEY
+from harness.evaluation.play_units import PlannedUnit, plan
+from harness.reporting.leaderboard.submissions import check_files
+from harness.reporting.results import loading
+from harness.reporting.results.loading import LoadedEvaluation
+from harness.types.errors import ResultError
+
+_MODELS: Final = ("partner", "judge")
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """An evaluation that was replayed.
+
+    Attributes:
+        evaluation: The evaluation, recounted from its recordings.
+        split_tasks: Number of tasks of its split.
+        usual_turns: Turn limit of the environment where nobody sets one.
+        data_source: Whose tasks the environment plays, by its own word.
+        episodes: Number of replayed episodes.
+    """
+
+    evaluation: LoadedEvaluation
+    split_tasks: int
+    usual_turns: int
+    data_source: str
+    episodes: int
+
+
+def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[], Any]) -> Verified:
+    """Return an evaluation whose every episode was replayed in this process.
+
+    Nothing is read, connected to, run or imported because the folder says so.
+
+    Args:
+        folder: The evaluation's folder; its content is not trusted.
+        on_plan: Called with the number of episodes.
+        on_episode: Called after each episode.
+
+    Raises:
+        ResultError, AgentGymsError: It cannot be verified; the message says why.
+    """
+    check_files(folder)
+    one = loading.evaluation(folder)
+    result = one.result
+    _check_complete(result)
+    with closing(_open(result)) as env:
+        units = _units(result, env)
+        on_plan(len(result["outcomes"]))
+        played = _Played(units, int(result["agent"]["trials"]))
+        path = folder / result["recordings"]["file"]
+        with path.open(encoding="utf-8") as lines:  # one episode in memory at a time
+            for recording in recording_format.parse(lines, path.name):
+                unit = played.add(recording)
+                _check_header(recording.header, result, env, unit)
+                _replay(env, recording, unit)
+                on_episode()
+        played.check_whole()
+        split_tasks, source = len(env.tasks), env.data_source or ""
+    usual = _usual_turns(result)
+    return Verified(one, split_tasks, usual, source, played.episodes)
+
+
+def _check_complete(result: Mapping[str, Any]) -> None:
+    planned, missing = len(result["seeds"]) * len(result["tasks"]), result["episodes"]["missing"]
+    if missing or result["missing"] or result["episodes"]["finished"] != planned:
+        raise ResultError(
+            f"{missing} of {planned} episodes are missing: harness eval --resume plays them"
+        )
+
+
+def _open(result: Mapping[str, Any]) -> TextEnv:
+    """Return the environment of an evaluation, as the result describes it.
+
+    Raises:
+        ResultError: It cannot be had here, or has other data.
+    """
+    environment = result["environment"]
+    env_id, given = str(environment["id"]), dict(environment["kwargs"])
+    found = defaults.find(check_id(env_id))
+    _refuse_models(found, given, result)
+    limit = result["config"]["env"].get("max_turns")  # None: the environment's own
+    given |= {"split": environment["split"], **({} if limit is None else {"max_turns": limit})}
+    env = make_here(found, given)
+    try:
+        _check_environment(env, result)
+    except ResultError:
+        env.close()
+        raise
+    return env
+
+
+def _check_environment(env: TextEnv, result: Mapping[str, Any]) -> None:
+    """Raise `ResultError` if an environment is not what the result says it was."""
+    environment = result["environment"]
+    if env.max_turns != environment["max_turns"]:
+        raise ResultError(
+            f"it names {environment['max_turns']!s:.20} turns, and its environment has "
+            f"{env.max_turns}"
+        )
+    if env.data_version != environment["data_version"]:
+        raise ResultError(
+            f"it is of other data: {environment['data_version']!s:.60}, and here is "
+            f"{env.data_version}"
+        )
+    parties = {name: result.get(name) for name in _MODELS if result.get(name)}
+    if dict(env.parties) != parties:
+        raise ResultError(f"it names {parties!s:.80}, and its environment has {env.parties}")
+    recorded = result.get("data_source")
+    if recorded is not None and recorded != env.data_source:
+        raise ResultError(f"it names the data {recorded!r:.40}, which is {env.data_source!r}")
+
+
+def _refuse_models(env_id: str, given: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """Raise `ResultError` if a model took part whose answers cannot be replayed."""
+    private = private_names(find_maker(env_id)[0], given)
+    for role in _MODELS:
+        if role in private:
+            raise ResultError(
+                f"its {role} is the model {result.get(role)!s:.80}: what a model answered cannot "
+                "be replayed, so its scores cannot be verified here"
+            )
+
+
+def _usual_turns(result: Mapping[str, Any]) -> int:
+    environment = result["environment"]
+    given = {**environment["kwargs"], "split": environment["split"]}
+    with closing(make_here(defaults.find(str(environment["id"])), given)) as env:
+        return env.max_turns
+
+
+def _units(result: Mapping[str, Any], env: TextEnv) -> dict[tuple[int, int], PlannedUnit]:
+    """Return the units that `harness eval` plays, by seed and index.
+
+    Raises:
+        ResultError: The result has other tasks, or another number of them.
+    """
+    tasks, seeds = env.tasks, [int(seed) for seed in result["seeds"]]
+    units = plan(tasks, len(result["tasks"]), seeds)
+    chosen = [
+        [unit.task_id, tasks.find(unit.task_id).family] for unit in units if unit.seed == seeds[0]
+    ]
+    if result["tasks"] != chosen or result["environment"]["tasks"] != len(chosen):
+        raise ResultError(
+            f"its tasks are not the {len(chosen)} that harness eval --tasks {len(chosen)} plays of "
+            f"the split {env.split}"
+        )
+    return {unit.key: unit for unit in units}
+
+
+class _Played:
+    """Which trials of which units a file of recordings holds.
+
+    Args:
+        units: The planned units, by seed and index.
+        trials: Most trials of a unit.
+    """
+
+    def __init__(self, units: Mapping[tuple[int, int], PlannedUnit], trials: int) -> None:
+        self._units, self._trials = units, trials
+        self._outcomes: dict[tuple[int, int], list[bool]] = {}
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes."""
+        return sum(map(len, self._outcomes.values()))
+
+    def add(self, recording: Recording) -> PlannedUnit:
+        """Return the unit of an episode.
+
+        Raises:
+            ResultError: No such unit was planned, or the trial is not the next one.
+        """
+        about = recording.header["provenance"][EPISODE_KEY]
+        key = about["seed"], about["index"]
+        if key not in self._units:
+            raise ResultError(f"it holds an episode that was not planned: seed and task {key}")
+        outcomes = self._outcomes.setdefault(key, [])
+        if about["trial"] != len(outcomes) + 1 or True in outcomes or len(outcomes) >= self._trials:
+            raise ResultError(f"{_name(self._units[key])}: trial {about['trial']} is not its next")
+        outcomes.append(bool(recording.turns[-1].info["success"]))
+        return self._units[key]
+
+    def check_whole(self) -> None:
+        """Raise `ResultError` if a unit has not ended."""
+        for key, unit in self._units.items():
+            outcomes = self._outcomes.get(key, [])
+            if True not in outcomes and len(outcomes) < self._trials:
+                raise ResultError(f"{_name(unit)}: {len(outcomes)} of {self._trials} trials")
+
+
+def _check_header(
+    header: Mapping[str, Any], result: Mapping[str, Any], env: TextEnv, unit: PlannedUnit
+) -> None:
+    """Raise `ResultError` if an episode is not one of this evaluation."""
+    kwargs = dict(header["kwargs"])
+    if result["model"].get("backend") == "expert":
+        kwargs.pop("oracle", None)
+    expected = {
+        "environment": (header["env_id"], result["environment"]["id"]),
+        "arguments": (kwargs, json.loads(json.dumps(recorded_arguments(env)))),
+        "data version": (header.get("data_version"), env.data_version),
+        "parties": (header.get("parties"), dict(env.parties)),
+        "seed": (header["seed"], unit.draw.seed),
+        "options": (header["options"], {"task_id": unit.task_id}),
+    }
+    for name, (recorded, wanted) in expected.items():
+        if recorded != wanted:
+            raise ResultError(
+                f"{_name(unit)} is no episode of this evaluation: {name} {recorded!s:.80} in place "
+                f"of {wanted!s:.80}"
+            )
+
+
+def _replay(env: TextEnv, recording: Recording, unit: PlannedUnit) -> None:
+    try:
+        replay_in(env, recording, (*COMPARED, *OUTCOMES))
+    except AgentGymsError as e:
+        raise ResultError(f"{_name(unit)} does not replay: {e}") from None
+
+
+def _name(unit: PlannedUnit) -> str:
+    return f"task {unit.task_id}, seed {unit.seed}"

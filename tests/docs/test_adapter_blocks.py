@@ -1,0 +1,73 @@
+"""The code of docs/clients.md for OpenEnv and verifiers runs where these are installed."""
+
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
+import doc_blocks
+import pytest
+from ports import free_port, is_free
+
+pytestmark = pytest.mark.adapters
+
+BLOCKS = [block for block in doc_blocks.ALL if block.page == "docs/clients.md"]
+
+
+def code(begins):
+    """Return the block of the page that begins so."""
+    (found,) = [block.text for block in BLOCKS if block.text.startswith(begins)]
+    return found
+
+
+@pytest.fixture
+def peer(tmp_path):
+    """Runs a program of the Python with OpenEnv and verifiers in a folder of its own."""
+    python = Path(os.environ["AGENTGYMS_ADAPTERS_PYTHON"])
+    path = os.pathsep.join([str(doc_blocks.ROOT), str(tmp_path)])
+
+    def start(*words):
+        return subprocess.Popen(
+            [python.with_name(words[0]), *words[1:]],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "MY_KEY": "none"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    start.folder = tmp_path
+    return start
+
+
+def told(process):
+    """Return what a program printed, which must have ended well."""
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output
+
+
+def test_openenv_plays_an_environment(peer):
+    app = code("from agentgyms.adapters.openenv")
+    (peer.folder / "my_app.py").write_text(app)
+    port = str(free_port())
+    (command,) = [line.partition("# ")[2] for line in app.splitlines() if "# uvicorn" in line]
+    server = peer(*command.replace("8200", port).split())
+    try:
+        while is_free(int(port)):
+            assert server.poll() is None, server.stdout.read()
+            time.sleep(0.05)
+        client = code("from openenv.core").replace("8200", port)
+        assert told(peer("python", "-c", client)) == "0.0 False\n"
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def test_verifiers_finds_the_taskset(peer):
+    (peer.folder / "household.py").write_text(code("from agentgyms.adapters.verifiers"))
+    shown = code("import verifiers.v1") + "print(len(list(env.taskset)))\n"
+    assert told(peer("python", "-c", shown)).splitlines()[-1] == "240"
+    command = shlex.split(code("vf-eval").replace("\\\n", ""))
+    assert "household" in told(peer(*command, "--dry-run", "true"))
