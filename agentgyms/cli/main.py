@@ -26,7 +26,7 @@ from agentgyms.core.errors import AgentGymsError, BadOption, not_written
 from agentgyms.core.outcome import text_of
 from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.recording import RecordEpisodes, recorder
-from agentgyms.registration import ENVIRONMENTS, env_class, make_text_env
+from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
 
 _PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
 """A placeholder in an admissible action, such as `<query>` of `search[<query>]`."""
@@ -89,7 +89,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
     """Describe ENV_ID: splits, tasks, spaces, limits, data."""
     env = cast(TextEnv, _make(env_id, pairs).unwrapped)
     facts: dict[str, Any] = {
-        "id": env_id,
+        "id": full_id(env_id),
         "splits": list(env.splits),
         "split": env.split,
         "tasks": len(env.tasks),

@@ -11,7 +11,7 @@ from typing import Any, Final
 import gymnasium as gym
 
 from agentgyms.core.errors import AgentGymsError
-from agentgyms.registration import ENVIRONMENTS, env_class
+from agentgyms.registration import find_maker
 from harness import annotators
 from harness.config import Config, methods
 from harness.credit.registry import layers
@@ -107,9 +107,12 @@ def max_turns(config: Config) -> int:
     """Return the turn limit of training episodes."""
     if config.env.max_turns is not None:
         return config.env.max_turns
-    if config.env.id in ENVIRONMENTS:
-        return env_class(config.env.id).default_max_turns
-    raise ConfigError(f"the turn limit of {config.env.id!r} is unknown: set env.max_turns")
+    maker, registered = find_maker(config.env.id)
+    own = getattr(maker, "default_max_turns", None)  # none of a function
+    limit = {**registered, **config.env.kwargs}.get("max_turns") or own
+    if not isinstance(limit, int):
+        raise ConfigError(f"the turn limit of {config.env.id!r} is unknown: set env.max_turns")
+    return limit
 
 
 def rows(config: Config, turns: int) -> Range:
@@ -152,7 +155,7 @@ def _environment(config: Config, turns: int) -> Iterator[str]:
     yield f"training on {_split_text(config, config.env.train_split, training=True)}"
     own = config.eval
     count = "all tasks" if own.tasks is None else f"{own.tasks} tasks"
-    yield f"{count} of {_split_text(config, own.split)} every {own.every} steps"
+    yield f"{count} of {_split_text(config, str(own.split))} every {own.every} steps"
     for name in own.final_splits:
         yield f"before and after, all of {_split_text(config, name)}"
 

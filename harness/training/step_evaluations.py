@@ -62,7 +62,7 @@ class StepEvaluations:
             final: Before and after training, when the final splits are evaluated too.
         """
         config = self._config.eval
-        for split in dict.fromkeys([config.split, *(config.final_splits if final else ())]):
+        for split in dict.fromkeys([str(config.split), *(config.final_splits if final else ())]):
             if (step, split) not in self._done:
                 yield split, None if final and split in config.final_splits else config.tasks
 

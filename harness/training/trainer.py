@@ -296,7 +296,7 @@ class Trainer:
                 keep=wanted.keep,
                 keep_best=wanted.keep_best,
                 best=wanted.best,
-                validation=self.folder.validation(self.step, self.config.eval.split),
+                validation=self.folder.validation(self.step, str(self.config.eval.split)),
             )
         self._is_saved = True
         if self.processes.is_first:
