@@ -25,14 +25,14 @@ from harness.types import TaskSampler
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--seed", type=int, default=0)
-parser.add_argument("--steps", type=int, default=20)
+parser.add_argument("--steps", type=int, default=25)
 arguments = parser.parse_args()
 
 ENV = "agentgyms/Corridor-v0"
 MAX_TURNS = 8  # what the longest of the corridors needs
 TASKS, GROUP = 8, 8  # in each step, 8 rollouts of 8 tasks
 SEEDS = np.random.SeedSequence(arguments.seed)
-torch.set_num_threads(1)  # a model this small gains nothing from more
+torch.set_num_threads(1)  # so that figures do not depend on the number of cores
 
 
 def new_seed() -> int:

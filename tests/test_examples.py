@@ -91,7 +91,7 @@ def test_train_by_hand_learns():
     """Ten seeds: FIRST in the first three steps, LAST in the last three (mean, deviation)."""
     shown = run(BY_HAND)
     found = [int(rate) for rate in re.findall(r"^step +\d+: success +(\d+)% ", shown, re.MULTILINE)]
-    assert len(found) == 20
+    assert len(found) == 25
     first, last = map(int, re.search(r"success: (\d+)% in .*, (\d+)% in", shown).groups())
     assert first == pytest.approx(sum(found[:3]) / 3, abs=1)
     assert first < 99

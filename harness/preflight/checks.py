@@ -82,7 +82,7 @@ def text_only_error(model: str, style: str) -> ConfigError:
 
 def _check_environment(config: Config, style: PromptStyle) -> None:
     pools = [make_pool(config, config.env.train_split, 1)]
-    splits = (config.eval.split, *config.eval.final_splits)
+    splits = (str(config.eval.split), *config.eval.final_splits)
     pools += [make_eval_pool(config, split) for split in dict.fromkeys(splits)]
     for pool in pools:
         try:
