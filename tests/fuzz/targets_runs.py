@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_target import scratch, target, written
+from tqdm import tqdm
 
 from agentgyms.core.errors import AgentGymsError, CallerError
 from harness.config import load, to_dict
@@ -17,9 +18,12 @@ from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.figures import summarise
 from harness.evaluation.folders import read_config
 from harness.evaluation.results import read_json
+from harness.reporting.leaderboard import boards, site
+from harness.reporting.leaderboard import submissions as submitted
 from harness.reporting.results import loading
 from harness.reporting.tables import details, formats, rows
 from harness.types.errors import CheckpointError, ConfigError, ResultError
+from harness.types.json_files import parse
 from harness.types.rollout import StopReason, Usage
 
 
@@ -164,3 +168,33 @@ def evaluation_configs(data: bytes) -> Any:
         return read_config(file.parent)
     finally:
         shutil.rmtree(file.parent)
+
+
+def _submission_seeds() -> list[bytes]:
+    """Return an evaluation in one file: its result as the first line, then its recordings."""
+    from harness.config import EvaluationConfig, build
+    from harness.reporting import run_and_report
+
+    values = {
+        "run": {"output": str(scratch() / "submitted"), "tasks": 2, "name": "one"},
+        "env": {"id": "agentgyms/Corridor-v0", "split": "sample", "max_turns": 3},
+        "model": {"name": "random"},
+    }
+    folder = run_and_report.run(build(EvaluationConfig, values))
+    result = json.dumps(read_json(folder / "result.json")).encode()
+    return [result + b"\n" + (folder / "recordings.jsonl").read_bytes()]
+
+
+@target(*site.DAMAGED, seeds=_submission_seeds, kind="lines", steps_per_byte=4_000)
+def submissions(data: bytes) -> Any:
+    """An evaluation of a leaderboard replays and is shown, or has a reason why not."""
+    first, _, recordings = data.partition(b"\n")
+    place = written(recordings, "submission/recordings.jsonl").parent
+    result = parse(first)
+    if isinstance(result, dict) and isinstance(result.get("recordings"), dict):
+        result["recordings"]["sha256"] = hashlib.sha256(recordings).hexdigest()
+    written(json.dumps(result).encode(), "submission/result.json")
+    [found] = submitted.find(place)
+    (scratch() / site.PAGES).mkdir(exist_ok=True)
+    entry = site.verify(found, scratch(), {}, tqdm(total=0, disable=True))
+    return site.render(site.Site(boards.build([entry]), []))

@@ -43,7 +43,7 @@ _OF_ALL: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
 _TOLD: Final = (AgentGymsError, GymnasiumError)
 """Errors whose message is the reason; any other one says that the files are damaged."""
 
-_DAMAGED: Final = (
+DAMAGED: Final = (
     *_TOLD, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
@@ -135,14 +135,24 @@ def _verify_all(found: Sequence[Submission], output: Path) -> tuple[list[Entry],
     with tqdm(desc="replay", unit="episode", total=0, disable=None) as bar:
         for one in found:
             try:
-                entries.append(_verify(one, output, known, bar))
-            except _DAMAGED as e:
+                entries.append(verify(one, output, known, bar))
+            except DAMAGED as e:
                 not_listed.append(NotListed(one.label, _reason(one, e)))
     return entries, not_listed
 
 
-def _verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> Entry:
-    """Return a verified evaluation, whose page is written."""
+def verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> Entry:
+    """Return a verified evaluation, whose page is written.
+
+    Args:
+        one: The evaluation.
+        output: The site's folder.
+        known: Names of verified evaluations by the digest of their recordings; this one is added.
+        bar: Counts replayed episodes.
+
+    Raises:
+        Exception: One of `DAMAGED`: it cannot be verified.
+    """
 
     def on_plan(count: int) -> None:
         bar.total += count

@@ -127,6 +127,12 @@ def leave_an_episode(values):
     del values[: next(i for i, value in enumerate(values) if i and "format" in value)]
 
 
+def measure_more(values):
+    for value in values:
+        if "info" in value:
+            value["info"]["metrics"]["goal"] = 10.0
+
+
 def go_on_after_the_end(values):
     header, end = values[0], next(i for i, value in enumerate(values) if i and "format" in value)
     header["provenance"]["evaluation"]["turns"] += 1
@@ -136,6 +142,7 @@ def go_on_after_the_end(values):
 FORGED = {
     "more turns": (go_on_after_the_end, "does not replay: step was called after the end of"),
     "scores": (forge_scores, "does not replay: turn 0: info['score'] was recorded as 1.0"),
+    "a metric": (measure_more, "does not replay: turn 0: info['metrics'] was recorded as"),
     "wins": (forge_wins, "does not replay: turn 0: info['success'] was recorded as True"),
     "an action": (change_an_action, "does not replay: turn 2"),
     "arguments": (take_other_rooms, "is no episode of this evaluation: arguments"),
@@ -153,6 +160,16 @@ def test_forged_recordings_are_not_listed(folder, what):
     assert labels(made) == ["expert"]
     assert said in reasons(made)["random"]
     assert said.partition(":")[0] in (folder.parent / "site" / "index.html").read_text()
+
+
+def test_what_later_versions_measure_besides_is_no_difference(folder):
+    def measure_less(values):
+        for value in values:
+            if "info" in value:
+                value["info"]["metrics"].popitem()
+
+    counted_again(folder / "random", measure_less)
+    assert labels(leaderboard(folder)) == ["expert", "random"]
 
 
 def forge_the_mean(content):
