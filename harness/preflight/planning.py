@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import gymnasium as gym
@@ -19,7 +20,7 @@ from harness.preflight import memory, resolve
 from harness.preflight.memory import Machine
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, shape_of
-from harness.rollouts.player import make_eval_pool, make_pool, task_set_of
+from harness.rollouts.player import make_eval_pool, make_pool
 from harness.types.errors import ConfigError
 
 _HALF = 0.5
@@ -161,13 +162,44 @@ def _environment(config: Config, turns: int) -> Iterator[str]:
 
 def _split_text(config: Config, name: str, *, training: bool = False) -> str:
     """Return a split's name and, if its data is here, its size."""
+    size = split_size(config, name, training=training)
+    return name if size is None else f"{name} ({size} tasks)"
+
+
+def split_size(config: Config, name: str, *, training: bool = False) -> int | None:
+    """Return the number of tasks of a split of evaluation or of training; None without its data."""
     try:
         pool = make_pool(config, name, 1) if training else make_eval_pool(config, name)
-        size = len(task_set_of(pool))
+        size = len(pool.tasks())
         pool.close()
     except (AgentGymsError, gym.error.Error, TypeError, ImportError):
-        return name
-    return f"{name} ({size} tasks)"
+        return None
+    return size
+
+
+def header(config: Config, folder: Path) -> str:
+    """Return the lines that a run begins with: method, tasks, model, folder.
+
+    Args:
+        config: Resolved.
+        folder: The run's.
+    """
+    try:
+        shape: Shape | None = shape_of(config.policy)
+    except ConfigError:
+        shape = None
+    size = f", {_count(shape.parameters)} parameters" if shape else ""
+    own = config.eval
+    splits = dict.fromkeys((own.split, *own.final_splits))
+    evaluated = " and ".join(_split_text(config, split) for split in splits)
+    trained = _split_text(config, config.env.train_split, training=True)
+    lines = {
+        "method": next(_method(config)),
+        "tasks": f"{config.env.id}: trained on {trained}, evaluated on {evaluated}",
+        "model": f"{config.policy.model}{size}",
+        "folder": str(folder),
+    }
+    return "\n".join(f"{name:{_INDENT}}{text}" for name, text in lines.items())
 
 
 def _rollouts(config: Config, machine: Machine) -> Iterator[str]:

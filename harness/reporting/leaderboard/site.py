@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from gymnasium.error import Error as GymnasiumError
 from tqdm import tqdm
 
 from agentgyms.core.errors import AgentGymsError
@@ -39,8 +40,11 @@ _OF_MODEL: Final = (
     "Temperature", "Top p", "Longest answer, tokens",
 )  # fmt: skip
 _OF_ALL: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
+_TOLD: Final = (AgentGymsError, GymnasiumError)
+"""Errors whose message is the reason; any other one says that the files are damaged."""
+
 _DAMAGED: Final = (
-    AgentGymsError, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
+    *_TOLD, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """What a stranger's files may end in; any of it is a reason, and no end of the site."""
@@ -168,7 +172,7 @@ def _verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> E
 
 def _reason(one: Submission, error: BaseException) -> str:
     text = str(error)
-    if not isinstance(error, AgentGymsError):
+    if not isinstance(error, _TOLD):
         text = f"it is damaged: {type(error).__name__}: {error}"
     for place in (str(one.folder), str(one.folder.resolve())):
         text = text.replace(f"{place}/", "").replace(place, "the folder")

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.browser
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 TELLING = "tests/Telling-v0"
+PAGE_TEXTS = "return [...document.querySelectorAll('.page p')].map(e => e.textContent)"
 MOVES = {"left": ("#key-left",), "right": ("#key-right",)}
 
 
@@ -391,6 +392,9 @@ def test_text_stays_text(window, serve, tmp_path):
     window.push("send")
     window.wait_turn(1)
     assert window.text("taken-action") == HOSTILE
+    window.act(f"a page [SEP] {HOSTILE} [SEP] say", 2)
+    assert HOSTILE in window.look(PAGE_TEXTS)
+    assert window.look("return document.querySelectorAll('main img, main script').length") == 0
     path = window.downloaded()
     assert "<" not in path.name
     header, *turns = lines(path)

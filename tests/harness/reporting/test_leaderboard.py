@@ -127,7 +127,14 @@ def leave_an_episode(values):
     del values[: next(i for i, value in enumerate(values) if i and "format" in value)]
 
 
+def go_on_after_the_end(values):
+    header, end = values[0], next(i for i, value in enumerate(values) if i and "format" in value)
+    header["provenance"]["evaluation"]["turns"] += 1
+    values.insert(end, {**values[end - 1], "turn": values[end - 1]["turn"] + 1})
+
+
 FORGED = {
+    "more turns": (go_on_after_the_end, "does not replay: step was called after the end of"),
     "scores": (forge_scores, "does not replay: turn 0: info['score'] was recorded as 1.0"),
     "wins": (forge_wins, "does not replay: turn 0: info['success'] was recorded as True"),
     "an action": (change_an_action, "does not replay: turn 2"),
@@ -173,6 +180,10 @@ def read_a_file(content):
     content["environment"]["kwargs"] = {"source": "official", "data_path": "/etc"}
 
 
+def take_an_engine(content):
+    content["environment"]["kwargs"]["backend"] = "textworld"
+
+
 def cost_much(content):
     content["config"]["env"]["max_turns"] = 10**9
 
@@ -181,7 +192,17 @@ def take_few_turns(content):
     content["environment"]["max_turns"] = 3
 
 
+def try_without_end(content):
+    content["agent"]["trials"] = 10**9
+
+
+def seed_without_end(content):
+    content["seeds"] = list(range(101))
+
+
 EDITED = {
+    "trials": (try_without_end, "it names 1000000000 trials of a task: expected 1 to 100"),
+    "seeds": (seed_without_end, "it names 101 seeds: at most 100 are counted"),
     "mean": (forge_the_mean, "does not agree with itself or its recordings"),
     "source": (call_it_official, "it names the data 'official', which is 'generated'"),
     "data": (call_other_data, "it is of other data: official-0123456789abcdef"),
@@ -191,6 +212,7 @@ EDITED = {
     ),
     "module": (import_a_module, "would import the module 'os'"),
     "file": (read_a_file, "the recording gives data_path='/etc'"),
+    "engine": (take_an_engine, ""),  # whatever is installed: it is no episode of such an engine
     "cost": (cost_much, "max_turns 1000000000 is too large"),
     "turns": (take_few_turns, "it names 3 turns, and its environment has 50"),
 }
