@@ -69,11 +69,15 @@ $(BIN)/python:
 
 # Stamps: one per set of packages, made again when what they depend on changes.
 $(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing PyTorch, transformers and what they need into $(VENV), once, in silence: 290 MB to download"
+	@echo "and 1,050 MB on disk with PyTorch for CPUs, several GB where pip takes the one for NVIDIA GPUs"
 	$(PIP) -e '.[harness]'
 	@$(COMPILE)
 	@touch $@
 
 $(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing PyTorch, transformers and tools for tests into $(VENV), once, in silence: 1,650 MB on disk"
+	@echo "with PyTorch for CPUs, several GB where pip takes the one for NVIDIA GPUs"
 	$(PIP) -e '.[harness,dev]'
 	@$(COMPILE)
 	@touch $(VENV)/train.stamp $@

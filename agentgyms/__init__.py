@@ -61,7 +61,7 @@ def make_group(env_id: str, group_size: int, **kwargs: Any) -> GroupEnv:
     """Return `group_size` environments whose `reset` puts all of them into one initial state.
 
     Args:
-        env_id: A registered id.
+        env_id: Such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`.
         group_size: Number of members, at least 1.
         **kwargs: As for `gymnasium.make`.
     """

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from gymnasium.error import NameNotFound, NamespaceNotFound, VersionNotFound
-
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, GroupMismatch, Mismatch
 from agentgyms.core.outcome import shown
 from agentgyms.core.states import SharedState
-from agentgyms.registration import made
+from agentgyms.registration import full_id, made
 
 Start = tuple[Observation, dict[str, Any]]
 StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -32,9 +30,9 @@ class GroupEnv:
         """Make the members; arguments as for `agentgyms.make_group`."""
         if not isinstance(group_size, int) or group_size < 1:
             raise BadOption(f"group_size must be a positive integer, got {group_size!r}")
-        self._env_id, self._kwargs = env_id, kwargs
+        self._env_id, self._kwargs = _find_id(env_id), kwargs
         self._last_reset: tuple[int | None, dict[str, Any] | None, Start] | None = None
-        self.envs = [_make(env_id, **kwargs) for _ in range(group_size)]
+        self.envs = [_make(self._env_id, **kwargs) for _ in range(group_size)]
 
     def __len__(self) -> int:
         """Return the number of members."""
@@ -149,10 +147,17 @@ def _check_start(index: int, member: Start, first: Start) -> None:
         )
 
 
+def _find_id(env_id: str) -> str:
+    try:
+        return full_id(env_id)
+    except ModuleNotFoundError as e:
+        raise BadOption(f"{env_id} cannot be made: {e}") from e
+
+
 def _make(env_id: str, **kwargs: Any) -> TextEnv:
     try:
         env = made(env_id, kwargs).unwrapped
-    except (NameNotFound, NamespaceNotFound, VersionNotFound, ModuleNotFoundError) as e:
+    except ModuleNotFoundError as e:
         raise BadOption(f"{env_id} cannot be made: {e}") from e
     if not isinstance(env, TextEnv):
         raise BadOption(f"{env_id} is a {type(env).__name__}, not an agentgyms environment")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import os
@@ -13,6 +14,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from agentgyms.core import arguments
 from agentgyms.core.errors import BadOption
+from agentgyms.core.lazy import import_named
 
 if TYPE_CHECKING:
     from agentgyms.core.env import TextEnv
@@ -99,11 +101,49 @@ def env_class(env_id: str) -> type[TextEnv]:
     return loaded
 
 
+def full_id(env_id: str) -> str:
+    """Return the id of an environment as `gymnasium.make` takes it.
+
+    Args:
+        env_id: As people write it: `ALFWorld`, `alfworld-v0`, `agentgyms/ALFWorld-v0`, another
+            registered id, or `module:namespace/Name-v0`, whose module is imported, also from the
+            current folder.
+
+    Raises:
+        BadOption: There is no such environment; the message lists those there are.
+        ImportError: The module cannot be imported.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        import_named(module)
+        if name not in gym.registry:
+            raise BadOption(f"the module {module} registers no environment {name!r:.80}")
+        return env_id
+    if env_id in gym.registry:
+        return env_id
+    short = env_id.lower().removeprefix("agentgyms/")
+    for known in ENVIRONMENTS:
+        if short in (known.partition("/")[2].lower(), short_name(known).lower()):
+            return known
+    names = {short_name(known).lower(): short_name(known) for known in ENVIRONMENTS}
+    near = difflib.get_close_matches(short_name(env_id).lower(), names, n=1)
+    hint = f"; did you mean {names[near[0]]}?" if near else ""
+    raise BadOption(
+        f"there is no environment {env_id!r:.80}: expected one of {', '.join(names.values())}, or "
+        f"module:id of one of yours{hint}"
+    )
+
+
+def short_name(env_id: str) -> str:
+    """Return the name in an id: `ALFWorld` of `agentgyms/ALFWorld-v0`."""
+    return env_id.rpartition("/")[2].rpartition(":")[2].partition("-v")[0]
+
+
 def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return what makes an environment: a class of `TextEnv`, or a function that may make one.
 
     Args:
-        env_id: A registered id; `module:namespace/Name-v0` imports the module first.
+        env_id: See `full_id`.
 
     Returns:
         The class or function, and the arguments that it is registered with.
@@ -113,13 +153,7 @@ def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     """
     from agentgyms.core.env import TextEnv
 
-    module, _, name = env_id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    try:
-        spec = gym.spec(name)
-    except gym.error.Error as e:
-        raise BadOption(f"{e} Known here: {', '.join(sorted(ENVIRONMENTS))}") from None
+    spec = gym.spec(full_id(env_id).rpartition(":")[2])
     kwargs = dict(spec.kwargs)
     entry = spec.entry_point
     maker: Any = load_env_creator(entry) if isinstance(entry, str) else entry
@@ -148,14 +182,14 @@ def made(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
 
 
 def make_text_env(env_id: str, **kwargs: Any) -> gym.Env[Any, str]:
-    """Return `gymnasium.make(env_id, **kwargs)`.
+    """Return `gymnasium.make(full_id(env_id), **kwargs)`.
 
     Raises:
         BadOption: It is not an environment for language agents, or takes no such argument.
     """
     from agentgyms.core.env import TextEnv
 
-    env = made(env_id, kwargs)
+    env = made(full_id(env_id), kwargs)
     if not isinstance(env.unwrapped, TextEnv):
         env.close()
         raise _other_kind(env_id)

@@ -174,6 +174,7 @@ def draw(path: Path, groups: Sequence[Group], base: Group) -> None:
     for axes in figure.axes:
         axes.tick_params(labelsize=8)
         axes.label_outer()
+    figure.suptitle(base.runs[0].world, x=0.01, ha="left", fontsize=9)
     figure.supxlabel("training step", fontsize=9)
     figure.supylabel(f"success on training tasks (%), mean of {WIDTH} steps", fontsize=9)
     _differences(figure.add_subplot(grid[:, columns - 1]), others, base)

@@ -16,7 +16,7 @@ from harness.inference.completers.hf import HFCompleter
 from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
 from harness.rollouts.collect import collect
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_agent, make_pool, make_prompt_agent, task_set_of
+from harness.rollouts.player import make_agent, make_pool, make_prompt_agent
 from harness.types.messages import Message
 from harness.types.rollout import Completion
 from harness.types.task_draws import TaskSampler
@@ -99,7 +99,7 @@ def lock_step(
     policy = warm_policy(setting.config(*more))
     oracle = {"oracle": True} if guided else {}
     pool = make_pool(config, config.env.train_split, group, **oracle)
-    sampler = TaskSampler(task_set_of(pool), 0)
+    sampler = TaskSampler(pool.tasks(), 0)
     makers: dict[str, Callable[[HFCompleter], Any]] = {
         "free": lambda completer: completer,
         "until the last ends": lambda completer: LockStep(completer, drop_finished=False),

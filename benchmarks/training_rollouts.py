@@ -27,7 +27,7 @@ from harness.inference.completers.hf import HFCompleter
 from harness.model.policy import Policy
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
-from harness.rollouts.player import make_agent, make_pool, task_set_of
+from harness.rollouts.player import make_agent, make_pool
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskSampler
 
@@ -92,7 +92,7 @@ def rollouts_and_bare(
     policy = warm_policy(config)
     policy.model.eval()
     pool = make_pool(config, config.env.train_split, 1)
-    draws = TaskSampler(task_set_of(pool), 0).draw(0, setting.episodes)
+    draws = TaskSampler(pool.tasks(), 0).draw(0, setting.episodes)
 
     def play(completer: HFCompleter) -> tuple[Rate, list[Call]]:
         recorder, ended = Recorder(completer), list[tuple[int, Rate]]()

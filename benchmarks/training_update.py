@@ -23,7 +23,7 @@ from harness.inference.completers.hf import HFCompleter
 from harness.model.packing import Sample, TokenBatch, merge, micro_batches, samples
 from harness.model.policy import Policy
 from harness.rollouts.collect import collect
-from harness.rollouts.player import make_agent, make_pool, task_set_of
+from harness.rollouts.player import make_agent, make_pool
 from harness.training.learner import Learner
 from harness.types.task_draws import TaskSampler
 
@@ -131,7 +131,7 @@ def merging(setting: Setting, more: Sequence[str], rounds: int) -> dict[str, Any
     config = setting.config(*more)
     policy = warm_policy(config)
     pool = make_pool(config, config.env.train_split, config.rollout.group_size)
-    draws = TaskSampler(task_set_of(pool), 0).draw(0, config.rollout.tasks_per_step)
+    draws = TaskSampler(pool.tasks(), 0).draw(0, config.rollout.tasks_per_step)
     agent = make_agent(config, HFCompleter(afresh(policy)), config.agent.temperature)
     played = asyncio.run(collect(pool, draws, agent, seed=SEED))
     pool.close()

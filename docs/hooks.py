@@ -23,6 +23,8 @@ TOP = {
 }
 """Files of the top folder, and the pages that they are."""
 
+EXAMPLES = "examples.md"
+
 _PLACES = {page: name for name, page in TOP.items()}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^):#]+)(#[^)]*)?\)")
 _METHOD = re.compile(r"^## (\w+)$", re.MULTILINE)
@@ -35,10 +37,18 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages of the top folder."""
+    """Add the pages of the top folder, and one of the examples."""
     for name, page in TOP.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / name)))
+    files.append(File.generated(config, EXAMPLES, content=_examples()))
     return files
+
+
+def _examples() -> str:
+    """Return a page with all examples."""
+    found = sorted((ROOT / "examples").glob("*.py"))
+    parts = [f"## {file.name}\n\n```python\n{file.read_text()}```\n" for file in found]
+    return "\n".join(["# Examples\n\nThe files in `examples/`; tests run them.\n", *parts])
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -54,6 +64,8 @@ def _link(match: re.Match[str], place: str, source: str) -> str:
     words, target, anchor = match.groups()
     file = posixpath.normpath(posixpath.join(posixpath.dirname(place), target))
     found = TOP.get(file) or (file.startswith("docs/") and file.removeprefix("docs/"))
+    if file.startswith("examples/"):
+        found, anchor = EXAMPLES, f"#{posixpath.basename(file).replace('.', '')}"
     if not found:
         return words if (ROOT / file).exists() else match[0]
     return f"[{words}]({posixpath.relpath(found, posixpath.dirname(source) or '.')}{anchor or ''})"
@@ -66,8 +78,8 @@ def _described(text: str) -> str:
     def described(match: re.Match[str]) -> str:
         row = methods.get(match[1])
         function = registry.get(row.estimator)
-        table = "\n".join(f"| {name} | {value} |" for name, value in _cells(row) if value)
-        told = f"{match[0]}\n\n| | |\n|---|---|\n{table}\n"
+        heading, *cells = [f"| {name} | {value} |\n" for name, value in _cells(row) if value]
+        told = f"{match[0]}\n\n{heading}|---|---|\n{''.join(cells)}"
         if row.estimator in shown:
             return told
         shown.add(row.estimator)

@@ -24,15 +24,25 @@ PAGES = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/*.md"))),
+    *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md"))),
 ]
 
 
+def anchors(path):
+    """Return the anchors of a page's headings, as GitHub names them."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_links_and_paths_exist(page):
-    text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+def test_links_paths_and_anchors_exist(page):
+    path = ROOT / page
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text()):
+        file = path.parent / target if target else path
+        assert file.exists(), f"{page} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), f"{page} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize("package", ["agentgyms", "env_servers", "harness"])

@@ -30,7 +30,13 @@ MODULES = {
     "check_env check_group check_info check_remote_parity check_snapshot check_vector play",
     "env_servers": "Server create_app",
     "harness.credit": "TurnTable check get names",
+    "harness.evaluation": "resume run",
+    "harness.inference": "Completer Generator HFCompleter Sampling make_generator",
     "harness.losses": "Metric Reduction check get hyperparameters is_linear names",
+    "harness.model": "Policy Sample TokenBatch samples",
+    "harness.reporting.results": "LoadedEvaluation load load_all",
+    "harness.rollouts": "Agent CollectOptions Demonstrator EnvPool",
+    "harness.training": "Trainer fine_tune resume start",
     "harness.types.errors": "CheckpointError ConfigError EvaluationStopped FolderInUse "
     "HarnessError ModelUnavailable ResultError TableError TrainingError TrainingStopped",
 }

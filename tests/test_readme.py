@@ -23,6 +23,7 @@ from env_servers import Server, create_app
 from harness.cli.main import main as harness_cli
 from harness.config import EvaluationConfig, build
 from harness.evaluation import defaults
+from harness.runs import metrics
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -136,8 +137,17 @@ def test_environments_in_own_code():
 
 @pytest.mark.slow
 def test_training(programs, tmp_path):
+    """What the README trains learns: far below at the start, clearly above at the end."""
     run_shell(uses()[TRAINING][0], tmp_path)
     assert list(tmp_path.glob("*.png"))
+    runs = list(tmp_path.glob("runs/*"))
+    assert len(runs) == 2
+    for folder in runs:
+        split = "eval/train/success"
+        found = [line[split] for line in metrics.read(folder) if split in line]
+        assert found[0] < 0.6
+        assert found[-1] > 0.7
+        assert found[-1] - found[0] > 0.2
 
 
 @pytest.mark.slow

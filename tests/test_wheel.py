@@ -102,7 +102,8 @@ def test_every_file_of_the_packages_is_in_both(built):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert sources() <= names
-    assert {"pyproject.toml", "README.md", "LICENSE", "docs/training.md"} <= names
+    files = {"pyproject.toml", "README.md", "LICENSE"}
+    assert files | {"docs/training.md", "examples/train_by_hand.py"} <= names
 
 
 def test_our_packages_come_from_the_wheel(installed):

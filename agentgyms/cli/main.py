@@ -15,7 +15,6 @@ from typing import Any, Final, cast
 
 import click
 import gymnasium as gym
-from tqdm import tqdm
 
 import agentgyms
 from agentgyms.cli import doctor as doctors
@@ -25,8 +24,9 @@ from agentgyms.core.arguments import with_defaults
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import AgentGymsError, BadOption, not_written
 from agentgyms.core.outcome import text_of
+from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.recording import RecordEpisodes, recorder
-from agentgyms.registration import ENVIRONMENTS, env_class, make_text_env
+from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
 
 _PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
 """A placeholder in an admissible action, such as `<query>` of `search[<query>]`."""
@@ -89,7 +89,7 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
     """Describe ENV_ID: splits, tasks, spaces, limits, data."""
     env = cast(TextEnv, _make(env_id, pairs).unwrapped)
     facts: dict[str, Any] = {
-        "id": env_id,
+        "id": full_id(env_id),
         "splits": list(env.splits),
         "split": env.split,
         "tasks": len(env.tasks),
@@ -193,7 +193,7 @@ def record(
             env.reset(seed=seed)
             act()  # raises here, before the file exists, if there is no expert
         with _recorded(env, path, policy) as recorded:
-            for episode in tqdm(range(seed, seed + episodes), unit="episode"):
+            for episode in ProgressBar(range(seed, seed + episodes), unit="episode"):
                 chance = random.Random(episode) if policy == "random" else None
                 solved += _play_through(recorded, episode, act, chance)
     click.echo(f"{episodes} episodes, {solved} solved, in {path}")
@@ -233,7 +233,7 @@ def replay(path: Path, env_id: str | None, pairs: tuple[str, ...]) -> None:
     settings = _settings(pairs)
     episodes = recorder.read(path)
     turns = sum(
-        recorder.replay(e, env_id=env_id, **settings) for e in tqdm(episodes, unit="episode")
+        recorder.replay(e, env_id=env_id, **settings) for e in ProgressBar(episodes, unit="episode")
     )
     click.echo(f"{len(episodes)} episodes, {turns} states agree")
 

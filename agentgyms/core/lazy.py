@@ -1,9 +1,12 @@
-"""Names of a package that are imported when they are first used."""
+"""Imports by name: those of a package when they are used, those that a user names."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 
@@ -24,3 +27,22 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
         return module if modules[name].endswith(f".{name}") else getattr(module, name)
 
     return attribute
+
+
+def import_named(module: str) -> Any:
+    """Import and return a module that the user named, also one of the current folder.
+
+    Installed programs do not look for modules in the current folder. It joins `sys.path`, at the
+    end, once the user has named a module that is there and nowhere else; so nothing in it takes the
+    place of an installed module. What files of others name must not come here.
+
+    Raises:
+        ImportError: There is no such module, or it cannot be imported.
+    """
+    top = module.partition(".")[0]
+    if top.isidentifier() and top not in sys.modules and find_spec(top) is None:
+        here = Path.cwd()
+        if (here / f"{top}.py").is_file() or (here / top).is_dir():
+            sys.path.append(str(here))
+            importlib.invalidate_caches()
+    return importlib.import_module(module)

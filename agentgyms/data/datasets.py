@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import platformdirs
-from tqdm import tqdm
 
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
 from agentgyms.data.archives import read_files
@@ -30,6 +29,7 @@ from agentgyms.data.manifests import (
     summarize,
     write_manifest,
 )
+from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.data.replacing import recover_folder, replace_folder
 from agentgyms.data.resumable import resumable_folder
 
@@ -254,7 +254,7 @@ def _copy(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict
     assert known.describe is not None
     files: dict[str, tuple[int, str]] = {}
     items: list[Item] = []
-    progress_bar = tqdm(
+    progress_bar = ProgressBar(
         read_files(source, known.keep),
         desc=f"import {known.name}",
         unit="file",
@@ -316,7 +316,8 @@ def verify(name: str, *, progress: bool = True) -> Status:
     folder = find(name)
     files = read_manifest(folder)["files"]
     bad = []
-    for path, (size, digest) in tqdm(files.items(), desc=f"verify {name}", disable=not progress):
+    shown = ProgressBar(files.items(), desc=f"verify {name}", unit="file", disable=not progress)
+    for path, (size, digest) in shown:
         file = folder / path
         if not file.is_file():
             bad.append(f"{path} is missing")

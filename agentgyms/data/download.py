@@ -8,11 +8,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
-from tqdm import tqdm
 
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
 from agentgyms.core.http_clients import authorities
 from agentgyms.data.manifests import digest_file
+from agentgyms.data.progress_bar import ProgressBar
 
 _TIMEOUT_S: Final = 30
 _PAUSE_S: Final = 1.0
@@ -111,7 +111,7 @@ def _write(response: httpx2.Response, part: Path, have: int, *, progress: bool) 
     total = have + int(length) if length else None
     with (
         part.open("ab" if have else "wb") as file,
-        tqdm(
+        ProgressBar(
             total=total,
             initial=have,
             unit="B",

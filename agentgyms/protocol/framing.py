@@ -29,7 +29,7 @@ from agentgyms.core.errors import BadOption, BadRequest
 from agentgyms.core.images import MAX_PIXELS
 from agentgyms.core.spaces import UnicodeText
 from agentgyms.core.tasks import Task
-from agentgyms.protocol.messages import Description, Tasks
+from agentgyms.protocol.messages import MAX_OFFSET, Description, Tasks
 
 PROTOCOL: Final = "1"
 PROTOCOL_HEADER: Final = "Agentgyms-Protocol"
@@ -195,8 +195,10 @@ def read_tasks(message: Tasks) -> list[Task]:
     """Return the tasks in a message.
 
     Raises:
-        BadRequest: A task is not a pair of strings.
+        BadRequest: A task is not a pair of strings, or their total is no possible length.
     """
+    if not 0 <= message.total <= MAX_OFFSET:
+        raise BadRequest(f"total must be from 0 to {MAX_OFFSET}, got {message.total!r:.80}")
     for pair in message.tasks:
         if not (isinstance(pair, list) and [type(part) for part in pair] == [str, str]):
             raise BadRequest(f"a task is a pair of id and family, got {pair!r:.80}")

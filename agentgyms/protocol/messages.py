@@ -27,7 +27,8 @@ MAX_TASKS: Final = 10_000
 MAX_BATCH: Final = 1024
 """Most items of a batch."""
 
-_MAX_OFFSET: Final = 10**18 - 1
+MAX_OFFSET: Final = 10**18 - 1
+"""Most tasks of a split."""
 
 _Count = Annotated[int, {"minimum": 0}]
 _CountOrNull = Annotated[int | None, {"minimum": 0}]
@@ -133,7 +134,7 @@ class ListTasks:
     """
 
     split: str | None = None
-    offset: Annotated[_Count, {"maximum": _MAX_OFFSET, "default": 0}] = 0
+    offset: Annotated[_Count, {"maximum": MAX_OFFSET, "default": 0}] = 0
     limit: Annotated[int | None, {"minimum": 1, "maximum": MAX_TASKS}] = None
     prefix: _Filter = ""
     contains: _Filter = ""
@@ -310,7 +311,7 @@ class Tasks:
 
     split: str
     tasks: Annotated[list[_TaskPair], {"maxItems": MAX_TASKS}]
-    total: _Count = 0
+    total: Annotated[_Count, {"maximum": MAX_OFFSET}] = 0
     next: Annotated[int | None, {"minimum": 1}] = None
 
 

@@ -49,7 +49,7 @@ def create_app(
     `/openapi.json` are open: they tell nothing about episodes, and probes have no secrets.
 
     Args:
-        env_id: A registered id; `module:namespace/Name-v0` imports the module first.
+        env_id: See `agentgyms.registration.full_id`.
         token: The bearer token; None takes the variable `AGENTGYMS_TOKEN`, "" asks for none.
         max_sessions: Most sessions at a time; more are answered with 429.
         ttl_s: A session that is not used for as long expires.
@@ -66,7 +66,8 @@ def create_app(
     app = Flask("env_servers", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
     app.url_map.merge_slashes = False  # else //v1/info would be redirected
-    factory, metrics = EnvFactory(env_id, kwargs), Metrics(env_id)
+    factory = EnvFactory(env_id, kwargs)
+    metrics = Metrics(factory.env_id)
     sessions = Sessions(factory, metrics, max_sessions=max_sessions, ttl_s=ttl_s, clock=clock)
     given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
     secret = framing.check_token(given)

@@ -12,7 +12,7 @@ from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, CallerError
 from agentgyms.core.tasks import TaskSet
 from agentgyms.protocol import framing
-from agentgyms.registration import find_maker
+from agentgyms.registration import find_maker, full_id
 from env_servers.sessions.errors import Refusal
 
 WORK_LIMIT_S: Final = 30.0
@@ -24,7 +24,7 @@ class EnvFactory:
     """Environments of one id.
 
     Args:
-        env_id: A registered id; `module:namespace/Name-v0` imports the module first.
+        env_id: See `agentgyms.registration.full_id`.
         kwargs: Keyword arguments of every environment, the private ones among them.
 
     Raises:
@@ -32,7 +32,7 @@ class EnvFactory:
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any]) -> None:
-        self.env_id = env_id.rpartition(":")[2]
+        self.env_id = full_id(env_id).rpartition(":")[2]
         self._class, registered = _find(env_id)
         self._kwargs = registered | dict(kwargs)
         self._lock = threading.Lock()

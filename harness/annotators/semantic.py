@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from tqdm import tqdm
 
+from agentgyms.data.progress_bar import ProgressBar
 from harness.credit.similarity import SCORERS, Cached, Scorer
 from harness.model import hub
 from harness.types.arrays import Floats
@@ -271,7 +271,7 @@ def _in_batches(
     order = sorted(range(len(items)), key=lambda i: -length(items[i]))
     starts = range(0, len(order), BATCH)
     hidden = len(starts) < SHOWN_FROM
-    bar = tqdm(starts, desc="semantic scores", unit="batch", leave=False, disable=hidden)
+    bar = ProgressBar(starts, desc="semantic scores", unit="batch", leave=False, disable=hidden)
     scored = np.concatenate([score([items[i] for i in order[at : at + BATCH]]) for at in bar])
     result = np.empty_like(scored)
     result[order] = scored

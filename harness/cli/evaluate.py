@@ -168,12 +168,13 @@ def _check_folder(given: Mapping[str, Any]) -> None:
 def _resumed_config(folder: Path, given: Mapping[str, Any]) -> EvaluationConfig:
     """Return the settings of an evaluation's folder, changed by the given ones."""
     from harness import config as configs
-    from harness.evaluation import defaults, results
+    from harness.evaluation import results
     from harness.evaluation.folders import read_config
+    from harness.types import plugins
 
     values = configs.merged(results.config_to_json(read_config(folder)), given)
     if "id" in given.get("env", {}):
-        values["env"]["id"] = defaults.find(given["env"]["id"])
+        values["env"]["id"] = plugins.find_environment(given["env"]["id"])
     return configs.build(configs.EvaluationConfig, values)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,7 +85,7 @@ def _resume(folder: Path) -> None:
     with torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.resume(folder, processes).run()
+        setup.resume(folder, processes, click.echo).run()
     if processes.is_first:
         _show_results(folder)
 
@@ -103,7 +104,7 @@ def _one(config: Config, gpus: int | None, *, print_config: bool, dry_run: bool)
     with torchrun_processes() as processes:
         from harness.training import setup
 
-        setup.start(config, processes).run()
+        setup.start(config, processes, click.echo).run()
     if processes.is_first:
         _show_results(RunFolder.of_config(config).path)
 
@@ -137,11 +138,33 @@ def _resolved(config: Config) -> dict[str, Any]:
 
 
 def _show_results(folder: Path) -> None:
-    """Print a run's table and where its files are."""
+    """Print a run's table, what it has come to, where its files are and what to run next."""
+    from harness.reporting import run_report
+    from harness.runs import checkpoints
+
     if (folder / "table.md").is_file():
         click.echo(f"\n{(folder / 'table.md').read_text(encoding='utf-8')}")
-    shown = {"curve": folder / "curve.png", "training": folder / "training.png", "run": folder}
-    click.echo("\n".join(f"{name + ':':10}{path}" for name, path in shown.items()))
+    saved = checkpoints.find_all(folder)
+    shown = {
+        "result": run_report.sentence(folder),
+        "curve": folder / "curve.png",
+        "training": folder / "training.png",
+        "run": folder,
+        "checkpoint": saved[-1].folder if saved else "",
+        "evaluate": f"{_program()} eval --model {shlex.quote(str(folder))}",
+        "report": f"{_program()} report {shlex.quote(str(folder))}",
+    }
+    click.echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))
+    click.echo("The same seed gives the same figures on one kind of processor, others on another.")
+
+
+def _program() -> str:
+    """Return how this program was called, to call it again in the same folder."""
+    if Path(sys.argv[0]).name != "__main__.py":
+        return shlex.quote(sys.argv[0])
+    python = Path(sys.executable)
+    near = python.is_relative_to(Path.cwd())
+    return f"{shlex.quote(str(python.relative_to(Path.cwd()) if near else python))} -m harness"
 
 
 def _print_plan(config: Config, gpus: int | None) -> bool:

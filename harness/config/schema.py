@@ -265,8 +265,9 @@ class WarmstartConfig(Section):
 class EvalConfig(Section):
     """Evaluation on held-out tasks."""
 
-    split: str = "valid_seen"
-    """Split that is evaluated during training."""
+    split: str | None = None
+    """Split that is evaluated during training; None takes the environment's: `valid_seen`, or else
+    `valid`, `validation`, `valid_unseen`, `dev`, `test`, or its only one beside the training's."""
     tasks: PositiveInt | None = None
     """Number of tasks of the split, spread over its families; None takes each once."""
     every: NonNegativeInt = 10

@@ -65,6 +65,10 @@ class StopSignal:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def take_over(self, other: StopSignal) -> None:
+        """Keep the signal that another one has received."""
+        self.number, self._received_at = other.number, other._received_at
+
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self.number:
             signal.signal(number, signal.SIG_DFL)

@@ -11,3 +11,19 @@ A folder holds one evaluation:
     provenance.json   date, machine, duration, retries: what differs between two equal runs
     table.md page.html   written by `harness.reporting`
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgyms.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harness.evaluation.running import resume, run
+
+__all__ = ["resume", "run"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {"resume": "harness.evaluation.running", "run": "harness.evaluation.running"},
+)

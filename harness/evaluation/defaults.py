@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import gymnasium as gym
-
 from agentgyms.core.arguments import OF_CONNECTIONS, private_names
 from agentgyms.core.outcome import shown
 from agentgyms.group import GroupEnv
-from agentgyms.registration import ENVIRONMENTS, find_maker
+from agentgyms.registration import find_maker, short_name
 from harness.config import (
     EvalAgentConfig,
     EvalEnvConfig,
@@ -102,7 +99,7 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
             other; the message names the key.
     """
     env = _environment(config, trained)
-    row = ROWS.get(_name(env.id).lower(), GENERAL)
+    row = ROWS.get(short_name(env.id).lower(), GENERAL)
     official = env.kwargs.get("source") == "official"
     config = replace(
         config,
@@ -123,35 +120,6 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
     return config
 
 
-def find(env_id: str) -> str:
-    """Return the full id of an environment, given as `ALFWorld`, `alfworld` or in full.
-
-    Raises:
-        ConfigError: There is none; the message lists those there are.
-    """
-    if env_id in gym.registry or ":" in env_id:
-        return env_id
-    short = env_id.lower().removeprefix("agentgyms/")
-    for known in ENVIRONMENTS:
-        if short in (known.partition("/")[2].lower(), _name(known).lower()):
-            return known
-    plugins.load_installed()
-    if env_id in gym.registry:
-        return env_id
-    names = [_name(known) for known in ENVIRONMENTS]
-    near = difflib.get_close_matches(env_id, names, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(
-        f"env.id {env_id!r} is no environment: expected one of {', '.join(names)}, or "
-        f"module:id of one of yours{hint}"
-    )
-
-
-def _name(env_id: str) -> str:
-    """Return the name in an id: `ALFWorld` of `agentgyms/ALFWorld-v0`."""
-    return env_id.rpartition("/")[2].rpartition(":")[2].partition("-v")[0]
-
-
 def _reported(config: EvaluationConfig) -> str:
     """Return the split on which results of an environment without a row are reported."""
     with GroupEnv(config.env.id, 1, **config.env.kwargs) as group:
@@ -164,7 +132,7 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
     env, of_run = config.env, dict((trained or {}).get("env", {}))
     if not env.id and "id" not in of_run:
         raise ConfigError("env.id is missing: give an environment with --env, such as ALFWorld")
-    env = replace(env, id=find(env.id or _recorded_id(of_run["id"])))
+    env = replace(env, id=plugins.find_environment(env.id or _recorded_id(of_run["id"])))
     if config.agent.kind not in (None, "trained") or of_run.get("id") != env.id:
         return env
     evaluated = (trained or {}).get("eval", {})
@@ -258,5 +226,5 @@ def _slug(config: EvaluationConfig) -> str:
     checkpoint = config.model.checkpoint
     if checkpoint != "newest":
         parts.append(f"{parts.pop()}-{step_name(checkpoint)}")
-    words = [_name(config.env.id).lower(), config.env.split, config.agent.kind, *parts[-1:]]
+    words = [short_name(config.env.id).lower(), config.env.split, config.agent.kind, *parts[-1:]]
     return re.sub(r"[^\w.]+", "-", "-".join(str(word) for word in words)).strip("-.")[:200]

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from tqdm import tqdm
-
 from agentgyms.core.tasks import TaskSet
 from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -20,7 +18,7 @@ from harness.evaluation.breakdowns import SCENARIO_TASKS
 from harness.evaluation.statistics import wilson
 from harness.rollouts.agent import Actor
 from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.collect_options import CollectOptions, OnFinish
 from harness.rollouts.env_pool import EnvPool
 from harness.runs.timers import models_cost
 from harness.types.rollout import Rollout
@@ -182,6 +180,7 @@ async def evaluate(
     *,
     seed: int,
     processes: ProcessGroup = SINGLE_PROCESS,
+    on_finish: OnFinish = lambda _: None,
 ) -> Evaluation:
     """Play every task exactly once.
 
@@ -192,14 +191,11 @@ async def evaluate(
         actor: Plays the episodes.
         seed: Seed of the episodes and decisions.
         processes: The processes that share the tasks.
+        on_finish: Called with each finished rollout of this process.
     """
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
-    title = f"evaluate {split}"
-    with tqdm(total=len(draws), desc=title, unit="episode", leave=False, disable=None) as bar:
-        options = CollectOptions(on_finish=lambda _: bar.update())
-        rollouts = await collect_distributed(
-            processes, pool, draws, actor, seed=seed, options=options
-        )
+    options = CollectOptions(on_finish=on_finish)
+    rollouts = await collect_distributed(processes, pool, draws, actor, seed=seed, options=options)
     found = summarise(rollouts, split)
     return replace(found, parties=pool.parties, data_source=pool.data_source)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tqdm import tqdm
-
+from agentgyms.data.progress_bar import ProgressBar
 from harness import config as configs
 from harness.evaluation import run_checkpoints
 from harness.model import hub
@@ -152,7 +151,9 @@ def digest(folder: str | Path) -> str:
     )
     total = hashlib.sha256(below.encode())
     size = sum(file.stat().st_size for file in files)
-    with tqdm(total=size, desc="hashing the model", unit="B", unit_scale=True, delay=2) as bar:
+    with ProgressBar(
+        total=size, desc="hashing the model", unit="B", unit_scale=True, delay=2
+    ) as bar:
         for file in files:
             content = hashlib.sha256()
             with file.open("rb") as stream:

@@ -16,9 +16,8 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tqdm import tqdm
-
 from agentgyms.core.errors import AgentGymsError
+from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.recording.recording_format import Recording
 from harness import prompts
 from harness.config import EvaluationConfig, check_evaluation
@@ -202,7 +201,7 @@ class _Session:
             _advance(bar, store)
 
         title = f"evaluate {self.config.env.split}"
-        with tqdm(total=total, initial=len(store), desc=title, unit="task") as bar:
+        with ProgressBar(total=total, initial=len(store), desc=title, unit="task") as bar:
             tasks = [asyncio.create_task(play_one(unit)) for unit in left]
             try:
                 await asyncio.gather(*tasks)

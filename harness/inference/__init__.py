@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 from agentgyms.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from harness.inference.completers import Completer
+    from harness.inference.completers import Completer, Sampling
+    from harness.inference.completers.hf import HFCompleter
     from harness.inference.generation import Generator, make_generator
 
-__all__ = ["Completer", "Generator", "make_generator"]
+__all__ = ["Completer", "Generator", "HFCompleter", "Sampling", "make_generator"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "Completer": "harness.inference.completers",
         "Generator": "harness.inference.generation",
+        "HFCompleter": "harness.inference.completers.hf",
+        "Sampling": "harness.inference.completers",
         "make_generator": "harness.inference.generation",
     },
 )

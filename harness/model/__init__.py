@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from agentgyms.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from harness.model.packing import Sample, TokenBatch
+    from harness.model.packing import Sample, TokenBatch, samples
     from harness.model.policy import Policy
 
-__all__ = ["Policy", "Sample", "TokenBatch"]
+__all__ = ["Policy", "Sample", "TokenBatch", "samples"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -23,5 +23,6 @@ __getattr__ = lazy_names(
         "Policy": "harness.model.policy",
         "Sample": "harness.model.packing",
         "TokenBatch": "harness.model.packing",
+        "samples": "harness.model.packing",
     },
 )

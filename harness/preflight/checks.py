@@ -16,7 +16,7 @@ from harness.model.vision import MODEL_TYPES
 from harness.preflight.method_trial import check_method
 from harness.prompts import PromptStyle
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import make_eval_pool, make_pool, task_set_of
+from harness.rollouts.player import make_eval_pool, make_pool
 from harness.runs import tracking
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
@@ -82,11 +82,11 @@ def text_only_error(model: str, style: str) -> ConfigError:
 
 def _check_environment(config: Config, style: PromptStyle) -> None:
     pools = [make_pool(config, config.env.train_split, 1)]
-    splits = (config.eval.split, *config.eval.final_splits)
+    splits = (str(config.eval.split), *config.eval.final_splits)
     pools += [make_eval_pool(config, split) for split in dict.fromkeys(splits)]
     for pool in pools:
         try:
-            task_set_of(pool)
+            pool.tasks()
             if style.shows_image and "image" not in _observation_parts(pool):
                 raise ConfigError(
                     f"the prompt style {style.name} shows an image, but {config.env.id} observes "

@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import gymnasium as gym
 
 from agentgyms.core.errors import AgentGymsError
-from agentgyms.registration import ENVIRONMENTS, env_class
+from agentgyms.registration import find_maker
 from harness import annotators
 from harness.config import Config, methods
 from harness.credit.registry import layers
@@ -19,7 +20,7 @@ from harness.preflight import memory, resolve
 from harness.preflight.memory import Machine
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, shape_of
-from harness.rollouts.player import make_eval_pool, make_pool, task_set_of
+from harness.rollouts.player import make_eval_pool, make_pool
 from harness.types.errors import ConfigError
 
 _HALF = 0.5
@@ -106,9 +107,12 @@ def max_turns(config: Config) -> int:
     """Return the turn limit of training episodes."""
     if config.env.max_turns is not None:
         return config.env.max_turns
-    if config.env.id in ENVIRONMENTS:
-        return env_class(config.env.id).default_max_turns
-    raise ConfigError(f"the turn limit of {config.env.id!r} is unknown: set env.max_turns")
+    maker, registered = find_maker(config.env.id)
+    own = getattr(maker, "default_max_turns", None)  # none of a function
+    limit = {**registered, **config.env.kwargs}.get("max_turns") or own
+    if not isinstance(limit, int):
+        raise ConfigError(f"the turn limit of {config.env.id!r} is unknown: set env.max_turns")
+    return limit
 
 
 def rows(config: Config, turns: int) -> Range:
@@ -151,20 +155,51 @@ def _environment(config: Config, turns: int) -> Iterator[str]:
     yield f"training on {_split_text(config, config.env.train_split, training=True)}"
     own = config.eval
     count = "all tasks" if own.tasks is None else f"{own.tasks} tasks"
-    yield f"{count} of {_split_text(config, own.split)} every {own.every} steps"
+    yield f"{count} of {_split_text(config, str(own.split))} every {own.every} steps"
     for name in own.final_splits:
         yield f"before and after, all of {_split_text(config, name)}"
 
 
 def _split_text(config: Config, name: str, *, training: bool = False) -> str:
     """Return a split's name and, if its data is here, its size."""
+    size = split_size(config, name, training=training)
+    return name if size is None else f"{name} ({size} tasks)"
+
+
+def split_size(config: Config, name: str, *, training: bool = False) -> int | None:
+    """Return the number of tasks of a split of evaluation or of training; None without its data."""
     try:
         pool = make_pool(config, name, 1) if training else make_eval_pool(config, name)
-        size = len(task_set_of(pool))
+        size = len(pool.tasks())
         pool.close()
     except (AgentGymsError, gym.error.Error, TypeError, ImportError):
-        return name
-    return f"{name} ({size} tasks)"
+        return None
+    return size
+
+
+def header(config: Config, folder: Path) -> str:
+    """Return the lines that a run begins with: method, tasks, model, folder.
+
+    Args:
+        config: Resolved.
+        folder: The run's.
+    """
+    try:
+        shape: Shape | None = shape_of(config.policy)
+    except ConfigError:
+        shape = None
+    size = f", {_count(shape.parameters)} parameters" if shape else ""
+    own = config.eval
+    splits = dict.fromkeys((own.split, *own.final_splits))
+    evaluated = " and ".join(_split_text(config, split) for split in splits)
+    trained = _split_text(config, config.env.train_split, training=True)
+    lines = {
+        "method": next(_method(config)),
+        "tasks": f"{config.env.id}: trained on {trained}, evaluated on {evaluated}",
+        "model": f"{config.policy.model}{size}",
+        "folder": str(folder),
+    }
+    return "\n".join(f"{name:{_INDENT}}{text}" for name, text in lines.items())
 
 
 def _rollouts(config: Config, machine: Machine) -> Iterator[str]:

@@ -1,12 +1,16 @@
-"""Resolves a recipe: writes out all defaults, those of credit and loss included."""
+"""Resolves a recipe: writes out all defaults, those of credit, loss and environment included."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Final
 
+from agentgyms.group import GroupEnv
+from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
 from harness.config import Config, methods, replace
 from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.types import plugins
 from harness.types.errors import ConfigError
 
 
@@ -114,8 +118,37 @@ _RUN_DEFAULTS: Final = {
 """Settings that a recipe may leave to its method, with their defaults if the method has none."""
 
 
+_HELD_OUT: Final = ("valid_seen", "valid", "validation", "valid_unseen", "dev", "test")
+"""Splits to evaluate during training, the first that an environment has."""
+
+
+def _evaluated_split(config: Config) -> str:
+    """Return the split to evaluate during training.
+
+    Raises:
+        ConfigError: The environment has none beside the training's, or several of other names.
+    """
+    env = config.env
+    if config.eval.split is not None:
+        return config.eval.split
+    maker, _ = find_maker(env.id)
+    if inspect.isclass(maker):
+        splits = tuple(getattr(maker, "splits", ()))
+    else:
+        with GroupEnv(env.id, 1, **env.kwargs) as group:
+            splits = group.envs[0].splits
+    others = [split for split in splits if split != env.train_split]
+    chosen = [split for split in _HELD_OUT if split in others] or others
+    if not chosen or (len(others) > 1 and chosen is others):
+        raise ConfigError(
+            f"eval.split is not set, and {env.id} has the splits {', '.join(splits)}: set it to "
+            "the one to evaluate on, best one whose tasks are not trained on"
+        )
+    return chosen[0]
+
+
 def resolve(config: Config) -> Config:
-    """Return the configuration with all settings that it leaves to its method.
+    """Return the configuration with all settings that it leaves to method and environment.
 
     The run folder keeps the result, so a resumed run is the same when a default changes.
 
@@ -137,8 +170,10 @@ def resolve(config: Config) -> Config:
     own = sections["rollout"].get("enough_members")
     if own is not None:  # limited by the size of a smaller group
         sections["rollout"]["enough_members"] = min(own, config.rollout.group_size)
+    config = replace(config, env=replace(config.env, id=plugins.find_environment(config.env.id)))
     return replace(
         config,
+        eval=replace(config.eval, split=_evaluated_split(config)),
         method=replace(config.method, **sections["method"]),
         rollout=replace(config.rollout, **sections["rollout"]),
         optimizer=replace(config.optimizer, **sections["optimizer"]),

@@ -85,6 +85,26 @@ def _draw(run: TrainingRun) -> None:
     training_curves.draw(run.folder / "training.png", run)
 
 
+def sentence(folder: Path) -> str:
+    """Return what a run has come to, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`.
+
+    That is the success of the first and the last evaluation of each split; "" without two of them.
+
+    Raises:
+        ResultError: The folder is not a run's or is damaged.
+    """
+    run = training_runs.read(folder)
+    found = (run.of_split(split) for split in run.splits)
+    return "; ".join(_gain(of_split[0], of_split[-1]) for of_split in found if len(of_split) > 1)
+
+
+def _gain(first: Mapping[str, Any], last: Mapping[str, Any]) -> str:
+    before, after = (f"{100 * e['success']:.1f}" for e in (first, last))
+    counts = [sum(count for _, count in e["families"].values()) for e in (first, last)]
+    of = f" % of {counts[0]}" if counts[0] != counts[1] else ""
+    return f"{before}{of} -> {after} % of {counts[1]} held-out tasks ({last['split']})"
+
+
 def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:
     """Return a Markdown table, a row per split and step: success by family, over all, and score.
 

@@ -2,8 +2,8 @@
 
 Takes tasks, environments and a completer; returns rollouts with prompts, tokens and
 log-probabilities. `agent` decides one turn, `episode` plays one episode, `groups` a group,
-`collect` all of a step's. `rollout_files` keeps rollouts, `from_recordings` makes them from
-recordings.
+`collect` all of a step's. `demonstrations` has an expert play. `rollout_files` keeps rollouts,
+`from_recordings` makes them from recordings.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from agentgyms.core.lazy import lazy_names
 if TYPE_CHECKING:
     from harness.rollouts.agent import Agent
     from harness.rollouts.collect_options import CollectOptions
+    from harness.rollouts.demonstrations import Demonstrator
     from harness.rollouts.env_pool import EnvPool
 
-__all__ = ["Agent", "CollectOptions", "EnvPool"]
+__all__ = ["Agent", "CollectOptions", "Demonstrator", "EnvPool"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "Agent": "harness.rollouts.agent",
         "CollectOptions": "harness.rollouts.collect_options",
+        "Demonstrator": "harness.rollouts.demonstrations",
         "EnvPool": "harness.rollouts.env_pool",
     },
 )

@@ -104,7 +104,7 @@ class Agent:
     model's context, which ends the episode.
 
     Args:
-        completer: The model.
+        completer: The model; None if the agent only writes prompts and parses answers.
         style: Prompt template and parser.
         sampling: Temperature and token limit.
         window: Number of past turns in a prompt, K in the papers.
@@ -117,7 +117,7 @@ class Agent:
 
     def __init__(
         self,
-        completer: Completer,
+        completer: Completer | None,
         style: prompts.PromptStyle,
         sampling: Sampling,
         window: int,
@@ -142,9 +142,12 @@ class Agent:
         """Ask the model for the next action.
 
         Raises:
+            ConfigError: The agent has no model.
             ContextOverflow: The prompt is longer than `max_prompt`, or than the model's context.
             ModelUnavailable: The model gave no answer.
         """
+        if self.completer is None:
+            raise ConfigError("the agent has no model: make it with a completer")
         completion = await self.completer.complete(self.messages(view), self.sampling, seed)
         return self.decide(view, completion)
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from agentgyms.core.errors import EnvUnavailable
+from agentgyms.core.tasks import TaskSet
 from agentgyms.group import GroupEnv
 from agentgyms.registration import url_from_environment
 from agentgyms.remote import RemoteEnv
@@ -48,6 +49,13 @@ class EnvPool:
         self._threads = ThreadPoolExecutor(self.max_groups * group_size, "environment")
         self._capacity: int | None = None  # of the servers; 0 if unlimited, None if not known yet
         self._remote = bool(kwargs.get("url") or url_from_environment(env_id))
+
+    def tasks(self) -> TaskSet:
+        """Return the tasks of the environments' split."""
+        group = self.take()
+        tasks = group.envs[0].tasks
+        self.release(group)
+        return tasks
 
     def take(self) -> GroupEnv:
         """Return a group that is not in use; make one if there is none."""

@@ -14,7 +14,6 @@ from harness.config import Config, RolloutConfig, methods
 from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.inference.completers import Completer, Sampling
-from harness.inference.completers.scripted import ScriptedCompleter
 from harness.model.policy import Policy
 from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
 from harness.rollouts.collect_distributed import collect_distributed
@@ -70,7 +69,7 @@ class Player:
         self._agent = make_agent(config, completer, config.agent.temperature)
         oracle = {"oracle": True} if self._kind == "expert" else {}
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
-        self._sampler = TaskSampler(task_set_of(self._pool), config.run.seed)
+        self._sampler = TaskSampler(self._pool.tasks(), config.run.seed)
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
         """Return the rollouts of a training step.
@@ -198,17 +197,12 @@ def make_agent(config: Config, completer: Completer, temperature: float) -> Agen
 
 def make_prompt_agent(config: Config) -> Agent:
     """Return an agent without a model, which only writes the prompts of a run."""
-    return _agent(config, ScriptedCompleter(_refuse), Sampling())
+    return _agent(config, None, Sampling())
 
 
-def _agent(config: Config, completer: Any, sampling: Sampling) -> Agent:
+def _agent(config: Config, completer: Completer | None, sampling: Sampling) -> Agent:
     style = prompts.load(config.agent.style, config.env.id)
     return Agent(completer, style, sampling, config.agent.window, config.agent.context)
-
-
-def _refuse(_: Sequence[Any]) -> str:
-    """Fail: an agent without a model must not be called."""
-    raise AssertionError("demonstrations come from the expert, not from a model")
 
 
 def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
@@ -225,14 +219,6 @@ def make_eval_pool(config: Config, split: str) -> EnvPool:
     limit = env.max_turns if own.max_turns is None else own.max_turns
     env = configs.replace(env, max_turns=limit, kwargs={**env.kwargs, **own.kwargs})
     return make_pool(configs.replace(config, env=env), split, 1)
-
-
-def task_set_of(pool: EnvPool) -> Any:
-    """Return the task set of a pool's environments."""
-    group = pool.take()
-    tasks = group.envs[0].tasks
-    pool.release(group)
-    return tasks
 
 
 def _stopped_share(played: Sequence[Rollout], num_groups: int, config: RolloutConfig) -> float:

@@ -1,56 +1,103 @@
-"""Progress bars in the terminal: steps of the run, and episodes of the current step."""
+"""Progress of a run: bars in the terminal, lines now and then in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Final
 
-from tqdm import tqdm
-
+from agentgyms.data.progress_bar import ProgressBar
 from harness.rollouts.collect_options import OnFinish
+from harness.runs.time_left import TRAIN, TimeLeft
 from harness.types.rollout import Rollout
+
+_BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{postfix}"
+_LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}{postfix}"
+
+Advance = Callable[[str], None]
+"""Is called after each piece of work with what to show beside it, "" for nothing."""
 
 
 class Progress:
-    """Progress bars; there are none if standard error is not a terminal.
+    """Shows what a run does, with one estimate of the time that all the rest of it takes.
 
     Args:
-        steps: Number of steps of the whole run.
-        done: Number of steps already done.
+        steps: Number of training steps of the whole run.
+        done: Number of training steps already done.
         episodes: Approximate number of episodes of a step.
+        time_left: The estimate.
+        is_shown: False shows nothing, for processes after the first.
     """
 
-    def __init__(self, steps: int, done: int, episodes: int) -> None:
-        """Keep the totals; the bars appear with the first step."""
+    def __init__(
+        self,
+        steps: int,
+        done: int,
+        episodes: int,
+        time_left: TimeLeft | None = None,
+        *,
+        is_shown: bool = True,
+    ) -> None:
+        """Keep the totals; the bars appear with the work."""
         self._steps, self._done, self._episodes = steps, done, episodes
+        self._time_left = time_left or TimeLeft({})
+        self._is_shown = is_shown
 
-    @cached_property
-    def _bar(self) -> tqdm[Any]:
-        """The bar of steps; its clock starts with the first step."""
-        return tqdm(
-            total=self._steps,
-            initial=self._done,
-            desc="train",
-            unit="step",
-            disable=None,
+    def _make(self, title: str, total: int, unit: str, done: int = 0) -> ProgressBar:
+        return ProgressBar(
+            total=total,
+            initial=done,
+            desc=title,
+            unit=unit,
+            disable=not self._is_shown,
+            leave=title == TRAIN,
             dynamic_ncols=True,
+            bar_format=_BAR,
+            line=_LINE,
         )
 
     @contextmanager
+    def phase(self, kind: str, total: int, unit: str, title: str = "") -> Iterator[Advance]:
+        """Show work other than training steps; yields what is called after each piece.
+
+        Args:
+            kind: See `harness.runs.time_left`.
+            total: Number of pieces.
+            unit: Name of the pieces, in the plural.
+            title: Of the bar; "" takes the kind.
+        """
+        self._time_left.start()
+        with self._make(title or kind, total, unit) as bar:
+
+            def advance(shown: str = "") -> None:
+                self._time_left.spent(kind)
+                bar.set_postfix_str(self._beside(shown), refresh=False)
+                bar.update()
+
+            yield advance
+
+    def _beside(self, shown: str) -> str:
+        return ", ".join(filter(None, [shown, self._time_left.text()]))
+
+    @cached_property
+    def _bar(self) -> ProgressBar:
+        """The bar of training steps."""
+        return self._make(TRAIN, self._steps, "steps", self._done)
+
+    @contextmanager
     def episodes(self) -> Iterator[OnFinish]:
-        """Show a bar of episodes; the yielded function is called with each finished rollout."""
+        """Show the episodes of a step; the yielded function is called with each finished one."""
         solved = ended = 0
+        self._time_left.start()
         self._bar.refresh()
-        with tqdm(
-            total=self._episodes, desc="collect", unit="episode", leave=False, disable=None
-        ) as episodes:
+        with self._make("collect", self._episodes, "episodes") as episodes:
 
             def count(rollout: Rollout) -> None:
                 nonlocal solved, ended
                 solved, ended = solved + rollout.success, ended + 1
-                episodes.set_postfix_str(f"success={solved / ended:.2f}", refresh=False)
+                beside = self._beside(f"success={solved / ended:.2f}")
+                episodes.set_postfix_str(beside, refresh=False)
                 episodes.update()
 
             yield count
@@ -63,7 +110,9 @@ class Progress:
             "turns": f"{figures['rollout/turns']:.1f}",
             "tokens/s": f"{figures.get('time/collect_tokens_per_s', 0.0):.0f}",
         }
-        self._bar.set_postfix(shown, refresh=False)
+        self._time_left.spent(TRAIN)
+        beside = self._beside(", ".join(f"{name}={value}" for name, value in shown.items()))
+        self._bar.set_postfix_str(beside, refresh=False)
         self._bar.update()
 
     def close(self) -> None:

@@ -63,7 +63,8 @@ def read(
         if processes.rank < len(by_rank):
             _restore_random_states(by_rank[processes.rank], device)
     except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as e:
-        raise CheckpointError(f"{path} cannot be used: {e}") from e
+        reason = " ".join(str(e).split())  # torch's words may take many lines
+        raise CheckpointError(f"{path} cannot be used: {reason:.150}") from e
 
 
 def _random_states(device: torch.device) -> dict[str, Any]:

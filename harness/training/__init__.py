@@ -14,14 +14,16 @@ from agentgyms.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from harness.training.setup import resume, start
+    from harness.training.sft import fine_tune
     from harness.training.trainer import Trainer
 
-__all__ = ["Trainer", "resume", "start"]
+__all__ = ["Trainer", "fine_tune", "resume", "start"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "Trainer": "harness.training.trainer",
+        "fine_tune": "harness.training.sft",
         "resume": "harness.training.setup",
         "start": "harness.training.setup",
     },

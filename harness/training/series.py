@@ -92,7 +92,7 @@ def train_all(
     Args:
         runs: As recipes give them; see `harness.config.vary`.
         processes: This process among those that train.
-        announce: Called with a line on each run before it starts.
+        announce: Called with what each run is, before it starts.
 
     Raises:
         ConfigError: See `check_all`. Nothing was written.
@@ -104,16 +104,22 @@ def train_all(
     for number, (config, path, was) in enumerate(zip(runs, folders, states, strict=True), 1):
         announce(f"run {number} of {len(runs)}: {path} ({was})")
         if was != FINISHED:
-            _train(config, path, was, processes)
+            _train(config, path, was, processes, announce)
     return folders
 
 
-def _train(config: Config, path: Path, was: str, processes: ProcessGroup) -> None:
+def _train(
+    config: Config,
+    path: Path,
+    was: str,
+    processes: ProcessGroup,
+    announce: Callable[[str], None],
+) -> None:
     """Train one run, and free its memory for the next."""
     if was == UNFINISHED:
-        setup.resume(path, processes).run()
+        setup.resume(path, processes, announce).run()
     else:
-        setup.start(config, processes).run()
+        setup.start(config, processes, announce).run()
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

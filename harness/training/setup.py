@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from harness import prompts
 from harness.annotators import semantic
 from harness.config import TINY_MODELS, Config, replace
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.distributed.signals import Abandoned, StopSignal
 from harness.model import adapters, tiny, tiny_vl
 from harness.model.policy import Policy
+from harness.preflight import expected_time, planning
 from harness.preflight.checks import check, text_only_error
 from harness.preflight.resolve import (
     credit_settings,
@@ -25,27 +26,30 @@ from harness.preflight.resolve import (
     of_earlier_version,
     resolve,
 )
-from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_pool, make_prompt_agent, task_set_of
 from harness.runs import checkpoints, fsync
+from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
-from harness.training.sft import fine_tune
 from harness.training.trainer import Trainer
+from harness.training.warm_start import WarmStart
 from harness.types import plugins
-from harness.types.errors import CheckpointError, ConfigError, TrainingError
-from harness.types.task_draws import TaskSampler, seed_of
+from harness.types.errors import CheckpointError, ConfigError, TrainingStopped
+from harness.types.task_draws import seed_of
 
-_DEMONSTRATIONS, _MODEL, _FINE_TUNING, _ADAPTERS = 11, 12, 13, 14
+_MODEL, _ADAPTERS = 12, 14
 
 
-def start(config: Config, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
+def start(
+    config: Config,
+    processes: ProcessGroup = SINGLE_PROCESS,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Trainer:
     """Return the trainer of a new run, after the warm start of its policy.
 
     Args:
         config: The run.
         processes: This process among those that train; all of them see the run's folder.
+        announce: Called with what the run is and how long it may take, before it begins.
 
     Raises:
         ConfigError: A setting is wrong, or the run exists.
@@ -57,11 +61,14 @@ def start(config: Config, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
     folder = RunFolder.of_config(config)
     processes.run_on_first(lambda: folder.create(config))
     try:
-        return _begin(config, folder, loaded_settings, processes)
-    except BaseException:
-        if processes.is_first and not folder.warm_start.exists():
-            folder.lock.discard()
-        raise
+        return _begin(config, folder, loaded_settings, processes, announce)
+    except BaseException as e:
+        if not processes.is_first or folder.warm_start.exists():
+            raise
+        folder.lock.discard()
+        if not isinstance(e, TrainingStopped):
+            raise
+        raise e.with_message("nothing was learned yet, and nothing is left of the run") from e
 
 
 def _load_scorers(config: Config, processes: ProcessGroup) -> dict[str, Any]:
@@ -70,33 +77,68 @@ def _load_scorers(config: Config, processes: ProcessGroup) -> dict[str, Any]:
 
 
 def _begin(
-    config: Config, folder: RunFolder, loaded_settings: dict[str, Any], processes: ProcessGroup
+    config: Config,
+    folder: RunFolder,
+    loaded_settings: dict[str, Any],
+    processes: ProcessGroup,
+    announce: Callable[[str], None],
 ) -> Trainer:
-    """Return the trainer of a run before its first step."""
+    """Return the trainer of a run before its first step.
+
+    Raises:
+        TrainingStopped: A signal stopped the warm start; what it learned is saved.
+    """
     _set_threads(config)
     _seed_global_generators(config.run.seed + processes.rank)
-    policy = _shared_initial_policy(config, folder.path, processes)
+    stop, progress = StopSignal(0.0), _progress(config, folder.path, 0, processes, announce)
+    warm_start = WarmStart(config, folder.warm_start, stop, progress)
+    try:
+        with stop.listening():
+            policy = _shared_initial_policy(config, folder.path, processes, warm_start)
+    except Abandoned:
+        raise TrainingStopped(folder.how_to_resume(config.run.steps), stop.number) from None
     reference = None
     if needs_reference(config):
         if processes.is_first:
             policy.save(folder.path / "reference")
             fsync.flush_all(folder.path / "reference")
         reference = policy.frozen_copy()
-    return Trainer(config, folder, policy, reference, loaded_settings, processes=processes)
+    trainer = Trainer(
+        config, folder, policy, reference, loaded_settings, processes=processes, progress=progress
+    )
+    trainer.stop.take_over(stop)
+    return trainer
 
 
-def _shared_initial_policy(config: Config, folder: Path, processes: ProcessGroup) -> Policy:
+def _progress(
+    config: Config,
+    folder: Path,
+    done: int,
+    processes: ProcessGroup,
+    announce: Callable[[str], None],
+) -> Progress:
+    """Announce a run and return what shows its progress."""
+    time_left = expected_time.of_rest(config, done)
+    if processes.is_first:
+        announce(f"{planning.header(config, folder)}\n{expected_time.text(time_left, done)}\n")
+    episodes = config.rollout.tasks_per_step * config.rollout.group_size
+    return Progress(config.run.steps, done, episodes, time_left, is_shown=processes.is_first)
+
+
+def _shared_initial_policy(
+    config: Config, folder: Path, processes: ProcessGroup, warm_start: WarmStart
+) -> Policy:
     """Return the model before reinforcement learning, the same in all processes.
 
     The first process does the warm start alone; the others load the model that it saved.
     """
     if processes.size == 1:
-        return _initial_policy(config, folder)
+        return _initial_policy(config, folder, warm_start)
     load_config = _cpu_config(config, processes)
     if not config.warmstart.episodes:
-        return processes.run_on_all(lambda: _initial_policy(load_config, folder))
+        return processes.run_on_all(lambda: _initial_policy(load_config, folder, warm_start))
     first = folder / "first"
-    processes.run_on_first(lambda: _initial_policy(config, folder).save(first))
+    processes.run_on_first(lambda: _initial_policy(config, folder, warm_start).save(first))
     policy = processes.run_on_all(lambda: _load(str(first), load_config))
     if processes.is_first:
         shutil.rmtree(first)
@@ -116,11 +158,15 @@ def _cpu_config(config: Config, processes: ProcessGroup) -> Config:
     return replace(config, policy=own)
 
 
-def resume(path: str | Path, processes: ProcessGroup = SINGLE_PROCESS) -> Trainer:
+def resume(
+    path: str | Path,
+    processes: ProcessGroup = SINGLE_PROCESS,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Trainer:
     """Return the trainer of a run, resumed from its last undamaged checkpoint.
 
     A run without a checkpoint starts again. The number of processes may differ from that of the
-    checkpoint.
+    checkpoint. Arguments are those of `start`.
 
     Raises:
         CheckpointError: There is no run, its checkpoints are missing, or files are damaged.
@@ -143,7 +189,7 @@ def resume(path: str | Path, processes: ProcessGroup = SINGLE_PROCESS) -> Traine
     if found is None and folder.has_trained():
         raise CheckpointError(f"{path} has no checkpoint any more: delete it and start again")
     if found is None:
-        return _begin(config, folder, _load_scorers(config, processes), processes)
+        return _begin(config, folder, _load_scorers(config, processes), processes, announce)
     _set_threads(config)
     _seed_global_generators(config.run.seed + processes.rank)  # a process may lack a saved state
     load_config = _cpu_config(config, processes)
@@ -155,7 +201,10 @@ def resume(path: str | Path, processes: ProcessGroup = SINGLE_PROCESS) -> Traine
         loaded_settings = _load_scorers(config, processes)
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
-    return Trainer(config, folder, policy, reference, loaded_settings, found, processes)
+    progress = _progress(config, folder.path, found.step, processes, announce)
+    return Trainer(
+        config, folder, policy, reference, loaded_settings, found, processes, progress=progress
+    )
 
 
 def _set_threads(config: Config) -> None:
@@ -202,7 +251,7 @@ def _load_reference(folder: Path, policy: Policy, config: Config) -> Policy:
     return reference
 
 
-def _initial_policy(config: Config, folder: Path) -> Policy:
+def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Policy:
     """Return the model before reinforcement learning, after its warm start.
 
     Adapters are added before the warm start. A tiny model has random weights, so its warm start
@@ -210,13 +259,13 @@ def _initial_policy(config: Config, folder: Path) -> Policy:
     """
     if not config.warmstart.episodes:
         return _adapted(_load(config.policy.model, config), config)
-    demonstrator = _demonstrate(config)
+    demonstrator = warm_start.demonstrate()
     if config.policy.model not in TINY_MODELS:
         policy = _adapted(_load(config.policy.model, config), config)
-        _warm_up(policy, demonstrator, config)
+        warm_start.learn(policy, demonstrator)
         return policy
     policy = _tiny_policy(config, demonstrator)
-    _warm_up(policy, demonstrator, config)
+    warm_start.learn(policy, demonstrator)
     if not config.policy.lora.rank:
         return policy
     base = folder / adapters.BASE_FOLDER
@@ -246,17 +295,6 @@ def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
     return policy
 
 
-def _warm_up(policy: Policy, demonstrator: Demonstrator, config: Config) -> None:
-    loss = fine_tune(
-        policy,
-        demonstrator.demonstrations,
-        config.warmstart,
-        seed=seed_of(config.run.seed, _FINE_TUNING),
-        micro_batch_tokens=config.optimizer.micro_batch_tokens,
-    )
-    tqdm.write(f"warm start: {len(demonstrator.demonstrations)} expert turns, last loss {loss:.3f}")
-
-
 def _tiny_policy(config: Config, demonstrator: Demonstrator) -> Policy:
     """Return a tiny model with random weights and a tokenizer trained on the demonstrations."""
     size, has_images = config.policy.tiny, config.policy.model == "tiny-vl"
@@ -270,22 +308,3 @@ def _tiny_policy(config: Config, demonstrator: Demonstrator) -> Policy:
     precision = None if is_bfloat16 else config.policy.precision
     policy = Policy(model, tokenizer, config.policy.device, image_processor, precision)
     return _set_up(policy, config)
-
-
-def _demonstrate(config: Config) -> Demonstrator:
-    """Return a demonstrator that has played the expert episodes."""
-    warm = config.warmstart
-    demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
-    pool = make_pool(config, config.env.train_split, 1, oracle=True)
-    draws = TaskSampler(task_set_of(pool), seed_of(config.run.seed, _DEMONSTRATIONS)).draw(
-        0, warm.episodes
-    )
-    with tqdm(total=len(draws), desc="expert episodes", unit="episode", disable=None) as bar:
-        seed = seed_of(config.run.seed, _DEMONSTRATIONS)
-        options = CollectOptions(on_finish=lambda _: bar.update())
-        rollouts = asyncio.run(collect(pool, draws, demonstrator, seed=seed, options=options))
-    pool.close()
-    lost = [rollout.error for rollout in rollouts if rollout.error]
-    if len(lost) == len(rollouts):
-        raise TrainingError(f"every expert episode was lost: {lost[0]}")
-    return demonstrator

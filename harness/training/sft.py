@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from harness.config import OptimizerConfig, WarmstartConfig
+from harness.distributed.signals import Abandoned
 from harness.model.packing import Sample
 from harness.model.policy import Policy
 from harness.rollouts.demonstrations import Demonstration
+from harness.training import sft_state
 from harness.training.optimizer import make_optimizer, set_learning_rate
 from harness.types.errors import ConfigError
 from harness.types.messages import images_of
@@ -25,6 +27,8 @@ def fine_tune(
     seed: int,
     micro_batch_tokens: int,
     on_step: Callable[[float], None] = lambda _: None,
+    state: Path | None = None,
+    is_to_stop: Callable[[], bool] = lambda: False,
 ) -> float:
     """Train the policy to give the expert's answers.
 
@@ -38,11 +42,15 @@ def fine_tune(
         seed: For the order of the demonstrations.
         micro_batch_tokens: Padded tokens of one forward pass.
         on_step: Called with each step's loss.
+        state: Folder that the state is saved in at a stop, and taken up from if it exists.
+        is_to_stop: Asked after each step.
 
     Returns:
         The mean loss of the last tenth of the steps, in nats per token.
 
     Raises:
+        Abandoned: It was stopped, and its state is saved.
+        CheckpointError: The state is damaged.
         ConfigError: There are no demonstrations, or none fits into the model's context.
     """
     if not demonstrations:
@@ -53,14 +61,21 @@ def fine_tune(
         raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
     adamw = OptimizerConfig(learning_rate=config.learning_rate, weight_decay=config.weight_decay)
     optimizer = make_optimizer(policy.model.parameters(), adamw)
-    losses: list[float] = []
+    losses = sft_state.losses_of(state) if state else []
+    if state is not None and losses:
+        sft_state.read(state, policy, optimizer)
     batches = _batches(rows, config.batch_size, seed)
+    for _ in losses:
+        next(batches)
     policy.model.train()
-    for step in tqdm(range(config.steps), desc="warm start", unit="step", mininterval=1.0):
+    for step in range(len(losses), config.steps):
         share = learning_rate_factor(step, config.steps)
         set_learning_rate(optimizer, config.learning_rate * share)
         losses.append(_optimizer_step(policy, optimizer, next(batches), micro_batch_tokens))
         on_step(losses[-1])
+        if state is not None and is_to_stop():
+            sft_state.write(state, policy, optimizer, losses)
+            raise Abandoned
     return float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 

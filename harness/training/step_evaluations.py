@@ -12,8 +12,10 @@ from harness.distributed.process_group import ProcessGroup
 from harness.evaluation.evaluate import Evaluation, choose, evaluate
 from harness.inference.completers import Completer
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import make_agent, make_eval_pool, task_set_of
+from harness.rollouts.player import make_agent, make_eval_pool
+from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
+from harness.runs.time_left import EVALUATE
 from harness.training.failure_hints import with_hints
 from harness.types.task_draws import seed_of
 
@@ -31,6 +33,7 @@ class StepEvaluations:
         run: Runs a coroutine to its end.
         processes: The processes that share the tasks; the first one writes files.
         done: Step and split of the evaluations that are in the folder.
+        progress: Shows the episodes.
     """
 
     def __init__(
@@ -41,11 +44,12 @@ class StepEvaluations:
         run: Callable[[Coroutine[Any, Any, Evaluation]], Evaluation],
         processes: ProcessGroup,
         done: set[tuple[int, str]],
+        progress: Progress,
     ) -> None:
         """Environments are made when needed."""
         self._config, self._folder, self._processes = config, folder, processes
         self._agent = make_agent(config, completer, config.eval.temperature)
-        self._run, self._done = run, done
+        self._run, self._done, self._progress = run, done, progress
         self._pools: dict[str, EnvPool] = {}
 
     def due(self, step: int, *, final: bool) -> Iterator[tuple[str, int | None]]:
@@ -58,7 +62,7 @@ class StepEvaluations:
             final: Before and after training, when the final splits are evaluated too.
         """
         config = self._config.eval
-        for split in dict.fromkeys([config.split, *(config.final_splits if final else ())]):
+        for split in dict.fromkeys([str(config.split), *(config.final_splits if final else ())]):
             if (step, split) not in self._done:
                 yield split, None if final and split in config.final_splits else config.tasks
 
@@ -67,11 +71,21 @@ class StepEvaluations:
         if split not in self._pools:
             self._pools[split] = make_eval_pool(self._config, split)
         pool = self._pools[split]
-        chosen = choose(task_set_of(pool), count)
+        chosen = choose(pool.tasks(), count)
         seed = seed_of(self._config.run.seed, _EVALUATION)
-        with with_hints(self._config, "collect"):
+        title = f"evaluate {split}"
+        with (
+            with_hints(self._config, "collect"),
+            self._progress.phase(EVALUATE, len(chosen), "episodes", title) as advance,
+        ):
             episodes = evaluate(
-                pool, chosen, split, self._agent, seed=seed, processes=self._processes
+                pool,
+                chosen,
+                split,
+                self._agent,
+                seed=seed,
+                processes=self._processes,
+                on_finish=lambda _: advance(""),
             )
             return self._run(episodes)
 

@@ -5,7 +5,7 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
-from signal import SIGTERM, Signals
+from signal import SIGTERM
 from typing import Any
 
 from agentgyms.core.errors import AgentGymsError
@@ -50,6 +50,7 @@ class Trainer:
         credit_settings: The estimator's hyperparameters, with loaded scorers in place of names.
         resumed: The checkpoint that the policy comes from, or None for a new run.
         processes: The process group; its first process writes files and shows progress.
+        progress: Shows the steps and evaluations; None shows nothing.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Trainer:
         credit_settings: dict[str, Any],
         resumed: Checkpoint | None = None,
         processes: ProcessGroup = SINGLE_PROCESS,
+        progress: Progress | None = None,
     ) -> None:
         """Check the settings and prepare everything."""
         self.config, self.folder, self.policy = config, folder, policy
@@ -87,15 +89,20 @@ class Trainer:
         if self._rollout_generator is not self.generator:
             self._rollout_generator.sync()
         evaluated = processes.run_on_first(lambda: folder.drop_after(self.step if resumed else -1))
+        self._progress = progress or Progress(config.run.steps, self.step, 0, is_shown=False)
         self.evaluations = StepEvaluations(
-            config, folder, self.generator.completer, self.stop.run, processes, evaluated
+            config,
+            folder,
+            self.generator.completer,
+            self.stop.run,
+            processes,
+            evaluated,
+            self._progress,
         )
         self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
         self._report = run_report.RunReport(folder.path)
-        episodes = config.rollout.tasks_per_step * config.rollout.group_size
-        self._progress = Progress(config.run.steps, self.step, episodes)
 
     def _make_credit(
         self, reference: Policy | None, credit_settings: dict[str, Any]
@@ -207,7 +214,7 @@ class Trainer:
         self.close()
         number = self.stop.number or SIGTERM  # another process got the signal
         how = self.folder.how_to_resume(self.config.run.steps)
-        raise TrainingStopped(f"stopped by {Signals(number).name}. {how}", number)
+        raise TrainingStopped(how, number)
 
     def train_step(self) -> dict[str, float]:
         """Take one training step and return its figures."""
@@ -289,9 +296,11 @@ class Trainer:
                 keep=wanted.keep,
                 keep_best=wanted.keep_best,
                 best=wanted.best,
-                validation=self.folder.validation(self.step, self.config.eval.split),
+                validation=self.folder.validation(self.step, str(self.config.eval.split)),
             )
         self._is_saved = True
+        if self.processes.is_first:
+            fsync.discard(self.folder.warm_start)
 
     def close(self) -> None:
         """Close environments, the generator and logs."""

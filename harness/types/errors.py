@@ -18,6 +18,8 @@ AgentGymsError
 
 from __future__ import annotations
 
+from signal import Signals
+
 from agentgyms.core.errors import AgentGymsError
 
 
@@ -78,5 +80,9 @@ class TrainingStopped(HarnessError, RuntimeError):
 
     def __init__(self, message: str, signal: int) -> None:
         """Set the exit code; the message says how to resume."""
-        super().__init__(message)
-        self.exit_code = 128 + signal
+        super().__init__(f"stopped by {Signals(signal).name}. {message}")
+        self.signal, self.exit_code = signal, 128 + signal
+
+    def with_message(self, message: str) -> TrainingStopped:
+        """Return the error with another message."""
+        return TrainingStopped(message, self.signal)

@@ -7,16 +7,20 @@ an installed package has an entry point for it in the group `agentgyms.plugins`.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from typing import Any, Final
 
+from agentgyms.core.errors import BadOption
+from agentgyms.core.lazy import import_named
+from agentgyms.registration import full_id
 from harness.types.errors import ConfigError
 
 GROUP: Final = "agentgyms.plugins"
 """Entry points of installed plug-ins: each names a module."""
+
+_FOUND: Final = "installed, in a folder of PYTHONPATH or in the current one"
 
 
 def load(modules: Iterable[str]) -> None:
@@ -67,11 +71,31 @@ def named(name: str) -> Any:
     return getattr(found, attribute)
 
 
+def find_environment(env_id: str) -> str:
+    """Return the full id of an environment; see `agentgyms.registration.full_id`.
+
+    Raises:
+        ConfigError: There is no such environment, or its module cannot be imported.
+    """
+    try:
+        return full_id(env_id)
+    except BadOption as e:
+        load_installed()
+        try:
+            return full_id(env_id)
+        except BadOption:
+            raise ConfigError(f"env.id: {e}") from None
+    except Exception as e:  # a module may raise anything
+        raise ConfigError(
+            f"env.id {env_id} cannot be made: {type(e).__name__}: {e}; its module must be {_FOUND}"
+        ) from e
+
+
 def _module(name: str) -> Any:
     try:
-        return importlib.import_module(name)
+        return import_named(name)
     except Exception as e:  # a plug-in may raise anything
         raise ConfigError(
             f"the plug-in {name!r} cannot be imported: {type(e).__name__}: {e}; it must be a "
-            "module that Python finds (installed, or in a folder of PYTHONPATH)"
+            f"module that Python finds: {_FOUND}"
         ) from e

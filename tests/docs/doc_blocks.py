@@ -13,8 +13,8 @@ PAGES = [
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
 KNOWN = tomllib.loads(Path(__file__).with_name("exceptions.toml").read_text(encoding="utf-8"))
-"""`python`: blocks that end in an error here; `elsewhere`: pages and blocks that another test
-runs; `bash`: commands that do not run here. Each with its reason; tests hold them complete."""
+"""`python`: blocks that end in an error here; `elsewhere`: pages whose code another test runs;
+`bash`: commands that do not run here. Each with its reason; tests hold them complete."""
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -47,3 +47,8 @@ ALL = [block for page in PAGES for block in blocks(page)]
 def of(language):
     """Return all blocks of a language."""
     return [block for block in ALL if block.language == language]
+
+
+def elsewhere(page):
+    """Return whether another test runs the code of a page."""
+    return any(row["page"] == page for row in KNOWN["elsewhere"])

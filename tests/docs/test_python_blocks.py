@@ -20,17 +20,15 @@ def url():
         yield server.url
 
 
-def elsewhere(page):
-    return next((row for row in doc_blocks.KNOWN["elsewhere"] if row["page"] == page), None)
-
-
 def awaited(block):
     """The error that a block is known to end in where something is missing, if any."""
     known = [row for row in doc_blocks.KNOWN["python"] if block.text.startswith(row["begins"])]
     return known[0]["raises"] if known else ""
 
 
-@pytest.mark.parametrize("page", sorted({b.page for b in PYTHON if not elsewhere(b.page)}))
+@pytest.mark.parametrize(
+    "page", sorted({b.page for b in PYTHON if not doc_blocks.elsewhere(b.page)})
+)
 def test_a_page_runs_and_prints_what_it_says(page, url, tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTGYMS_DATA", str(tmp_path / "data"))
     for name in ("ALFWORLD", "APPWORLD"):

@@ -16,8 +16,8 @@ from harness.config import methods
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-TOP = {"index.md", "architecture.md", "changelog.md", "contributing.md", "security.md"}
-"""Pages that docs/hooks.py takes from the top folder."""
+MADE = {"index", "architecture", "changelog", "contributing", "examples", "security"}
+"""Pages that docs/hooks.py makes of the top folder and of the examples."""
 
 
 def listed(entry):
@@ -32,7 +32,8 @@ def listed(entry):
 
 
 def test_every_page_is_in_the_navigation_once():
-    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} | TOP
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    pages |= {f"{name}.md" for name in MADE}
     found = listed(SITE["nav"])
     missing = sorted(pages - set(found))
     assert not missing, f"pages without a place: add {', '.join(missing)} to `nav` in mkdocs.yml"

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from agentgyms.core.deadlines import check_time
 from agentgyms.core.errors import BadOption
+from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.envs.sokoban import retrograde, reverse_starts
 from agentgyms.envs.sokoban.engine import BOX, FLOOR, PLAYER, TARGET, WALL, Room, room_of_bytes
 from agentgyms.envs.sokoban.retrograde import Starts, boards_for
@@ -152,8 +152,8 @@ def make_rooms(
     size = max(_MIN_BATCH, min(_MAX_BATCH, _MAX_TABLE_SIZE // recipe.table_size))
     found: dict[bytes, Made] = {}
     poor_batches = 0
-    with tqdm(
-        total=count, desc=f"rooms {recipe.name}", delay=1, disable=not progress or None
+    with ProgressBar(
+        total=count, desc=f"rooms {recipe.name}", delay=1, disable=not progress
     ) as bar:
         for batch in itertools.count():
             check_time(f"generating rooms {recipe.name}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +16,14 @@ from harness.types.errors import ConfigError
 
 _COLOURS: Final = ("#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2")
 _TRAINING: Final = "#9ca3af"
+_MOST_TITLE: Final = 70
+"""Characters of a line that fit above the picture."""
 _KINDS: Final = (".png", ".svg")
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line with a band, in shares of 1.
+    """A line with a band, or points with bars, in shares of 1.
 
     Attributes:
         label: Its name in the legend.
@@ -29,6 +32,7 @@ class Curve:
         low: Lower edge of the band.
         high: Upper edge.
         dashed: Whether the line is dashed, which separates two lines of one colour.
+        points: Whether there are too few steps for a line: points with bars in place of the band.
     """
 
     label: str
@@ -37,6 +41,7 @@ class Curve:
     low: tuple[float, ...]
     high: tuple[float, ...]
     dashed: bool = False
+    points: bool = False
 
 
 def draw(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
@@ -72,7 +77,7 @@ def check_kind(path: str | Path) -> None:
 
 
 def of_run(run: TrainingRun) -> list[list[Curve]]:
-    """Return the curves of a run, grouped by split."""
+    """Return the curves of a run, grouped by split; a split that is evaluated less has points."""
     return [_of_split(run, split) for split in run.splits]
 
 
@@ -83,7 +88,8 @@ def _of_split(run: TrainingRun, split: str) -> list[Curve]:
     if any(abs(e["score"] - e["success"]) > 1e-9 for e in scored):
         score = _curve(f"{split}: score", scored, "score", None)
         curves.append(score)
-    return curves
+    few = len(evaluations) < len(run.of_split(run.splits[0]))
+    return [replace(curve, points=few) for curve in curves]
 
 
 def _curve(
@@ -155,7 +161,7 @@ def _save(
         for curve in curves:
             _plot(axes, curve, _COLOURS[number % len(_COLOURS)])
     axes.set(xlabel="training step", ylabel="success (%)", ylim=(0, 100))
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_title(textwrap.fill(title, _MOST_TITLE), loc="left", fontsize=11)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
@@ -177,6 +183,20 @@ def save(figure: Any, path: Path) -> None:
 
 def _plot(axes: Any, curve: Curve, colour: str) -> None:
     mean = [100 * value for value in curve.mean]
+    if curve.points:
+        below = [100 * (m - low) for m, low in zip(curve.mean, curve.low, strict=True)]
+        above = [100 * (high - m) for m, high in zip(curve.mean, curve.high, strict=True)]
+        axes.errorbar(
+            curve.steps,
+            mean,
+            yerr=None if curve.dashed else [below, above],
+            fmt="x" if curve.dashed else "s",
+            markersize=5,
+            capsize=4,
+            color=colour,
+            label=curve.label,
+        )
+        return
     style = "--" if curve.dashed else "-"
     marker = None if curve.dashed else "o"
     axes.plot(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.serialization import encode_number
-from harness.evaluation.breakdowns import env_name, in_order
+from harness.evaluation.breakdowns import in_order
 from harness.evaluation.episodes import episode_record
 from harness.evaluation.pairing import pair
 from harness.reporting import pages
@@ -111,7 +111,7 @@ def _title(evaluations: Sequence[LoadedEvaluation]) -> str:
 
 def _played_tasks(one: LoadedEvaluation) -> str:
     data = one.result["environment"].get("data_version")
-    where = f"{env_name(one.env_id)} {one.split}".strip()
+    where = f"{setting.setting_of(one.result).world} {one.split}".strip()
     return f"{where}, data {data}" if data else where
 
 

@@ -116,7 +116,8 @@ class Board:
         """How its numbers are read."""
         scales = {column.scale for entry in self.entries for column in entry.columns}
         units = "In percent" if scales == {100.0} else "Goals are from 0 to 10, all else in percent"
-        return f"{units}, with 95 % intervals; turns and tokens are means of an episode."
+        of = "turns and tokens are means of an episode, costs are of all episodes"
+        return f"{units}, with 95 % intervals; {of}."
 
     def differences(self) -> Iterator[list[str]]:
         """Yield each entry against the first: names, difference, wins and losses, p-value."""

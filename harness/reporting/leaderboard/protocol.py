@@ -28,7 +28,7 @@ _OF_TRAINED: Final = ("temperature", "top_p")
 """What a trained model does not bring with it: it is prompted as it was trained."""
 
 _PARTS: Final = ("episode", "examples", "memory", "reflect")
-_NO_MODEL: Final = ("expert", "random")
+NO_MODEL: Final = ("expert", "random")
 _MOST: Final = 80
 
 
@@ -36,7 +36,7 @@ def departures(verified: Verified) -> tuple[str, ...]:
     """Return in what an evaluation departs from the protocol, such as `seeds 0, 1, 2`."""
     result = verified.evaluation.result
     found = [*_of_panel(verified), *_of_environment(verified)]
-    if result["model"].get("backend") not in _NO_MODEL:
+    if result["model"].get("backend") not in NO_MODEL:
         found += _of_model(result)
     return tuple(plain(text, _MOST) for text in found)
 

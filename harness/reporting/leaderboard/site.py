@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from gymnasium.error import Error as GymnasiumError
 from tqdm import tqdm
 
 from agentgyms.core.errors import AgentGymsError
@@ -34,12 +35,16 @@ _MOST_REASON: Final = 300
 _MOST_LINKS: Final = 2000
 """Most episodes of an evaluation that have a link of their own; its page has all."""
 
-_SHOWN: Final = (
-    "Model", "Model revision", "Prompt versions", "Temperature", "Top p", "Longest answer, tokens",
-    "agentgyms", "Revision", "Recordings, SHA-256",
+_OF_MODEL: Final = (
+    "Model", "Model revision", "Trained with", "Training step", "Prompt versions", "Prompt style",
+    "Temperature", "Top p", "Longest answer, tokens",
 )  # fmt: skip
+_OF_ALL: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
+_TOLD: Final = (AgentGymsError, GymnasiumError)
+"""Errors whose message is the reason; any other one says that the files are damaged."""
+
 _DAMAGED: Final = (
-    AgentGymsError, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
+    *_TOLD, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """What a stranger's files may end in; any of it is a reason, and no end of the site."""
@@ -167,7 +172,7 @@ def _verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> E
 
 def _reason(one: Submission, error: BaseException) -> str:
     text = str(error)
-    if not isinstance(error, AgentGymsError):
+    if not isinstance(error, _TOLD):
         text = f"it is damaged: {type(error).__name__}: {error}"
     for place in (str(one.folder), str(one.folder.resolve())):
         text = text.replace(f"{place}/", "").replace(place, "the folder")
@@ -210,6 +215,8 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
     low, high = mean["interval"] or (entry.success, entry.success)
     cost = figures.get("cost")
     settings = dict(settings_of(entry.result))
+    played = entry.result["model"].get("backend") not in protocol.NO_MODEL
+    shown = (*_OF_MODEL, *_OF_ALL) if played else _OF_ALL
     return {
         "label": entry.label,
         "agent": entry.agent,
@@ -223,7 +230,7 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
         "tokens": "" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "cost": "" if cost is None else f"{cost:.2f}",
         "episodes": f"{entry.episodes:,}",
-        "facts": [(name, plain(settings[name], 200)) for name in _SHOWN if name in settings],
+        "facts": [(name, plain(settings[name], 200)) for name in shown if name in settings],
         "links": list(_links(entry)),
         "more": max(0, entry.episodes - _MOST_LINKS),
     }

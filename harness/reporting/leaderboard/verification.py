@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import gymnasium as gym
+
 from agentgyms.core.arguments import private_names
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import AgentGymsError
@@ -20,12 +22,15 @@ from agentgyms.registration import find_maker
 from harness.evaluation import defaults
 from harness.evaluation.episodes import EPISODE_KEY
 from harness.evaluation.play_units import PlannedUnit, plan
+from harness.evaluation.results import RESULT, read_json
 from harness.reporting.leaderboard.submissions import check_files
 from harness.reporting.results import loading
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.types.errors import ResultError
 
 _MODELS: Final = ("partner", "judge")
+_MOST_TRIALS: Final = 100
+_MOST: Final = {"seeds": 100, "tasks": 200_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
         ResultError, AgentGymsError: It cannot be verified; the message says why.
     """
     check_files(folder)
+    _check_sizes(read_json(folder / RESULT))
     one = loading.evaluation(folder)
     result = one.result
     _check_complete(result)
@@ -79,6 +85,16 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
         split_tasks, source = len(env.tasks), env.data_source or ""
     usual = _usual_turns(result)
     return Verified(one, split_tasks, usual, source, played.episodes)
+
+
+def _check_sizes(result: Mapping[str, Any]) -> None:
+    """Raise `ResultError` if counting a result again would take as long as its author likes."""
+    trials = result.get("agent", {}).get("trials")
+    if not isinstance(trials, int) or not 1 <= trials <= _MOST_TRIALS:
+        raise ResultError(f"it names {trials!r:.20} trials of a task: expected 1 to {_MOST_TRIALS}")
+    for name, most in _MOST.items():
+        if len(result.get(name, ())) > most:
+            raise ResultError(f"it names {len(result[name])} {name}: at most {most} are counted")
 
 
 def _check_complete(result: Mapping[str, Any]) -> None:
@@ -235,7 +251,7 @@ def _check_header(
 def _replay(env: TextEnv, recording: Recording, unit: PlannedUnit) -> None:
     try:
         replay_in(env, recording, (*COMPARED, *OUTCOMES))
-    except AgentGymsError as e:
+    except (AgentGymsError, gym.error.Error) as e:
         raise ResultError(f"{_name(unit)} does not replay: {e}") from None
 
 

@@ -267,7 +267,7 @@ def test_a_draining_server_begins_nothing():
 
 
 def test_an_id_that_nobody_registered():
-    with pytest.raises(BadOption, match="Corridor-v0"):
+    with pytest.raises(BadOption, match="did you mean Corridor"):
         create_app("agentgyms/Coridor-v0")
     with pytest.raises(BadOption, match="TextEnv"):
         create_app("CartPole-v1")

@@ -42,7 +42,6 @@ def _raised(call: Callable[[], Any]) -> tuple[type[BaseException], str]:
         {"oracle": 1},
         {"oracle": "no"},
         {"render_mode": "human"},
-        {"no_such_argument": 1},
         {"length": 0},
         {"length": "x"},
         {"broken": "making"},
@@ -52,6 +51,18 @@ def _raised(call: Callable[[], Any]) -> tuple[type[BaseException], str]:
 def test_wrong_arguments(remote, kwargs):
     app = create_app(FAULTY)
     assert _raised(lambda: remote(app, **kwargs)) == _raised(lambda: FaultyEnv(**kwargs))
+    assert len(app.extensions["agentgyms"].sessions) == 0
+
+
+def test_an_argument_that_there_is_not(remote):
+    """The server names its environment; Python's own error names a class."""
+    app = create_app(FAULTY)
+    kind, message = _raised(lambda: remote(app, no_such_argument=1))
+    assert (kind, message) == (
+        TypeError,
+        "tests/Faulty-v0 takes no argument 'no_such_argument': leave it out",
+    )
+    assert _raised(lambda: FaultyEnv(no_such_argument=1))[0] is kind
     assert len(app.extensions["agentgyms"].sessions) == 0
 
 

@@ -59,7 +59,7 @@ def test_overrides():
         ("eval.tasks=0", "eval.tasks must be at least 1"),
         ("eval.split='valid_sen'", "no split 'valid_sen'"),
         ("env.train_split='tain'", "no split 'tain'"),
-        ("env.id='agentgyms/Corrido-v0'", "cannot be made.*Corridor"),
+        ("env.id='agentgyms/Corrido-v0'", "there is no environment.*did you mean Corridor"),
         ("env.kwargs.foo=1", "takes no argument .foo."),
         ("policy.device='gpu'", "policy.device 'gpu' cannot be used"),
         ("policy.tiny.heads=5", "policy.tiny.hidden must be a multiple"),

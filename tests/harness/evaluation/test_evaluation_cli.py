@@ -98,7 +98,7 @@ def test_arguments_of_the_environment(here):
         (["--env", "Corridor", "--set", "model=3"], "model must be a section"),
         ([*EXPERT, "--env-arg", "nonsense=1"], "takes no argument 'nonsense'"),
         ([*EXPERT, "--env-arg", "when=2020-01-01"], "env.kwargs .* cannot be written down as JSON"),
-        (["--env", "nomodule:x/Y-v0", "--model", "expert"], "nomodule:x/Y-v0 cannot be made"),
+        (["--env", "nomodule:x/Y-v0", "--model", "expert"], "Y-v0 cannot be made: ModuleNotFound"),
         (["--env", "CartPole-v1", "--model", "expert"], "not an agentgyms environment"),
         ([*EXPERT, "--name", "a" * 300], "at most 200 letters"),
         (["--env", "Corridor", "--model", "gpt", "--backend", "openai"], "model.url is missing"),

@@ -3,11 +3,13 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 
 import pytest
+from chat_server import ChatServer
 from click.testing import CliRunner
-from evaluation_helpers import config
+from evaluation_helpers import config, forgetful, served
 
 from harness.cli.main import main
 from harness.evaluation import episode_store, episodes, recount
@@ -125,7 +127,14 @@ def leave_an_episode(values):
     del values[: next(i for i, value in enumerate(values) if i and "format" in value)]
 
 
+def go_on_after_the_end(values):
+    header, end = values[0], next(i for i, value in enumerate(values) if i and "format" in value)
+    header["provenance"]["evaluation"]["turns"] += 1
+    values.insert(end, {**values[end - 1], "turn": values[end - 1]["turn"] + 1})
+
+
 FORGED = {
+    "more turns": (go_on_after_the_end, "does not replay: step was called after the end of"),
     "scores": (forge_scores, "does not replay: turn 0: info['score'] was recorded as 1.0"),
     "wins": (forge_wins, "does not replay: turn 0: info['success'] was recorded as True"),
     "an action": (change_an_action, "does not replay: turn 2"),
@@ -171,6 +180,10 @@ def read_a_file(content):
     content["environment"]["kwargs"] = {"source": "official", "data_path": "/etc"}
 
 
+def take_an_engine(content):
+    content["environment"]["kwargs"]["backend"] = "textworld"
+
+
 def cost_much(content):
     content["config"]["env"]["max_turns"] = 10**9
 
@@ -179,7 +192,17 @@ def take_few_turns(content):
     content["environment"]["max_turns"] = 3
 
 
+def try_without_end(content):
+    content["agent"]["trials"] = 10**9
+
+
+def seed_without_end(content):
+    content["seeds"] = list(range(101))
+
+
 EDITED = {
+    "trials": (try_without_end, "it names 1000000000 trials of a task: expected 1 to 100"),
+    "seeds": (seed_without_end, "it names 101 seeds: at most 100 are counted"),
     "mean": (forge_the_mean, "does not agree with itself or its recordings"),
     "source": (call_it_official, "it names the data 'official', which is 'generated'"),
     "data": (call_other_data, "it is of other data: official-0123456789abcdef"),
@@ -189,6 +212,7 @@ EDITED = {
     ),
     "module": (import_a_module, "would import the module 'os'"),
     "file": (read_a_file, "the recording gives data_path='/etc'"),
+    "engine": (take_an_engine, ""),  # whatever is installed: it is no episode of such an engine
     "cost": (cost_much, "max_turns 1000000000 is too large"),
     "turns": (take_few_turns, "it names 3 turns, and its environment has 50"),
 }
@@ -298,3 +322,29 @@ def test_departures_from_the_protocol_have_a_table_of_their_own(tmp_path):
     assert made.boards[0].entries[0].label == "as-it-is", "the protocol stands first"
     shown = (tmp_path / "site/index.html").read_text()
     assert "Departs from the protocol:</strong> 2 of 4 tasks; at most 7 turns." in shown
+
+
+def test_models_stand_with_what_they_say_of_themselves(tmp_path):
+    base = {"env__id": "Corridor", "env__split": "sample", "service__price_prompt": 2.0}
+    with ChatServer(forgetful, model="qwen") as server:
+        for kind, more in {
+            "react": {},
+            "reflexion": {"agent__trials": 3},
+            "warm": {"agent__kind": "react", "sampling__temperature": 0.7, "agent__examples": 1},
+        }.items():
+            settings = {"agent__kind": kind, **base, "service__price_response": 8.0, **more}
+            run_and_report.run(served(tmp_path / "all", server, run__name=kind, **settings))
+    in_result(
+        tmp_path / "all" / "react",
+        lambda content: content["agent"].update(prompt_versions={"default/think": "0123456789ab"}),
+    )
+    made = site.build(tmp_path / "all", tmp_path / "site")
+    assert made.not_listed == []
+    found = {board.entries[0].label: board.entries[0].departures for board in made.boards}
+    unknown = "revision of the model unknown"
+    assert found["react"] == ("prompt default/think 0123456789ab", unknown)
+    assert found["reflexion"] == ("3 trials of a task", unknown)
+    assert found["warm"] == ("examples 1", "temperature 0.7", unknown)
+    shown = (tmp_path / "site/index.html").read_text()
+    assert re.search(r'data-title="Tokens">[\d,]+<', shown)
+    assert re.search(r'data-title="Cost">\d+\.\d\d<', shown)

@@ -14,6 +14,7 @@ from harness.cli.report import report
 from harness.reporting.curves import success_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.loading import load, load_all
+from harness.reporting.run_report import sentence
 from harness.types.errors import ConfigError, ResultError
 
 
@@ -149,6 +150,28 @@ def test_curves_of_several_runs(tmp_path):
     assert "<svg" in (tmp_path / "first.svg").read_text()
     with pytest.raises(ConfigError, match=r"must end in \.png or \.svg"):
         success_curves.draw(tmp_path / "curve.gif", groups)
+
+
+def test_a_split_that_is_evaluated_at_few_steps_has_points_and_no_line(tmp_path):
+    given = {(step, "valid_seen"): LOST for step in (0, 5, 9)}
+    run = training_runs.read(
+        keep_run(tmp_path / "a", given | {(s, "valid_unseen"): WON for s in (0, 9)})
+    )
+    curves = {curve.label: curve for split in success_curves.of_run(run) for curve in split}
+    assert {label: curve.points for label, curve in curves.items() if not curve.dashed} == {
+        "valid_seen (95 % interval)": False,
+        "valid_unseen (95 % interval)": True,
+    }
+    success_curves.draw(tmp_path / "curve.svg", [[run]])
+    assert (tmp_path / "curve.svg").stat().st_size > 10_000
+
+
+def test_a_run_is_told_in_a_sentence(tmp_path):
+    given = {(0, "valid_seen"): LOST, (5, "valid_seen"): LOST, (9, "valid_seen"): WON}
+    assert sentence(keep_run(tmp_path / "a", given)) == (
+        "25.0 -> 75.0 % of 4 held-out tasks (valid_seen)"
+    )
+    assert sentence(keep_run(tmp_path / "b", {(9, "valid_seen"): WON})) == ""
 
 
 def run_report(*arguments):

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from made_results import WON, alfworld, episodes, keep, keep_run, result, rows
 
 from harness.cli.main import main
+from harness.reporting.evaluation_page import page
 from harness.reporting.results import setting
 from harness.reporting.results.loading import load, load_all
 from harness.reporting.run_report import write
@@ -138,3 +139,13 @@ def test_pages_and_comparisons_say_it(tmp_path):
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     paired = done.output.partition("a against b")[2]
     assert f"- ALFWorld valid_seen, {LABEL}" in paired
+
+
+def test_a_page_is_titled_by_what_was_played(tmp_path):
+    run = keep_run(tmp_path / "run", {(5, "valid_seen"): WON})
+    config = json.loads((run / "config.json").read_text())
+    config["env"]["id"] = "agentgyms/AppWorld-v0"
+    (run / "config.json").write_text(json.dumps(config))
+    shown = page.render([load(run)])
+    assert "on MiniAppWorld valid_seen</title>" in shown
+    assert f"MiniAppWorld: {LABEL}" in shown

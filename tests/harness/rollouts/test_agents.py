@@ -76,6 +76,13 @@ def test_the_think_prompt_to_the_letter():
     )
 
 
+def test_an_agent_without_a_model_writes_prompts_and_refuses_to_act():
+    agent = Agent(None, prompts.load("compact", CORRIDOR), Sampling(), 0)
+    assert agent.messages(view())
+    with pytest.raises(ConfigError, match="no model: make it with a completer"):
+        asyncio.run(agent.act(view(), 0))
+
+
 def test_styles_are_versioned_and_unknown_ones_refused():
     compact = prompts.load("compact", CORRIDOR)
     assert compact.name == "default/compact"

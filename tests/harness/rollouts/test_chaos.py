@@ -18,7 +18,6 @@ from agentgyms.remote import Patience
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import task_set_of
 from harness.types.task_draws import TaskSampler
 
 ALFWORLD = "agentgyms/ALFWorld-v0"
@@ -90,7 +89,7 @@ class Wanderer(FunctionActor):
 
 def play(groups, actor, **kwargs):
     pool = EnvPool(ALFWORLD, 8, 8 * groups, oracle=True, **kwargs)
-    draws = TaskSampler(task_set_of(pool), seed=5).draw(0, groups)
+    draws = TaskSampler(pool.tasks(), seed=5).draw(0, groups)
     rollouts = asyncio.run(collect(pool, draws, actor, seed=7, options=CollectOptions(retries=6)))
     pool.close()
     return rollouts

@@ -13,6 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from PIL import Image
 
+from agentgyms.data import progress_bar
 from harness import config as configs
 from harness.reporting.curves import training_curves
 from harness.reporting.curves.training_curves import running_mean
@@ -269,9 +270,10 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_progress_is_for_terminals(monkeypatch, is_terminal):
+def test_progress_is_a_bar_on_terminals_and_lines_in_files(monkeypatch, is_terminal):
     shown = Terminal() if is_terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
     progress = Progress(4, 1, 2)
     with progress.episodes() as on_finish:
         on_finish(Rollout("a", "", 0, 0, 0, success=True))
@@ -280,7 +282,9 @@ def test_progress_is_for_terminals(monkeypatch, is_terminal):
     progress.step({**figures, "time/collect_tokens_per_s": 123.4})
     progress.close()
     if not is_terminal:
-        assert shown.getvalue() == ""
+        assert "\r" not in shown.getvalue()
+        line = "train: 2 of 4 steps, success=0.50, score=0.25, turns=3.0, tokens/s=123"
+        assert line in shown.getvalue().splitlines()
         return
     assert "2/4" in shown.getvalue()
     assert "success=0.50, score=0.25, turns=3.0, tokens/s=123" in shown.getvalue()

@@ -11,10 +11,9 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from tqdm import tqdm
-
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.data.json_text import parse_json
+from agentgyms.data.progress_bar import ProgressBar
 
 SPLITS: Final = ("train", "dev", "test_normal", "test_challenge")
 """The splits of AppWorld, in the benchmark's order."""
@@ -112,7 +111,7 @@ def divide(source: Path, target: Path, *, link: bool = False, progress: bool = F
     found = find_data(source)
     roots = Roots(target / "world", target / "truth")
     files = files_below(found)
-    for name in tqdm(files, desc="AppWorld's data", unit="file", disable=not progress):
+    for name in ProgressBar(files, desc="AppWorld's data", unit="file", disable=not progress):
         root = roots.world if _is_for_world(PurePosixPath(name)) else roots.truth
         _copy_or_link(found / name, root / "data" / name, link=link)
     _link_shared(roots)

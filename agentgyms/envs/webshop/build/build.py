@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from tqdm import tqdm
 
 from agentgyms.core.errors import DataCorrupt, DataError
 from agentgyms.data.manifests import MANIFEST, Part, digest_file, write_manifest
+from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.envs.webshop.build.build_journal import Journal
 from agentgyms.envs.webshop.build.join_database import Join
 from agentgyms.envs.webshop.build.json_stream import list_items
@@ -73,7 +73,7 @@ def _assemble(files: OfficialFiles, scratch: Path, target: Path, progress: bool)
     shutil.rmtree(target / INDEX, ignore_errors=True)
     with Join(_open_join(files, scratch, journal)) as join:
         assembly = _Assembly(target / INDEX)
-        with tqdm(
+        with ProgressBar(
             total=files.products.stat().st_size,
             desc=f"read {files.products.name}",
             unit="B",
@@ -101,7 +101,7 @@ def _open_join(files: OfficialFiles, scratch: Path, journal: Journal) -> Path:
 
 
 def _new_products(
-    files: OfficialFiles, join: Join, journal: Journal, seen: set[str], bar: tqdm[Any]
+    files: OfficialFiles, join: Join, journal: Journal, seen: set[str], bar: ProgressBar
 ) -> Iterator[tuple[Product, bytes]]:
     """Yield the products that are not in the journal yet, after writing each to the file."""
     end, number, in_shard = journal.source_end, journal.num_items, 0
@@ -174,5 +174,5 @@ def _checksums(folder: Path, progress: bool) -> dict[str, tuple[int, str]]:
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != MANIFEST)
     return {
         file.relative_to(folder).as_posix(): (file.stat().st_size, digest_file(file))
-        for file in tqdm(files, desc="checksums", unit="file", disable=not progress)
+        for file in ProgressBar(files, desc="checksums", unit="file", disable=not progress)
     }

@@ -1,0 +1,86 @@
+"""The work of a run and the time that it is expected to take, before any of it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.config import TINY_MODELS, Config
+from harness.preflight.planning import max_turns, split_size
+from harness.runs.time_left import EVALUATE, EXPERT, TRAIN, WARM_START, TimeLeft, Work, duration
+from harness.types.errors import ConfigError
+
+_EXPERT_S: Final = 0.0011
+"""Seconds of a turn of the expert, on two CPU cores with a tiny model: measured with `make train`.
+
+With other models only the proportions of these times count.
+"""
+_WARM_S: Final = 0.0031
+"""Of a demonstration that is learned."""
+_LEARN_S: Final = 0.0036
+"""Of a turn that is learned in training."""
+_PLAY_S: Final = 0.0020
+"""Of a turn that the model plays in training."""
+_EVALUATE_S: Final = 0.0034
+"""Of a turn in an evaluation, which plays fewer episodes at once."""
+_HALF: Final = 0.5
+"""Estimated share of the turn limit that episodes take."""
+_UNKNOWN_TURNS: Final = 20
+_UNKNOWN_TASKS: Final = 100
+
+
+def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str, Work]:
+    """Return the work that is left of a run.
+
+    Args:
+        config: Resolved.
+        done: Number of training steps done; the evaluation after them is done, too, unless it is 0.
+        sizes: Number of tasks of each split of evaluation.
+    """
+    try:
+        turns = max(1.0, _HALF * max_turns(config))
+    except ConfigError:
+        turns = _HALF * _UNKNOWN_TURNS
+    warm = config.warmstart if not done else None
+    episodes = config.rollout.tasks_per_step * config.rollout.group_size
+    row = _PLAY_S + _LEARN_S * (config.optimizer.epochs or 1)
+    work = {
+        TRAIN: Work(config.run.steps - done, episodes * turns * row),
+        EVALUATE: Work(_evaluated(config, done, sizes), turns * _EVALUATE_S),
+    }
+    if warm is not None and warm.episodes:
+        work[EXPERT] = Work(warm.episodes, turns * _EXPERT_S)
+        work[WARM_START] = Work(warm.steps, warm.batch_size * _WARM_S)
+    return work
+
+
+def _evaluated(config: Config, done: int, sizes: Mapping[str, int | None]) -> int:
+    """Return how many tasks the evaluations that are left play."""
+    own, total = config.eval, 0
+    for step in range(done + 1 if done else 0, config.run.steps + 1):
+        ends = step in (0, config.run.steps)
+        if not ends and not (own.every and step % own.every == 0):
+            continue
+        for split in dict.fromkeys([own.split, *(own.final_splits if ends else ())]):
+            size = sizes.get(split) or _UNKNOWN_TASKS
+            limited = own.tasks is not None and not (ends and split in own.final_splits)
+            total += min(size, own.tasks or size) if limited else size
+    return total
+
+
+def of_rest(config: Config, done: int) -> TimeLeft:
+    """Return the estimate of the time that is left of a run; arguments as of `rest`."""
+    splits = dict.fromkeys([config.eval.split, *config.eval.final_splits])
+    work = rest(config, done, {split: split_size(config, split) for split in splits})
+    return TimeLeft(work, is_expected=config.policy.model in TINY_MODELS)
+
+
+def text(time_left: TimeLeft, done: int) -> str:
+    """Return the line on a run's time that it begins with."""
+    seconds = time_left.seconds()
+    if seconds is None:
+        known = "shown as soon as the model has begun to work"
+    else:
+        known = f"roughly {duration(seconds)} on two free CPU cores, corrected while it runs"
+    begun = f"from step {done} on, " if done else ""
+    return f"{'time':13}{begun}{known}"

@@ -1,0 +1,77 @@
+"""The state of supervised learning that was stopped, from which it goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from harness.model.policy import Policy
+from harness.runs import fsync, training_state
+from harness.types.errors import CheckpointError
+from harness.types.json_files import read_object
+
+_WEIGHTS: Final = "weights.pt"
+_LOSSES: Final = "losses.json"
+
+
+def write(
+    folder: Path, policy: Policy, optimizer: torch.optim.Optimizer, losses: Sequence[float]
+) -> None:
+    """Write weights that learn, optimizer, random states and the losses of the steps so far.
+
+    Args:
+        folder: Replaced if it exists.
+        policy: In training.
+        optimizer: Its optimizer.
+        losses: Of each step, in nats per token.
+    """
+    partial = folder.with_name(f".{folder.name}{fsync.PARTIAL}")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    learning = {n: p.detach() for n, p in policy.model.named_parameters() if p.requires_grad}
+    torch.save(learning, partial / _WEIGHTS)
+    (partial / _LOSSES).write_text(json.dumps({"losses": list(losses)}), encoding="utf-8")
+    training_state.write(partial, policy, optimizer)
+    fsync.flush_all(partial)
+    shutil.rmtree(folder, ignore_errors=True)
+    fsync.replace(partial, folder)
+
+
+def losses_of(folder: Path) -> list[float]:
+    """Return the losses of the steps that a state comes after; none if there is no state.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    if not folder.exists():
+        return []
+    found = read_object(folder / _LOSSES, CheckpointError).get("losses")
+    if not isinstance(found, list) or not all(type(loss) is float for loss in found):
+        raise CheckpointError(f"{folder / _LOSSES} is damaged: delete {folder}")
+    return found
+
+
+def read(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
+    """Restore weights, optimizer and random states.
+
+    Raises:
+        CheckpointError: A file is missing or damaged, or belongs to another model.
+    """
+    path = folder / _WEIGHTS
+    try:
+        weights = torch.load(path, map_location=policy.device, weights_only=True)
+        with torch.no_grad():
+            for name, parameter in policy.model.named_parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(weights[name])
+    except Exception as e:  # of a damaged file, torch raises errors of any kind
+        reason = " ".join(str(e).split())[:100]
+        raise CheckpointError(
+            f"{path} cannot be used: {reason}; delete {folder}, and the warm start begins again"
+        ) from e
+    training_state.read(folder, policy, optimizer)

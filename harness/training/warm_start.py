@@ -1,0 +1,90 @@
+"""The warm start: the policy learns from the expert's episodes before reinforcement learning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from harness.config import Config
+from harness.distributed.signals import Abandoned, StopSignal
+from harness.model.policy import Policy
+from harness.rollouts.collect import collect
+from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.demonstrations import Demonstrator
+from harness.rollouts.player import make_pool, make_prompt_agent
+from harness.runs.progress import Progress
+from harness.runs.time_left import EXPERT, WARM_START
+from harness.training import sft_state
+from harness.training.sft import fine_tune
+from harness.types.errors import TrainingError
+from harness.types.task_draws import TaskSampler, seed_of
+
+_DEMONSTRATIONS, _FINE_TUNING = 11, 13
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStart:
+    """The warm start of a run.
+
+    Attributes:
+        config: The run.
+        state: Folder that its state is saved in at a signal to stop, and taken up from.
+        stop: The signal.
+        progress: Shows it.
+    """
+
+    config: Config
+    state: Path
+    stop: StopSignal
+    progress: Progress
+
+    def demonstrate(self) -> Demonstrator:
+        """Return a demonstrator that has played the expert episodes.
+
+        Raises:
+            Abandoned: A signal came; nothing is learned yet.
+            TrainingError: Every episode was lost.
+        """
+        config, warm = self.config, self.config.warmstart
+        demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
+        pool = make_pool(config, config.env.train_split, 1, oracle=True)
+        seed = seed_of(config.run.seed, _DEMONSTRATIONS)
+        draws = TaskSampler(pool.tasks(), seed).draw(0, warm.episodes)
+        try:
+            with self.progress.phase(EXPERT, len(draws), "episodes") as advance:
+                options = CollectOptions(on_finish=lambda _: advance(""))
+                played = collect(pool, draws, demonstrator, seed=seed, options=options)
+                rollouts = self.stop.run(played)
+        finally:
+            pool.close()
+        if self.stop.number:
+            raise Abandoned
+        lost = [rollout.error for rollout in rollouts if rollout.error]
+        if len(lost) == len(rollouts):
+            raise TrainingError(f"every expert episode was lost: {lost[0]}")
+        return demonstrator
+
+    def learn(self, policy: Policy, demonstrator: Demonstrator) -> None:
+        """Train a policy on demonstrations.
+
+        Raises:
+            Abandoned: A signal came; what is learned so far is saved.
+            ConfigError: See `harness.training.sft.fine_tune`.
+        """
+        warm = self.config.warmstart
+        left = warm.steps - len(sft_state.losses_of(self.state))
+        with self.progress.phase(WARM_START, left, "steps") as advance:
+            loss = fine_tune(
+                policy,
+                demonstrator.demonstrations,
+                warm,
+                seed=seed_of(self.config.run.seed, _FINE_TUNING),
+                micro_batch_tokens=self.config.optimizer.micro_batch_tokens,
+                on_step=lambda loss: advance(f"loss={loss:.3f}"),
+                state=self.state,
+                is_to_stop=lambda: bool(self.stop.number),
+            )
+        turns = len(demonstrator.demonstrations)
+        tqdm.write(f"warm start: {turns} expert turns, last loss {loss:.3f}")
