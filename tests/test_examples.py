@@ -88,7 +88,7 @@ def test_evaluate():
 
 @pytest.mark.slow
 def test_train_by_hand_learns():
-    """Eight seeds of 20 steps rose by 51 points (deviation 12), to 91 % (13); bars: three less."""
+    """The bars are three deviations below: eight seeds rose by 51 points (12), to 91 % (13)."""
     shown = run(BY_HAND)
     found = [int(rate) for rate in re.findall(r"^step +\d+: success +(\d+)% ", shown, re.MULTILINE)]
     assert len(found) == 25

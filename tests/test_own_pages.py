@@ -76,7 +76,7 @@ def test_an_environment_from_the_page_is_trained_and_evaluated(tmp_path):
     played = {}
     for name in ("trained", "random", "expert"):
         result = json.loads((tmp_path / f"evaluations/{name}/result.json").read_text())
-        played[name] = result["success"]["value"]
+        played[name] = result["figures"]["success"]["mean"]
     assert played["random"] < played["trained"] <= played["expert"] == 1
     assert (tmp_path / "report.html").exists()
 

@@ -27,6 +27,7 @@ from harness.runs import metrics
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+EVALUATION = (ROOT / "docs" / "evaluation.md").read_text()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SERVER_URL, MODEL_URL = "http://127.0.0.1:8001", "http://127.0.0.1:8000/v1"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -137,7 +138,10 @@ def test_environments_in_own_code():
 
 @pytest.mark.slow
 def test_training(programs, tmp_path):
-    """What the README trains learns: far below at the start, clearly above at the end."""
+    """What the README trains learns, and is evaluated by the command of docs/evaluation.md.
+
+    With tests/test_own_pages.py this is a stranger's first hour, from an empty folder.
+    """
     run_shell(uses()[TRAINING][0], tmp_path)
     assert list(tmp_path.glob("*.png"))
     runs = list(tmp_path.glob("runs/*"))
@@ -148,6 +152,11 @@ def test_training(programs, tmp_path):
         assert found[0] < 0.6
         assert found[-1] > 0.7
         assert found[-1] - found[0] > 0.2
+    shown = next(line for line in EVALUATION.splitlines() if "--model runs/NAME" in line)
+    run_shell(shown.replace("NAME", "gigpo"), tmp_path)
+    (folder,) = tmp_path.glob("evaluations/*")
+    assert json.loads((folder / "result.json").read_text())["figures"]["success"]["mean"] > 0.7
+    assert (folder / "page.html").exists()
 
 
 @pytest.mark.slow
@@ -181,9 +190,6 @@ def test_the_commands_of_the_readme_exist():
     for program, main in (("agentgyms", agentgyms_cli), ("harness", harness_cli)):
         for name in re.findall(rf"^{program} ([a-z]+)", text, re.MULTILINE):
             assert name in main.commands, f"README names `{program} {name}`"
-
-
-EVALUATION = (ROOT / "docs" / "evaluation.md").read_text()
 
 
 def test_the_settings_file_of_the_documentation_is_accepted():
