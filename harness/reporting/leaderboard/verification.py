@@ -19,13 +19,13 @@ from agentgyms.recording.recorder import COMPARED, OUTCOMES, recorded_arguments,
 from agentgyms.recording.recording_format import Recording
 from agentgyms.recording.untrusted import check_id, make_here
 from agentgyms.registration import find_maker
-from harness.evaluation import defaults
 from harness.evaluation.episodes import EPISODE_KEY
 from harness.evaluation.play_units import PlannedUnit, plan
 from harness.evaluation.results import RESULT, read_json
 from harness.reporting.leaderboard.submissions import check_files
 from harness.reporting.results import loading
 from harness.reporting.results.loading import LoadedEvaluation
+from harness.types import plugins
 from harness.types.errors import ResultError
 
 _MODELS: Final = ("partner", "judge")
@@ -113,7 +113,7 @@ def _open(result: Mapping[str, Any]) -> TextEnv:
     """
     environment = result["environment"]
     env_id, given = str(environment["id"]), dict(environment["kwargs"])
-    found = defaults.find(check_id(env_id))
+    found = plugins.find_environment(check_id(env_id))
     _refuse_models(found, given, result)
     limit = result["config"]["env"].get("max_turns")  # None: the environment's own
     given |= {"split": environment["split"], **({} if limit is None else {"max_turns": limit})}
@@ -161,7 +161,7 @@ def _refuse_models(env_id: str, given: Mapping[str, Any], result: Mapping[str, A
 def _usual_turns(result: Mapping[str, Any]) -> int:
     environment = result["environment"]
     given = {**environment["kwargs"], "split": environment["split"]}
-    with closing(make_here(defaults.find(str(environment["id"])), given)) as env:
+    with closing(make_here(plugins.find_environment(str(environment["id"])), given)) as env:
         return env.max_turns
 
 
