@@ -7,16 +7,6 @@ import pytest
 from test_architecture import ORDER
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-
-
-def test_own_environment_in_forty_lines():
-    blocks = BLOCK.findall((ROOT / "docs/own_environment.md").read_text())
-    body = blocks[0].partition("class ")[2]
-    assert sum(bool(line.strip()) for line in body.splitlines()) <= 40
-    namespace = {}
-    for block in blocks:
-        exec(compile(block, "docs/own_environment.md", "exec"), namespace)
 
 
 PAGES = [

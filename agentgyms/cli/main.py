@@ -20,7 +20,7 @@ import agentgyms
 from agentgyms.cli import doctor as doctors
 from agentgyms.cli.data import data
 from agentgyms.cli.setup import setup
-from agentgyms.core.arguments import with_defaults
+from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import AgentGymsError, BadOption, not_written
 from agentgyms.core.outcome import text_of
@@ -30,6 +30,8 @@ from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_e
 
 _PLACEHOLDER: Final = re.compile(r"<\w[^<>]*>")
 """A placeholder in an admissible action, such as `<query>` of `search[<query>]`."""
+
+_HOW_TO_PLAY: Final = "Type an action or its number; ? lists the actions, quit leaves."
 
 
 @click.group()
@@ -100,14 +102,20 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
         "parties": dict(env.parties),
         "observation_space": str(env.observation_space),
         "action_space": str(env.action_space),
-        "arguments": with_defaults(type(env), env.arguments),
     }
+    arguments = with_defaults(type(env), env.arguments)
     env.close()
     if as_json:
-        click.echo(json.dumps(facts, indent=1))
+        click.echo(json.dumps(facts | {"arguments": arguments}, indent=1))
         return
     for name, value in facts.items():
         click.echo(f"{name:18} {value}")
+    rows = {name: json.dumps(value) for name, value in arguments.items()}
+    first, second = (max(map(len, column)) for column in (rows, rows.values()))
+    words = meanings(type(env))
+    click.echo(f"\n{'argument':{first}}  {'value':{second}}  meaning")
+    for name, value in rows.items():
+        click.echo(f"{name:{first}}  {value:{second}}  {words.get(name, '')}".rstrip())
 
 
 @main.command()
@@ -119,7 +127,10 @@ def info(env_id: str, pairs: tuple[str, ...], as_json: bool) -> None:
 def play(
     env_id: str, pairs: tuple[str, ...], seed: int | None, task_id: str | None, path: Path | None
 ) -> None:
-    """Play ENV_ID yourself: type an action, or the number of one; an empty line shows the list."""
+    """Play ENV_ID yourself: type an action, or the number of one.
+
+    `?` or an empty line lists the actions, `quit` leaves; neither costs a turn.
+    """
     env = _make(env_id, pairs, render_mode="ansi")
     if path is not None:
         env = RecordEpisodes(env, path, actor="person")
@@ -127,7 +138,7 @@ def play(
     with env:
         observation, info = env.reset(seed=seed, options=options)
         over = False
-        click.echo(_screen_text(env, observation))
+        click.echo(f"{_screen_text(env, observation)}\n\n{_HOW_TO_PLAY}")
         while not over:
             action = _prompt_action(info["admissible_actions"])
             if action is None:
@@ -149,7 +160,7 @@ def _screen_text(env: gym.Env[Any, str], observation: Observation) -> str:
 
 
 def _prompt_action(actions: list[str]) -> str | None:
-    """Prompt a person for an action; None at the end of input."""
+    """Prompt a person for an action; None at the end of input and at `quit`."""
     while True:
         try:
             text = click.prompt(">", default="", show_default=False, prompt_suffix=" ")
@@ -160,7 +171,9 @@ def _prompt_action(actions: list[str]) -> str | None:
             if not _PLACEHOLDER.search(action):
                 return action
             click.secho(_placeholder_hint(action), fg="yellow")
-        elif text.strip():
+        elif text.strip() == "quit" and text not in actions:
+            return None
+        elif text.strip() not in ("", "?"):
             return str(text)
         else:
             for number, action in enumerate(actions, 1):

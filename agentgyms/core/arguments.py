@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -13,6 +14,10 @@ from agentgyms.core.errors import BadOption
 
 OF_CONNECTIONS: Final = ("env_id", "url", "token", "transport", "patience")
 """Arguments that say where an environment is, not which one it is."""
+
+_ARGS: Final = re.compile(r"^Args:\n((?:    .*\n?|\n)+)", re.MULTILINE)
+_ARG: Final = re.compile(r"^    (\w+): (.*\n?(?:     .*\n?)*)", re.MULTILINE)
+_TABLE: Final = re.compile(r"^\| argument \|.*\n\|[-|]+\n((?:\|.*\n?)+)", re.MULTILINE)
 
 
 def defaults(env_class: type[Any]) -> dict[str, Any]:
@@ -36,6 +41,26 @@ def with_defaults(env_class: type[Any], given: Mapping[str, Any]) -> dict[str, A
     """
     everything = {**defaults(env_class), **given}
     return {name: value for name, value in everything.items() if name not in OF_CONNECTIONS}
+
+
+def meanings(env_class: type[Any]) -> dict[str, str]:
+    """Return what each argument of an environment class means and may be, in words, by its name.
+
+    They are those of the docstrings of the class and its ancestors: a section `Args:`, or a table
+    whose first column is `argument` and whose last one is the meaning.
+    """
+    found: dict[str, str] = {}
+    for ancestor in reversed(inspect.getmro(env_class)):
+        text = inspect.cleandoc(vars(ancestor).get("__doc__") or "")
+        for section in _ARGS.findall(text):
+            found |= {name: " ".join(words.split()) for name, words in _ARG.findall(section)}
+        for table in _TABLE.findall(text):
+            for row in table.splitlines():
+                first, *_, last = row.strip().strip("|").split(" | ")
+                found |= dict.fromkeys(re.findall(r"`(\w+)`", first), last.strip())
+    if "split" in found:
+        found["split"] = f"one of {', '.join(env_class.splits)}"
+    return found
 
 
 def private_names(maker: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:

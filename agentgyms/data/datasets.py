@@ -66,6 +66,7 @@ class DataSet:
             bars, and returns its manifest. After an interruption the next call gets the same
             folder.
         by_hand: How to get the files if `url` is "".
+        command: The command that gets and imports them, where it is none of `agentgyms data`.
     """
 
     name: str
@@ -80,6 +81,7 @@ class DataSet:
     sha256: str | None = None
     build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
     by_hand: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,10 @@ def find(name: str) -> Path:
 
 
 def command(name: str) -> str:
-    """Return the command that gets a data set."""
-    return f"agentgyms data {'fetch' if data_set(name).url else 'import'} {name}"
+    """Return the command that gets a data set; a PATH in it is that of its files."""
+    known = data_set(name)
+    usual = f"fetch {name}" if known.url else f"import {name} PATH"
+    return known.command or f"agentgyms data {usual}"
 
 
 def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:

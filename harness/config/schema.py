@@ -42,7 +42,8 @@ class RunConfig(Section):
     threads: NonNegativeInt = 0
     """CPU threads of torch; 0 takes torch's default."""
     keep_rollouts: NonNegativeInt = 0
-    """Steps between saved rollouts, in `rollouts/` of the run; 0 saves none."""
+    """Steps between saved rollouts, in `rollouts/` of the run, with tokens and images. The last
+    step's are saved anyway, as texts and numbers; 0 saves no others."""
     plugins: List[str] = ()
     """Modules to import first: they register methods, losses, annotators, rewards or environments
     of one's own."""

@@ -61,7 +61,7 @@ def _evaluated(config: Config, done: int, sizes: Mapping[str, int | None]) -> in
         ends = step in (0, config.run.steps)
         if not ends and not (own.every and step % own.every == 0):
             continue
-        for split in dict.fromkeys([own.split, *(own.final_splits if ends else ())]):
+        for split in dict.fromkeys([str(own.split), *(own.final_splits if ends else ())]):
             size = sizes.get(split) or _UNKNOWN_TASKS
             limited = own.tasks is not None and not (ends and split in own.final_splits)
             total += min(size, own.tasks or size) if limited else size
@@ -70,7 +70,7 @@ def _evaluated(config: Config, done: int, sizes: Mapping[str, int | None]) -> in
 
 def of_rest(config: Config, done: int) -> TimeLeft:
     """Return the estimate of the time that is left of a run; arguments as of `rest`."""
-    splits = dict.fromkeys([config.eval.split, *config.eval.final_splits])
+    splits = dict.fromkeys([str(config.eval.split), *config.eval.final_splits])
     work = rest(config, done, {split: split_size(config, split) for split in splits})
     return TimeLeft(work, is_expected=config.policy.model in TINY_MODELS)
 

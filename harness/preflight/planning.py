@@ -190,7 +190,7 @@ def header(config: Config, folder: Path) -> str:
         shape = None
     size = f", {_count(shape.parameters)} parameters" if shape else ""
     own = config.eval
-    splits = dict.fromkeys((own.split, *own.final_splits))
+    splits = dict.fromkeys((str(own.split), *own.final_splits))
     evaluated = " and ".join(_split_text(config, split) for split in splits)
     trained = _split_text(config, config.env.train_split, training=True)
     lines = {

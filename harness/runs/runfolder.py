@@ -36,7 +36,7 @@ class RunFolder:
         provenance.json   versions, git revision, seed, machine
         metrics.jsonl     one line per step and evaluation
         evaluations/      every episode of every evaluation
-        rollouts/         rollouts of training steps, if `run.keep_rollouts` is set
+        rollouts/         rollouts of the last training step, and of others with `run.keep_rollouts`
         checkpoints/      to resume from; each is a model that transformers loads, and the link
                           `best` points to the one with the best validation
         reference/        the policy after the warm start, if the run needs the reference policy

@@ -252,9 +252,13 @@ class Trainer:
         return figures | played.figures | recomputed.figures | diagnosed | measured
 
     def _keep_rollouts(self, rollouts: list[Rollout], credit: Credit) -> None:
-        """Write the rollouts of every n-th step, with the columns that annotators filled."""
+        """Write the rollouts of every n-th step, with the columns that annotators filled.
+
+        Those of the last step are kept anyway: texts and numbers, which `harness credit` reads.
+        """
         every, number = self.config.run.keep_rollouts, self.step + 1
-        if self.processes.is_first and every and number % every == 0:
+        whole = every > 0 and number % every == 0
+        if self.processes.is_first and (whole or number == self.config.run.steps):
             method = self.config.method
             about = {
                 "env": self.config.env.id,
@@ -264,7 +268,9 @@ class Trainer:
                 "reward_scale": method.reward_scale,
             }
             path = self.folder.rollouts(number)
-            rollout_files.write(path, rollouts, credit.columns(), about=about)
+            rollout_files.write(
+                path, rollouts, credit.columns(), tokens=whole, images=whole, about=about
+            )
             fsync.flush(path)
 
     def evaluate_all(self, *, final: bool) -> None:

@@ -140,9 +140,11 @@ def test_commands_in_sentences_are_accepted(page, tmp_path):
 
 
 def test_every_evaluation_resolves(found):
-    calls = [call for calls in found.values() for call in calls if call[:2] == ["harness", "eval"]]
-    for call in calls:
-        if "--resume" not in call and "runs/" not in " ".join(call):
+    blocks = [block for block in found if not doc_blocks.elsewhere(block.page)]
+    for call in (call for block in blocks for call in found[block]):
+        if call[:2] == ["harness", "eval"] and "--resume" not in call:
+            if "runs/" in " ".join(call):
+                continue  # a run that is not there
             small_commands.run([*call, "--print-config"])
 
 

@@ -67,8 +67,8 @@ def choose(
     """Return the methods to compute, with all their hyperparameters.
 
     Args:
-        names: Methods of `harness.config.methods` or estimators. If empty, all that learn from
-            advantages, each combination of estimator and settings once.
+        names: Methods of `harness.config.methods`, estimators, or `module:attribute`. If empty,
+            all that learn from advantages, each combination of estimator and settings once.
         overrides: Such as `ecpo.kappa=4`: a method or an estimator, a hyperparameter, and a TOML
             value or plain text.
         preset_name: `paper` or `verl_agent`.
@@ -76,6 +76,9 @@ def choose(
     Raises:
         ConfigError: A name or a hyperparameter is unknown.
     """
+    for name in names:
+        if ":" in name:
+            methods.get(name)  # which imports the module that the user names
     known = _known()
     for name in names:
         if name not in known:
@@ -115,7 +118,8 @@ def _parse(overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
     changes: dict[str, dict[str, Any]] = {}
     for override in overrides:
         dotted, equals, text = override.partition("=")
-        name, dot, key = dotted.strip().partition(".")
+        own = ":" in dotted  # the name of a module may have dots
+        name, dot, key = dotted.strip().rpartition(".") if own else dotted.strip().partition(".")
         if not (equals and dot and name and key):
             raise ConfigError(f"--set has the form METHOD.KEY=VALUE, got {override!r}")
         changes.setdefault(name, {})[key] = parse_value(text, dotted.strip())

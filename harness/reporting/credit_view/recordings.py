@@ -139,7 +139,8 @@ def _last_step(run: Path) -> Path:
     steps = sorted((run / "rollouts").glob("step-*.jsonl*"))
     if not steps:
         raise ConfigError(
-            f"{run} keeps no rollouts: train with --set run.keep_rollouts=10, or give a file"
+            f"{run} has no rollouts yet: those of its last step are kept at its end, others with "
+            "--set run.keep_rollouts=10; or give a file"
         )
     return steps[-1]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentgyms.core.arguments import defaults as default_arguments
+from agentgyms.recording.untrusted import check_id
 from agentgyms.registration import find_maker
 from harness import prompts
 from harness.config import EvaluationConfig, build
@@ -19,7 +20,6 @@ from harness.evaluation import defaults
 from harness.evaluation.results import reproducible_settings
 from harness.reporting.leaderboard.submissions import plain
 from harness.reporting.leaderboard.verification import Verified
-from harness.types import plugins
 from harness.types.errors import ConfigError
 
 _PARTIES: Final = ("partner", "judge")
@@ -58,7 +58,7 @@ def _of_environment(verified: Verified) -> Iterator[str]:
     usual = row["max_turns"] or verified.usual_turns
     if environment["max_turns"] not in (None, usual):
         yield f"at most {environment['max_turns']} turns"
-    maker: Any = find_maker(plugins.find_environment(str(environment["id"])))[0]
+    maker: Any = find_maker(check_id(str(environment["id"])))[0]
     given, usual_arguments = environment["kwargs"], default_arguments(maker)
     source = maker.data_source_of(given)
     for name, value in sorted(given.items()):

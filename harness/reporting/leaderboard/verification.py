@@ -161,7 +161,9 @@ def _refuse_models(env_id: str, given: Mapping[str, Any], result: Mapping[str, A
 def _usual_turns(result: Mapping[str, Any]) -> int:
     environment = result["environment"]
     given = {**environment["kwargs"], "split": environment["split"]}
-    with closing(make_here(plugins.find_environment(str(environment["id"])), given)) as env:
+    with closing(
+        make_here(plugins.find_environment(check_id(str(environment["id"]))), given)
+    ) as env:
         return env.max_turns
 
 

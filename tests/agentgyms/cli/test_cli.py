@@ -2,9 +2,13 @@
 
 import json
 import os
+import re
+import shlex
 import socket
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -12,11 +16,13 @@ from click.testing import CliRunner
 
 import agentgyms.cli.main
 from agentgyms.cli.main import main
+from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.errors import BadOption
 from agentgyms.data import datasets
 from agentgyms.envs.alfworld.generated.layouts import SIZES
 from agentgyms.envs.corridor import CorridorEnv
 from agentgyms.recording import recorder
+from agentgyms.registration import ENVIRONMENTS, env_class
 from env_servers import Server, create_app
 
 CORRIDOR = "agentgyms/Corridor-v0"
@@ -112,6 +118,53 @@ def test_doctor_names_what_is_missing(monkeypatch, tmp_path):
     for program in ("Chromium", "ChromeDriver"):
         assert not findings[program]["ok"]
         assert "install Chromium" in findings[program]["advice"]
+
+
+def commands_in(text):
+    """Yield the commands of this package and of pip in a text, as words."""
+    for found in re.findall(r"(?:agentgyms (?:data|setup)|pip install) [^;,()`\n]*", text):
+        yield shlex.split(found.replace("PATH", "."))
+
+
+def test_doctor_and_data_list_name_commands_that_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENTGYMS_DATA", str(tmp_path))
+    monkeypatch.setenv("AGENTGYMS_APPWORLD_PYTHON", "")
+    monkeypatch.setattr("agentgyms.cli.doctor._version", lambda _: "")
+    named = [*commands_in(invoke("doctor")), *commands_in(invoke("data", "list"))]
+    assert {words[-2] for words in named if words[1] == "data"} >= {"fetch", "webshop", "sotopia"}
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    for words in named:
+        if words[0] == "pip":
+            extra = re.fullmatch(r"agentgyms\[(\w+)\]", words[-1])[1]
+            assert extra in project["optional-dependencies"]
+            continue
+        command, rest = main, words[1:]
+        while hasattr(command, "commands"):
+            command, rest = command.commands[rest[0]], rest[1:]
+        command.make_context(words[-1], rest)  # parses, and runs nothing
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_every_argument_has_words(env_id):
+    maker = env_class(env_id)
+    words = meanings(maker)
+    assert words.keys() == with_defaults(maker, {}).keys()
+    assert all(words.values())
+    assert words["split"] == f"one of {', '.join(maker.splits)}"
+
+
+def test_info_explains_the_arguments():
+    shown = invoke("info", "alfworld", "--set", "rooms=large")
+    assert re.search(r'^rooms +"large" +generated only: `"small"` has', shown, re.MULTILINE)
+    assert re.search(r"^split +\S+ +one of train, valid_seen, ", shown, re.MULTILINE)
+
+
+def test_neither_the_list_nor_quitting_costs_a_turn(tmp_path):
+    file = tmp_path / "mine.jsonl"
+    shown = invoke("play", CORRIDOR, "--record", str(file), input="?\nright\nquit\nright\n")
+    assert "? lists the actions, quit leaves" in shown
+    assert "1  left" in shown
+    assert len(file.read_text().splitlines()) == 3  # header, first state, one turn
 
 
 def test_data_commands(monkeypatch, tmp_path):

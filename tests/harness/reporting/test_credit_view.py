@@ -136,7 +136,7 @@ def test_files_become_one_table_and_their_groups_stay_apart(tmp_path, played):
 
 
 def test_a_runs_folder_says_what_was_trained_on(tmp_path, played):
-    with pytest.raises(ConfigError, match=r"keeps no rollouts: train with --set run\.keep_rollo"):
+    with pytest.raises(ConfigError, match=r"has no rollouts yet: .*--set run\.keep_rollo"):
         recordings.load([tmp_path])
     for step, rollouts in ((5, played.rollouts[:2]), (10, played.rollouts)):
         path = tmp_path / "rollouts" / f"step-{step:06d}.jsonl.gz"

@@ -97,6 +97,17 @@ def test_the_title_names_model_environment_and_data(window, one_page, pair_page,
     )
 
 
+def test_a_warning_of_all_evaluations_is_said_once(window, pair_page, react, reflexion, tmp_path):
+    told = "ALFWorld: generated tasks, not the benchmark."
+    open_at(window, pair_page)
+    assert [text for text in lines(window, ".alert") if "not the benchmark" in text] == [told]
+    path = tmp_path / "mixed.html"
+    official = {**reflexion.result, "data_source": "official"}
+    page.write(path, [react, replace(reflexion, result=official)])
+    open_at(window, path)
+    assert f"{react.label}: {told}" in lines(window, ".alert")
+
+
 def elsewhere(one):
     """Return the result as if another split had been played."""
     environment = {**one.result["environment"], "split": "valid_unseen"}

@@ -178,7 +178,7 @@ def test_a_model_in_a_folder_is_asked_what_it_is(tmp_path, policy, whole):
     with pytest.raises(ConfigError, match="reads only"):
         checks.check(config)
     with pytest.raises(ConfigError, match="reads only"):
-        setup._initial_policy(config, tmp_path)
+        setup._load(config.policy.model, config)
     sees = checkpoints.find_all(whole.folder.path)[-1].folder
     checks.check(seeing(tmp_path, "folder", f"policy.model='{sees}'", "warmstart.episodes=0"))
     blindfold = [f"policy.model='{tmp_path / 'reads'}'", "agent.style='compact'"]

@@ -239,6 +239,7 @@ DATA_SET: Final = DataSet(
     licence="Apache-2.0, redistribution only encrypted",
     url="",
     by_hand="fetch it with `agentgyms setup appworld --data official`",
+    command="agentgyms setup appworld --data official",
     build=official,
 )
 """AppWorld's own data. Its terms forbid publishing it, or data derived from it, in plain text."""

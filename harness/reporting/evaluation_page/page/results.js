@@ -22,8 +22,10 @@ function drawAlerts(box) {
       }
     });
   }
-  for (const one of EVALUATIONS)
-    for (const text of one.warnings) warn(`${SEVERAL ? `${one.label}: ` : ""}${text}.`);
+  for (const text of new Set(EVALUATIONS.flatMap((one) => one.warnings))) {
+    const of = EVALUATIONS.filter((one) => one.warnings.includes(text));
+    warn(`${of.length < EVALUATIONS.length ? `${of.map((one) => one.label).join(", ")}: ` : ""}${text}.`);
+  }
   if (LEFT_OUT.prompts) {
     const cut = LEFT_OUT.shortened.length;
     const also = cut ? ` ${counted(cut, "long episode")} lost turns from the middle.` : "";

@@ -1,0 +1,75 @@
+"""Tiny models of every family train, go on where they stopped, and load in transformers."""
+
+import shutil
+
+import pytest
+import torch
+
+from harness import config as configs
+from harness.training import setup
+from tests.harness.small_training import last_checkpoint, lines
+from tests.harness.tiny_families import FAMILIES, make_policy
+
+SHORT = [
+    "warmstart.episodes=10",
+    "warmstart.steps=25",
+    "warmstart.learning_rate=5e-3",
+    "rollout.tasks_per_step=2",
+    "rollout.group_size=3",
+    "agent.max_tokens=6",
+    "eval.tasks=2",
+    "run.threads=1",
+]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def model(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / request.param
+    make_policy(request.param).save(folder)
+    return folder
+
+
+def recipe(name, model, tmp_path, *overrides):
+    own = [f"policy.model='{model}'", f"run.output='{tmp_path}'"]
+    return configs.load(name, [*own, *SHORT, *overrides])
+
+
+@pytest.mark.slow
+def test_ten_steps_of_gigpo_and_their_resume(model, tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    settings = ["agent.context='transcript'", "env.max_turns=4", "eval.every=5"]
+    config = recipe(
+        "corridor-tiny", model, tmp_path, *settings, "run.steps=10", "checkpoint.every=5",
+        "checkpoint.keep=2",
+    )  # fmt: skip
+    whole = setup.start(config)
+    before = [p.detach().clone() for p in whole.policy.model.parameters()]
+    whole.run()
+    assert whole.step == 10
+    after = list(whole.policy.model.parameters())
+    assert not all(map(torch.equal, before, after))
+
+    path = tmp_path / "stopped"
+    shutil.copytree(whole.folder.path, path, symlinks=True)
+    shutil.rmtree(path / "checkpoints" / "step-000010")
+    resumed = setup.resume(path)
+    assert resumed.step == 5
+    resumed.run()
+    assert all(map(torch.equal, resumed.policy.model.parameters(), after))
+    assert lines(resumed) == lines(whole)
+
+    loaded = AutoModelForCausalLM.from_pretrained(last_checkpoint(whole).folder)
+    assert all(map(torch.equal, loaded.parameters(), after))
+
+
+@pytest.mark.slow
+def test_a_step_on_alfworld(model, tmp_path):
+    config = recipe(
+        "alfworld-tiny", model, tmp_path, "run.steps=1", "env.max_turns=3", "eval.every=0",
+        f"policy.lora.rank={0 if model.name == 'qwen3_moe' else 4}",  # experts take no adapters
+    )  # fmt: skip
+    trainer = setup.start(config)
+    trainer.run()
+    assert trainer.step == 1
+    assert any("update/loss" in line for line in lines(trainer))
