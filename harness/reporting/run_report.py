@@ -76,8 +76,12 @@ def _reason(folder: Path, error: OSError) -> str:
 
 
 def _write_table(run: TrainingRun) -> None:
-    title = run.world if setting.NOT_THE_BENCHMARK in run.world else ""
+    title = run.world if _generated(run) else ""
     fsync.write(run.folder / "table.md", table(run.evaluations, title))
+
+
+def _generated(run: TrainingRun) -> bool:
+    return setting.NOT_THE_BENCHMARK in run.world
 
 
 def _draw(run: TrainingRun) -> None:
@@ -89,13 +93,15 @@ def sentence(folder: Path) -> str:
     """Return what a run has come to, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`.
 
     That is the success of the first and the last evaluation of each split; "" without two of them.
+    Of generated tasks it says so.
 
     Raises:
         ResultError: The folder is not a run's or is damaged.
     """
     run = training_runs.read(folder)
     found = (run.of_split(split) for split in run.splits)
-    return "; ".join(_gain(of_split[0], of_split[-1]) for of_split in found if len(of_split) > 1)
+    gains = [_gain(of_split[0], of_split[-1]) for of_split in found if len(of_split) > 1]
+    return "; ".join([*gains, *([setting.NOT_THE_BENCHMARK] if gains and _generated(run) else [])])
 
 
 def _gain(first: Mapping[str, Any], last: Mapping[str, Any]) -> str:

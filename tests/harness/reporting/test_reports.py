@@ -169,7 +169,7 @@ def test_a_split_that_is_evaluated_at_few_steps_has_points_and_no_line(tmp_path)
 def test_a_run_is_told_in_a_sentence(tmp_path):
     given = {(0, "valid_seen"): LOST, (5, "valid_seen"): LOST, (9, "valid_seen"): WON}
     assert sentence(keep_run(tmp_path / "a", given)) == (
-        "25.0 -> 75.0 % of 4 held-out tasks (valid_seen)"
+        "25.0 -> 75.0 % of 4 held-out tasks (valid_seen); generated tasks, not the benchmark"
     )
     assert sentence(keep_run(tmp_path / "b", {(9, "valid_seen"): WON})) == ""
 
