@@ -79,7 +79,7 @@ def test_an_installed_program_finds_what_the_user_names(folder):
 
 @pytest.mark.slow
 def test_training_takes_limit_and_split_from_the_environment(folder):
-    (folder / "own.toml").write_text("extends = 'bases/tiny'\n")
+    (folder / "own.toml").write_text("extends = 'bases/tiny'\nwarmstart.episodes = 9\n")
     short = ("--set", "env.id=corridor", "--print-config")
     shown = program("harness", "train", "own.toml", *short, cwd=folder)
     assert json.loads(shown)["env"]["id"] == "agentgyms/Corridor-v0"
