@@ -19,13 +19,17 @@ from agentgyms.registration import ENVIRONMENTS, find_maker, full_id, short_name
 ROOT = Path(__file__).parents[3]
 MINE = """
 import gymnasium as gym
+from agentgyms import Task, TaskSet
 from agentgyms.envs.corridor import CorridorEnv
 
 class MyEnv(CorridorEnv):
+    def load_tasks(self):
+        return TaskSet(self.split, [Task("near", "free"), Task("far", "free")])
+
     splits = ("train", "test", "train_more")
     default_max_turns = 7
 
-class Alone(CorridorEnv):
+class Alone(MyEnv):
     splits = ("train",)
 
 gym.register("mine/Walk-v0", MyEnv, disable_env_checker=True)
@@ -75,18 +79,19 @@ def test_an_installed_program_finds_what_the_user_names(folder):
 
 @pytest.mark.slow
 def test_training_takes_limit_and_split_from_the_environment(folder):
+    (folder / "own.toml").write_text("extends = 'bases/tiny'\nwarmstart.episodes = 9\n")
     short = ("--set", "env.id=corridor", "--print-config")
-    shown = program("harness", "train", "corridor-tiny", *short, cwd=folder)
+    shown = program("harness", "train", "own.toml", *short, cwd=folder)
     assert json.loads(shown)["env"]["id"] == "agentgyms/Corridor-v0"
     plan = program(
-        "harness", "train", "corridor-tiny", "--dry-run", "--set", "env.id=mine:mine/Walk-v0",
+        "harness", "train", "own.toml", "--dry-run", "--set", "env.id=mine:mine/Walk-v0",
         cwd=folder,
     )  # fmt: skip
     assert "mine:mine/Walk-v0, 7 turns at most" in plan
     assert "all tasks of test " in plan
-    alone = ("train", "corridor-tiny", "--set", "env.id=mine:mine/Alone-v0")
+    alone = ("train", "own.toml", "--set", "env.id=mine:mine/Alone-v0")
     for words in (alone, (*alone, "--dry-run")):
-        shown = program("harness", *words, "--set", "eval={}", cwd=folder, code=2)
+        shown = program("harness", *words, cwd=folder, code=2)
         assert "mine:mine/Alone-v0 has the splits train: set" in shown
         assert len(shown.splitlines()) == 1
     assert not (folder / "runs").exists()
