@@ -114,7 +114,8 @@ class _Session:
                 raise type(e)(f"{e}{advice}") from e
             raise
         except OSError as e:
-            reason = f"{e.filename or self.folder!s:.120} cannot be used: {e.strerror or e}"
+            where = str(e.filename or self.folder)
+            reason = f"{'…' * (len(where) > 160)}{where[-160:]} cannot be used: {e.strerror or e}"
             hint = self._resume_hint() or "; choose another folder with --set run.output=FOLDER"
             raise ResultError(f"{reason}{hint}") from e
         assert self.folder is not None
