@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from agentgyms.core import extras
 
 _FORMATS = ("markdown", "latex", "csv")
+_OF_RESULTS = ("bold", "reported", "compare", "html", "sweep", "checkpoint")
+_OF_FIGURES = ("from_step", "smooth")
 
 
 def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -24,6 +27,25 @@ def _file(name: str, words: str) -> Callable[[Any], Any]:
     """Return an option that names a file to write."""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option(name, type=kind, callback=_check_folder, help=words)
+
+
+def _check_options(figures: bool) -> None:
+    """Refuse options that the other kind of table reads, and this one would ignore.
+
+    Raises:
+        UsageError: One is given.
+    """
+    context = click.get_current_context()
+    others = _OF_RESULTS if figures else _OF_FIGURES
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name in others
+        and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
+    ]
+    if given:
+        kind = "not for --figures" if figures else "for --figures alone"
+        raise click.UsageError(f"{given[0]} is {kind}: leave it out")
 
 
 @click.command()
@@ -74,6 +96,7 @@ def report(
     training runs have logged, --curve draws it, and --format csv has the values of all steps.
     With --checkpoint best, the evaluation that is greatest on the validation split counts.
     """
+    _check_options(figures is not None)
     if figures is not None:
         from harness.reporting import figure_report
 

@@ -88,3 +88,19 @@ def test_seeds_are_grouped_as_in_every_report(runs):
     groups = training_runs.group_by_settings([training_runs.read(folder) for folder in runs])
     found = figure_curves.read(groups, ["update/loss"])
     assert [series.values.shape for series in found] == [(2, 2), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--figures", "update/loss", "--checkpoint", "best"], "--checkpoint is not for --figures"),
+        (["--figures", "update/loss", "--sweep", "x.svg"], "--sweep is not for --figures"),
+        (["--figures", "update/loss", "--html", "x.html"], "--html is not for --figures"),
+        (["--smooth", "3"], "--smooth is for --figures alone"),
+        (["--from-step", "0"], "--from-step is for --figures alone"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options, message, tmp_path):
+    done = CliRunner().invoke(main, ["report", str(tmp_path), *options])
+    assert done.exit_code == 2
+    assert message in done.output
