@@ -24,6 +24,9 @@ SOURCES: Final = Path(__file__).parent / "sources.toml"
 DEPARTURES: Final = "departures"
 """Section of a recipe: settings that differ from its sources, `section.key`, each with why."""
 
+_MOST_KEYS: Final = 16
+"""Most keys in a row of an override's path."""
+
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a recipe, and import its plug-ins.
@@ -152,7 +155,9 @@ def _override(values: dict[str, Any], override: str) -> None:
     dotted, equals, text = override.partition("=")
     if not equals:
         raise ConfigError(f"an override has the form section.key=value, got {override!r}")
-    *sections, key = dotted.strip().split(".")
+    *sections, key = dotted.strip().split(".", _MOST_KEYS)
+    if "." in key:
+        raise ConfigError(f"{dotted!r:.60}: a setting has at most {_MOST_KEYS} keys in a row")
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):

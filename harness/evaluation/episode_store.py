@@ -191,7 +191,10 @@ class Store:
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # cut off: the last turn of an episode, or the header of the next one
-                if line.startswith(_HEADER) and lines:
+                if not line.startswith(_HEADER):
+                    if not lines:
+                        raise self._damaged("it begins with no episode")
+                elif lines:
                     yield self._complete_episode(lines, start)
                     lines, start = [], offset
                 lines.append(line)

@@ -26,6 +26,9 @@ def read_through(result: Mapping[str, Any]) -> None:
         int(result["episodes"][name])
     for lost in result["missing"]:
         lost["task_id"], lost["seed"], lost["trial"], lost["error"]
+    trials, counted = int(result["agent"]["trials"]), len(result["figures"]["trials"])
+    if trials != counted:
+        raise ValueError(f"agent.trials is {trials}, and figures.trials has {counted}")
     names = [task_id for task_id, _ in result["tasks"]]
     for index, seed, trial, success, score, turns in result["outcomes"]:
         str(names[index]), int(seed), int(trial), bool(success), float(score), int(turns)
