@@ -105,6 +105,8 @@ def _build(kind: type[M], known: dict[str, _Field], value: dict[str, Any], what:
         if field.types and type(given) not in field.types:
             wanted = _name(field.hint)
             raise BadRequest(f"{name!r} in the {what} must be {wanted}, got {_json_type(given)}")
+        if field.hint == list[str] and not all(type(item) is str for item in given):
+            raise BadRequest(f"{name!r} in the {what} must have strings alone, got {given!r:.80}")
     return kind(**found)
 
 

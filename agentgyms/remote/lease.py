@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from agentgyms.core import serialization, snapshots
-from agentgyms.core.errors import SessionLost
+from agentgyms.core.errors import BadRequest, SessionLost
 from agentgyms.core.images import Image
 from agentgyms.core.tasks import Task
 from agentgyms.protocol import framing, messages
@@ -131,7 +131,11 @@ class Lease:
     def snapshot(self) -> bytes:
         """Return the environment's snapshot."""
         reply = self.endpoint.read(messages.Snapshot, self._post("snapshot", {}))
-        return reply.snapshot.encode()
+        with self.endpoint.reading():
+            try:
+                return reply.snapshot.encode()
+            except UnicodeEncodeError as e:
+                raise BadRequest(f"snapshot has half of a character: {e}") from None
 
     def restore(self, snapshot: bytes) -> snapshots.Last:
         """Return to a snapshot."""

@@ -224,7 +224,7 @@ def _episode(lines: list[bytes], start: int) -> _Episode | None:
         success = bool(parse(lines[-1])["info"]["success"])
         end = start + sum(map(len, lines))
         return _Episode(start, end, key, int(described["trial"]), success)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
