@@ -83,7 +83,8 @@ def not_loaded(what: str, name: str, error: BaseException) -> ConfigError:
     """
     reason = " ".join(str(error).split())[:_MOST] or type(error).__name__
     if Path(name).is_dir() or not isinstance(error, OSError):
-        return ConfigError(f"{what} {name!r:.60} cannot be loaded: {reason}")
+        where = f"{'…' * (len(name) > 150)}{name[-150:]}"
+        return ConfigError(f"{what} {where!r} cannot be loaded: {reason}")
     if "local_files_only" in load_options(name):
         reason = "the hub does not answer"
     return ConfigError(
