@@ -22,9 +22,10 @@ WORKER = "worker_env:test/Worker-v0"
 
 
 @pytest.fixture
-def process() -> Iterator[subprocess.Popen[str]]:
+def process(request) -> Iterator[subprocess.Popen[str]]:
+    grace = getattr(request, "param", 1)
     started = subprocess.Popen(
-        [sys.executable, "-m", "env_servers", WORKER, "--port=0", "--grace=1"],
+        [sys.executable, "-m", "env_servers", WORKER, "--port=0", f"--grace={grace}"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "AGENTGYMS_LOG_FORMAT": "json"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -113,14 +114,15 @@ def test_sigterm_ends_it_although_a_batch_hangs(process):
     assert "1 requests were cut off" in process.stderr.read()
 
 
+@pytest.mark.parametrize("process", [600], indirect=True)
 def test_a_second_sigterm_ends_it_at_once(process):
     client = Client(process)
     pids = engines(client)
     client.hang()
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    assert "stopping" in process.stderr.readline()  # two that come together count as one
     process.send_signal(signal.SIGTERM)
-    assert process.wait(5) == 128 + signal.SIGTERM
+    assert process.wait(60) == 128 + signal.SIGTERM
     assert_gone(pids)
 
 
