@@ -33,8 +33,8 @@ from typing import Any, Final
 import jinja2
 import jinja2.meta
 
-from harness.prompts import parsing
-from harness.prompts.parsing import Parsed
+from harness.prompts import lettered, parsing
+from harness.prompts.answers import Parsed
 from harness.types.errors import ConfigError
 from harness.types.messages import Image, ImagePart, TextPart
 
@@ -73,7 +73,7 @@ _JINJA = jinja2.Environment(
 )
 _JINJA.filters["brief"] = brief
 _JINJA.filters["joined"] = parsing.join_names
-_JINJA.filters["letter"] = parsing.letter
+_JINJA.filters["letter"] = lettered.letter
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 from harness import prompts
 from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
-from harness.prompts import parsing, truncation
+from harness.prompts import lettered, truncation
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.truncation import NO_CUTS, Cuts
 from harness.rollouts.self_play import is_partners
@@ -287,4 +287,4 @@ def _assistant_message(completion: Completion) -> Message:
 
 def choices_of(view: EpisodeView) -> list[str]:
     """Return the actions that a prompt may offer by letter."""
-    return parsing.choices(view.info["admissible_actions"], view.info["goal"])
+    return lettered.choices(view.info["admissible_actions"], view.info["goal"])

@@ -11,7 +11,9 @@ from agentgyms.envs.sotopia.dialogue import Act
 from agentgyms.envs.sotopia.llm.partner import parse_answer
 from agentgyms.envs.sotopia.llm.rating_parsing import parse_ratings
 from agentgyms.envs.sotopia.partner_judge import RANGES
-from harness.prompts.parsing import PARSERS, Parsed, choices
+from harness.prompts.answers import Parsed
+from harness.prompts.lettered import choices
+from harness.prompts.parsing import PARSERS
 from harness.types.errors import ConfigError
 
 OFFERED = ("go north", "search[<query>]", "speak: <words>", "take key", "look")

@@ -16,6 +16,7 @@ from harness import prompts
 from harness.config import EvaluationConfig
 from harness.evaluation.evaluate import choose
 from harness.prompts import parsing
+from harness.prompts.answers import outside_thoughts
 from harness.prompts.truncation import cut_middle
 from harness.rollouts.self_play import is_partners
 from harness.types.errors import ConfigError
@@ -136,7 +137,7 @@ def _action_text(style: prompts.PromptStyle, action: str) -> str:
     """Return an action in the style's format, without a thought; for lettered styles as it is."""
     if parsing.get(style.parser).lettered:
         return action
-    return parsing.outside_thoughts(style.answer(action))
+    return outside_thoughts(style.answer(action))
 
 
 def _one_family_in_turn(examples: Sequence[_Example]) -> list[_Example]:

@@ -16,7 +16,7 @@ from agentgyms.core.outcome import cut_text
 from harness import prompts
 from harness.inference.completers import Completer, Sampling
 from harness.prompts import truncation
-from harness.prompts.parsing import outside_thoughts
+from harness.prompts.answers import outside_thoughts
 from harness.prompts.truncation import Cuts
 from harness.types.errors import ContextOverflow
 from harness.types.messages import Message

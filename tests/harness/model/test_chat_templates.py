@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from harness.model import tiny
 from harness.model.tokenizer import ChatTokenizer
-from harness.prompts.parsing import PARSERS, Parsed
+from harness.prompts.answers import Parsed
+from harness.prompts.parsing import PARSERS
 
 FOLDER = Path(__file__).parents[2] / "golden" / "chat_templates"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.jinja"))

@@ -12,8 +12,8 @@ from harness.evaluation.baselines.reflexion import Reflector
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts import parsing
+from harness.prompts.answers import Parsed
 from harness.prompts.few_shot import Preamble
-from harness.prompts.parsing import Parsed
 from harness.prompts.truncation import content_text
 from harness.rollouts.agent import Agent, EpisodeView
 from harness.types.messages import shared_image

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.prompts import parsing
-from harness.prompts.parsing import Parsed
+from harness.prompts import lettered, parsing
+from harness.prompts.answers import Parsed
 from harness.types.errors import ConfigError
 
 MOVES = ("still", "up", "down", "left", "right")
@@ -213,27 +213,27 @@ def test_code_comes_through_as_it_is_or_is_refused(name, lines):
 
 
 def test_letters_name_choices_as_a_spreadsheet_names_columns():
-    names = [parsing.letter(i) for i in (0, 25, 26, 51, 52, 701, 702)]
+    names = [lettered.letter(i) for i in (0, 25, 26, 51, 52, 701, 702)]
     assert names == ["A", "Z", "AA", "AZ", "BA", "ZZ", "AAA"]
-    assert len({parsing.letter(i) for i in range(2000)}) == 2000
+    assert len({lettered.letter(i) for i in range(2000)}) == 2000
 
 
 def test_an_open_action_is_offered_with_the_goal():
     actions = ["search[<query>]", "click[<5 kg>]", "click[next >]", "click[< prev]"]
-    offered = parsing.choices(actions, r"a \1 [b]")
+    offered = lettered.choices(actions, r"a \1 [b]")
     assert offered == [r"search[a \1 [b]]", *actions[1:]]
     spoken = ["speak: <words>", "act: offer 5", "speak: I have <5>", "click[size: <m>]"]
-    assert parsing.choices(spoken, "Buy it.") == ["speak: Buy it.", *spoken[1:]]
-    lettered = parsing.get("lettered")
-    assert lettered.parse(" C\n", offered) == Parsed("click[next >]")
+    assert lettered.choices(spoken, "Buy it.") == ["speak: Buy it.", *spoken[1:]]
+    parser = parsing.get("lettered")
+    assert parser.parse(" C\n", offered) == Parsed("click[next >]")
     for text in ("E", "c", "click[next >]", "A B", ""):
-        assert lettered.parse(text, offered) == Parsed("", False)
-    assert lettered.write("search[anything else]", offered) == "A"
-    assert lettered.write("click[NEXT >]", offered) == "C"
+        assert parser.parse(text, offered) == Parsed("", False)
+    assert parser.write("search[anything else]", offered) == "A"
+    assert parser.write("click[NEXT >]", offered) == "C"
     with pytest.raises(ConfigError, match=r"lettered cannot write the action 'click\[x\]'"):
-        lettered.write("click[x]", offered)
+        parser.write("click[x]", offered)
     with pytest.raises(ConfigError, match="expected one of"):
-        lettered.write("look", offered)
+        parser.write("look", offered)
 
 
 ACTIONS = {

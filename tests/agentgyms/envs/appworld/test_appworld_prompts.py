@@ -6,7 +6,7 @@ import pytest
 
 from agentgyms.envs.appworld.sandbox import code_check
 from harness import prompts
-from harness.prompts import parsing
+from harness.prompts.answers import Parsed
 
 ENV_ID = "agentgyms/AppWorld-v0"
 FIELDS = {
@@ -87,4 +87,4 @@ def test_the_tiny_style_shows_the_goal_and_what_was_said():
     assert style.render(**FIELDS, history=[], turn=0).startswith("Like the song.")
     assert "print(1)" in style.render(**FIELDS, history=[past(1, "print(1)")], turn=1)
     code = 'x = [\n    "a b",  c,\n]\nif x:\n\tprint(x)'
-    assert style.parse(style.answer(code)) == parsing.Parsed(code)
+    assert style.parse(style.answer(code)) == Parsed(code)
