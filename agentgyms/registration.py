@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import os
@@ -13,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from agentgyms.core import arguments
-from agentgyms.core.errors import BadOption
+from agentgyms.core.errors import BadOption, did_you_mean
 from agentgyms.core.lazy import import_named
 
 if TYPE_CHECKING:
@@ -125,11 +124,10 @@ def full_id(env_id: str) -> str:
     for known in ENVIRONMENTS:
         if short in (known.partition("/")[2].lower(), short_name(known).lower()):
             return known
-    names = {short_name(known).lower(): short_name(known) for known in ENVIRONMENTS}
-    near = difflib.get_close_matches(short_name(env_id).lower(), names, n=1)
-    hint = f"; did you mean {names[near[0]]}?" if near else ""
+    names = list(map(short_name, ENVIRONMENTS))
+    hint = did_you_mean(short_name(env_id), names)
     raise BadOption(
-        f"there is no environment {env_id!r:.80}: expected one of {', '.join(names.values())}, or "
+        f"there is no environment {env_id!r:.80}: expected one of {', '.join(names)}, or "
         f"module:id of one of yours{hint}"
     )
 

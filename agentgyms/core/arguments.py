@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 import gymnasium as gym
 
-from agentgyms.core.errors import BadOption
+from agentgyms.core.errors import BadOption, did_you_mean
 
 OF_CONNECTIONS: Final = ("env_id", "url", "token", "transport", "patience")
 """Arguments that say where an environment is, not which one it is."""
@@ -114,8 +113,7 @@ def refusal(env_id: str, make: Callable[..., Any], given: Iterable[str]) -> str:
     name, known = _unknown_argument(make, given)
     if name is None:
         return ""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    hint = f", or did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, sorted(known))
     return f"{env_id} takes no argument {name!r}: leave it out{hint}"
 
 

@@ -29,6 +29,9 @@ Agent mistakes (a bad action, malformed text) are never exceptions: they are obs
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class AgentGymsError(Exception):
     """Base of every error this package raises."""
@@ -50,12 +53,25 @@ class BadOption(CallerError):
     """A keyword argument, reset option or configuration key is unknown or has a wrong value."""
 
 
+def path_end(path: object, longest: int = 150) -> str:
+    """Return a path for a message in one line; of a long one its end, which tells it apart."""
+    text = str(path)
+    return text if len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return the hint "; did you mean ...?" for a message; "" if no known name is similar."""
+    names = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(str(name).casefold(), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near else ""
+
+
 def not_written(path: object, error: OSError) -> BadOption:
     """Return the error, in one line, for a file or folder that cannot be written."""
     reason = error.strerror or str(error)
     return BadOption(
-        f"{path!s:.120} cannot be written: {reason:.80}; give another one, in a folder that exists "
-        "and can be written"
+        f"{path_end(path, 120)} cannot be written: {reason:.80}; give another one, in a "
+        "folder that exists and can be written"
     )
 
 

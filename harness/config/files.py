@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.core.errors import did_you_mean
 from harness.config.schema import Config
 from harness.config.section import build
 from harness.config.toml_values import parse_value
 from harness.types import plugins
 from harness.types.errors import ConfigError
-from harness.types.hyperparameters import did_you_mean
 
 RECIPES: Final = Path(__file__).parent / "recipes"
 """Folder of the built-in recipes; those in its folder `bases/` are only for `extends`."""

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.core.errors import AgentGymsError
+from agentgyms.core.errors import AgentGymsError, path_end
 from agentgyms.data.progress_bar import ProgressBar
 from agentgyms.recording.recording_format import Recording
 from harness import prompts
@@ -114,8 +114,7 @@ class _Session:
                 raise type(e)(f"{e}{advice}") from e
             raise
         except OSError as e:
-            where = str(e.filename or self.folder)
-            reason = f"{'…' * (len(where) > 160)}{where[-160:]} cannot be used: {e.strerror or e}"
+            reason = f"{path_end(e.filename or self.folder)} cannot be used: {e.strerror or e}"
             hint = self._resume_hint() or "; choose another folder with --set run.output=FOLDER"
             raise ResultError(f"{reason}{hint}") from e
         assert self.folder is not None

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.core.errors import did_you_mean, path_end
 from harness.types.errors import ConfigError
-from harness.types.hyperparameters import did_you_mean
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 FOLDERS: Final = {
@@ -83,8 +83,7 @@ def not_loaded(what: str, name: str, error: BaseException) -> ConfigError:
     """
     reason = " ".join(str(error).split())[:_MOST] or type(error).__name__
     if Path(name).is_dir() or not isinstance(error, OSError):
-        where = f"{'…' * (len(name) > 150)}{name[-150:]}"
-        return ConfigError(f"{what} {where!r} cannot be loaded: {reason}")
+        return ConfigError(f"{what} {path_end(name)!r} cannot be loaded: {reason}")
     if "local_files_only" in load_options(name):
         reason = "the hub does not answer"
     return ConfigError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.core.errors import AgentGymsError
+from agentgyms.core.errors import AgentGymsError, path_end
 from harness import config as configs
 from harness.config import Config
 from harness.config.section import folder_name
@@ -90,7 +90,7 @@ class RunFolder:
                 raise
             self.lock.discard()
             raise ConfigError(
-                f"{self.path!s:.120} cannot be written: {e.strerror or e}; choose another "
+                f"{path_end(self.path)} cannot be written: {e.strerror or e}; choose another "
                 "folder with --set run.output=FOLDER"
             ) from e
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
+from agentgyms.core.errors import did_you_mean
 from harness.types import plugins
 from harness.types.errors import ConfigError
 
@@ -136,12 +136,6 @@ def unknown(kind: str, name: Any, known: Sequence[str], command: str = "") -> st
     """
     expected = f"one that `{command}` lists" if command else f"one of {', '.join(known)}"
     return f"unknown {kind} {str(name)[:100]!r}: expected {expected}{did_you_mean(name, known)}"
-
-
-def did_you_mean(name: Any, known: Iterable[str]) -> str:
-    """Return the hint "; did you mean ...?" for an error message; "" if no name is similar."""
-    near = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def keyword_defaults(function: Callable[..., Any]) -> dict[str, Any]:

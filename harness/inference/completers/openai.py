@@ -99,7 +99,9 @@ class OpenAICompleter:
         with _harness_errors():
             answer = await self._client.complete(_api_messages(messages), sampling, seed)
         shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
-        return Completion(_whole(answer), finished=answer.finished, images=shown, usage=usage)
+        return Completion(
+            _with_thoughts(answer), finished=answer.finished, images=shown, usage=usage
+        )
 
     async def close(self) -> None:
         """Close all connections, and the answer cache."""
@@ -125,7 +127,7 @@ class OpenAICompleter:
         return self._client.report()
 
 
-def _whole(answer: types.Answer) -> str:
+def _with_thoughts(answer: types.Answer) -> str:
     """Return an answer with its thoughts in `<think>`, as the model wrote them.
 
     Servers tell them apart as `reasoning_content`, or leave them in the text; there the opening tag

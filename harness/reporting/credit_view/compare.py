@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from agentgyms.core.errors import did_you_mean
 from harness import credit
 from harness.config import methods
 from harness.config.toml_values import parse_value
@@ -13,7 +14,7 @@ from harness.credit.registry import hyperparameters_of, needs, preset
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
-from harness.types.hyperparameters import did_you_mean, unknown
+from harness.types.hyperparameters import unknown
 
 SUPERVISED: Final = "nll"
 """The loss of methods without advantages, whose estimators choose what is imitated."""

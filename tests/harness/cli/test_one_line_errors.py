@@ -87,7 +87,7 @@ def test_training_refuses_in_one_line(refused, monkeypatch, changes, said):
         ),
         (
             ["eval", "--env=Sokoban", "--model=expert", "--env-arg=room=small"],
-            "takes no argument 'room': leave it out, or did you mean 'rooms'?",
+            "takes no argument 'room': leave it out; did you mean rooms?",
         ),
     ],
 )
@@ -102,8 +102,8 @@ def test_other_commands_refuse_in_one_line(refused, monkeypatch, words, said):
         (["record", "agentgyms/Corridor-v0", "file/x.jsonl"], "file/x.jsonl cannot be written"),
         (["record", "agentgyms/Corridor-v0", "none/x.jsonl"], "in a folder that exists"),
         (["data", "export", "file/x"], "file/x cannot be written"),
-        (["info", "agentgyms/Sokoban-v0", "--set", "room=small"], "did you mean 'rooms'?"),
-        (["play", "agentgyms/Sokoban-v0", "--set", "room=small"], "did you mean 'rooms'?"),
+        (["info", "agentgyms/Sokoban-v0", "--set", "room=small"], "did you mean rooms?"),
+        (["play", "agentgyms/Sokoban-v0", "--set", "room=small"], "did you mean rooms?"),
     ],
 )
 def test_commands_of_environments_refuse_in_one_line(refused, words, said):
