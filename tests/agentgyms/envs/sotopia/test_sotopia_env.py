@@ -270,7 +270,7 @@ def test_success_is_a_goal_above_the_threshold(above, success):
     goal = bargained(success_threshold=6)["metrics"]["goal"]
     assert 1 <= goal < 9
     assert bargained(success_threshold=goal + above)["success"] == success
-    assert SOTOPIAEnv(success_threshold=0.5)
+    assert bargained(success_threshold=0.5)["success"]
 
 
 def bargained(**kwargs):
