@@ -34,7 +34,7 @@ ORDER = {
         "play", "serving", "sessions", "observability",
     ),
     "harness": (
-        "__main__", "cli", "training", "reporting", "evaluation", "preflight", "runs", "audit",
+        "__main__", "cli", "training", "reporting", "audit", "evaluation", "preflight", "runs",
         "rollouts", "inference", "annotators", "losses", "credit", "model", "prompts",
         "distributed", "config", "types", "__init__",
     ),

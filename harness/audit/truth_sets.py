@@ -38,7 +38,6 @@ class TruthSet:
         truth: The rollouts' turns with the returns of continuations.
         tasks: Task of each group.
         about: Environment, its data version, policy and seed, as JSON has them.
-        digest: Of the turns and returns, in hexadecimal digits.
     """
 
     truth: Truth

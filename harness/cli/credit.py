@@ -12,6 +12,8 @@ import click
 
 from agentgyms.core import extras
 from agentgyms.core.errors import not_written
+from harness.cli.audit import audit
+from harness.cli.output import write
 
 if TYPE_CHECKING:
     from harness.reporting.credit_view.compare import Credit
@@ -21,7 +23,23 @@ _MOST_ROWS = 400
 """Maximum number of turns printed without --group."""
 
 
-@click.command()
+class _WithAudit(click.Command):
+    """A command with files as arguments whose first word may be the subcommand `audit`."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Return the context of `harness credit`, or of its subcommand."""
+        if args[:1] == [audit.name]:
+            return audit.make_context(f"{info_name} {audit.name}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=_WithAudit)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="FILE_OR_RUN...")
 @click.option("--example", is_flag=True, help="Take the bundled rollouts instead of files.")
 @click.option("--methods", "names", default="", metavar="A,B", help="Only these, in this order.")
@@ -60,7 +78,10 @@ def credit(
     neighbourhood: Path | None,
     encoder: str,
 ) -> None:
-    """Compute every method's advantages on recorded rollouts. No model is needed."""
+    """Compute every method's advantages on recorded rollouts. No model is needed.
+
+    `harness credit audit` compares them with measured ones; see `harness credit audit --help`.
+    """
     if bool(paths) == example:
         raise click.UsageError("give files of rollouts or runs' folders, or --example")
     from harness.reporting.credit_view import compare, recordings, text
@@ -73,14 +94,14 @@ def credit(
         recorded = recordings.load(paths, reward=reward, reward_scale=reward_scale)
     results = compare.compare(recorded.turns, choices)
     if table:
-        _write(table, text.to_csv(recorded, results))
+        write(table, text.to_csv(recorded, results))
     if values:
-        _write(values, json.dumps(text.to_json(recorded, results), indent=1) + "\n")
+        write(values, json.dumps(text.to_json(recorded, results), indent=1) + "\n")
     if page:
         with extras.needed("eval"):
             from harness.reporting.credit_view.page import render
 
-        _write(page, render(recorded, results))
+        write(page, render(recorded, results))
     if neighbourhood:
         _draw_neighbourhood(neighbourhood, recorded, results, encoder)
     if timing:
@@ -131,18 +152,6 @@ def _print(recorded: RecordedRollouts, results: list[Credit], group: int | None)
         click.echo(f"\n{text.table(recorded, results, number, width)}")
     if group is None and len(shown) < len(known):
         click.echo(f"\ngroup {shown[0]} of {len(known)}: --group shows another, --csv all of them")
-
-
-def _write(path: Path, text: str) -> None:
-    if str(path) == "-":
-        click.echo(text, nl=False)
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as e:
-        raise not_written(path, e) from e
-    click.echo(f"wrote {path}", err=True)
 
 
 @click.command("methods")

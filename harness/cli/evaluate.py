@@ -91,12 +91,12 @@ def evaluate(
     from harness.reporting import run_and_report
 
     changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
-    given = _values(config_file, options, changes)
+    given = values_of(config_file, options, changes)
     if resume is None:
         last = _last(given)
         if last:
             sys.exit(_evaluate_last(given, last, print_config=print_config))
-        config = _new_config(given)
+        config = new_config(given)
         if print_config:
             _print_config(config)
             return
@@ -109,7 +109,7 @@ def evaluate(
     sys.exit(_report(folder))
 
 
-def _values(
+def values_of(
     file: Path | None, options: Mapping[str, Any], changes: Sequence[str]
 ) -> dict[str, Any]:
     """Return the settings given: those of a file, then options, then `--set` and `--env-arg`."""
@@ -137,7 +137,13 @@ def _numbers(text: str) -> list[int]:
         raise ConfigError(f"--seeds must be numbers such as 0,1,2, got {text!r}") from None
 
 
-def _new_config(given: Mapping[str, Any]) -> EvaluationConfig:
+def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
+    """Return the settings of a new evaluation.
+
+    Raises:
+        click.UsageError: Environment or model is missing.
+        ConfigError: A setting is unknown or wrong.
+    """
     from harness import config as configs
 
     name = str(given.get("model", {}).get("name", ""))
@@ -234,7 +240,7 @@ def _of_step(given: dict[str, Any], step: int) -> EvaluationConfig:
     changes: dict[str, Any] = {"model": {"checkpoint": str(step)}}
     if name := given.get("run", {}).get("name"):
         changes["run"] = {"name": f"{name}-{defaults.step_name(str(step))}"}
-    return _resolved(_new_config(configs.merged(given, changes)))
+    return _resolved(new_config(configs.merged(given, changes)))
 
 
 def _run_or_resume(config: EvaluationConfig) -> Path:

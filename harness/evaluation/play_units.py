@@ -69,12 +69,17 @@ def plan(tasks: TaskSet, count: int | None, seeds: Sequence[int]) -> list[Planne
 
 def open_pool(config: EvaluationConfig) -> EnvPool:
     """Return the pool of an evaluation's environments, which record their episodes."""
+    oracle = {"oracle": True} if config.model.backend == "expert" else {}
+    kwargs = pool_arguments(config) | oracle
+    return EnvPool(config.env.id, 1, config.run.concurrency, record=True, **kwargs)
+
+
+def pool_arguments(config: EvaluationConfig) -> dict[str, Any]:
+    """Return the arguments of an evaluation's environments."""
     kwargs: dict[str, Any] = {**config.env.kwargs, "split": config.env.split}
     if config.env.max_turns is not None:
         kwargs["max_turns"] = config.env.max_turns
-    if config.model.backend == "expert":
-        kwargs["oracle"] = True
-    return EnvPool(config.env.id, 1, config.run.concurrency, record=True, **kwargs)
+    return kwargs
 
 
 async def describe_pool(pool: EnvPool) -> tuple[TaskSet, dict[str, Any], dict[str, str]]:

@@ -1,0 +1,113 @@
+"""Measures the truth of any model that can be evaluated, from the settings of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from harness.audit.policies import AgentPolicy, AuditPolicy, NoisyExpert
+from harness.audit.truth import TruthOptions, measure
+from harness.audit.truth_sets import TruthSet
+from harness.config import EvaluationConfig
+from harness.evaluation import defaults
+from harness.evaluation.baselines.prompted import Baseline
+from harness.evaluation.evaluate import choose
+from harness.evaluation.open_model import Model, open_model
+from harness.evaluation.play_units import describe_pool, pool_arguments
+from harness.rollouts.agent import Agent
+from harness.rollouts.env_pool import EnvPool
+from harness.types.errors import ConfigError
+from harness.types.rollout import Rollout
+from harness.types.task_draws import TaskDraw, seed_of
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an audit plays.
+
+    Attributes:
+        group_size: Rollouts of a task.
+        noise: Of the expert: probability of a random action.
+        seed: Of the tasks' episodes and all decisions.
+        options: What is measured.
+    """
+
+    group_size: int = 8
+    noise: float = 0.5
+    seed: int = 0
+    options: TruthOptions = TruthOptions()  # noqa: RUF009 (frozen)
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` if a number is out of range."""
+        if self.group_size < 2:
+            raise ConfigError(f"--group-size must be at least 2, got {self.group_size}")
+        if self.seed < 0:
+            raise ConfigError(f"--seed must be 0 or more, got {self.seed}")
+
+
+async def measure_model(
+    config: EvaluationConfig, plan: Plan, on_group: Callable[[int, int], object] = lambda *_: None
+) -> TruthSet:
+    """Play groups with a model, or with the noisy expert, and measure the truth of their turns.
+
+    Args:
+        config: Environment, split, number of tasks, model and agent, as for an evaluation.
+        plan: What is played and measured.
+        on_group: Is called after each group with the groups played and their number.
+
+    Raises:
+        AgentGymsError: The model or the environment cannot be opened, or every episode was lost.
+    """
+    if config.agent.kind == "reflexion":
+        raise ConfigError("an audit plays each episode once: give --agent direct or react")
+    async with AsyncExitStack() as stack:
+        model = await open_model(config)
+        stack.push_async_callback(model.close)
+        config = defaults.resolve(config, model.trained)
+        max_live = max(config.run.concurrency, plan.group_size)
+        pool = EnvPool(config.env.id, plan.group_size, max_live, **pool_arguments(config))
+        stack.callback(pool.close)
+        tasks, about, _ = await describe_pool(pool)
+        chosen = choose(tasks, config.run.tasks)
+        draws = [TaskDraw(task, seed_of(plan.seed, i)) for i, task in enumerate(chosen)]
+        policy, played = _policy(config, model, plan), list[Rollout]()
+
+        def finished(rollout: Rollout) -> None:
+            played.append(rollout)
+            on_group(len({one.group for one in played}), len(draws))
+
+        truth, rollouts = await measure(
+            pool, draws, policy, plan.options, seed=plan.seed, on_finish=finished
+        )
+        return TruthSet(
+            truth,
+            tuple(dict.fromkeys(rollout.task_id for rollout in rollouts)),
+            {
+                "environment": config.env.id,
+                "arguments": {key: str(value) for key, value in config.env.kwargs.items()},
+                "split": config.env.split,
+                "data": pool.data_source,
+                "data_version": about["data_version"],
+                "max_turns": about["max_turns"],
+                "policy": _described(model, plan),
+                "group_size": plan.group_size,
+                "seed": plan.seed,
+                "success": sum(rollout.success for rollout in rollouts) / len(rollouts),
+            },
+        )
+
+
+def _policy(config: EvaluationConfig, model: Model, plan: Plan) -> AuditPolicy:
+    if model.completer is None:
+        random = config.model.backend == "random"
+        return NoisyExpert(1.0 if random else plan.noise, config.model.expert)
+    actor = Baseline(config, model.completer).actor()
+    assert isinstance(actor, Agent)
+    return AgentPolicy(actor, max(config.run.concurrency, plan.group_size))
+
+
+def _described(model: Model, plan: Plan) -> dict[str, Any]:
+    own = {"noise": plan.noise} if model.identity.get("backend") == "expert" else {}
+    return {**model.identity, **own}

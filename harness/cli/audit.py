@@ -1,0 +1,131 @@
+"""Command line: `harness credit audit`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentgyms.core import extras
+from harness.cli.evaluate import new_config, values_of
+from harness.cli.output import write
+
+if TYPE_CHECKING:
+    from harness.audit.models import Plan
+    from harness.audit.truth_sets import TruthSet
+
+
+@click.command("audit")
+@click.argument("config_file", required=False, type=click.Path(path_type=Path), metavar="[CONFIG]")
+@click.option(
+    "--truth",
+    "truth_file",
+    type=click.Path(path_type=Path),
+    help="Take a truth that --save wrote; nothing is played.",
+)
+@click.option("--env", help="Environment, such as ALFWorld or agentgyms/ALFWorld-v0.")
+@click.option("--split", help="Tasks to play; by default those that results are reported on.")
+@click.option("--model", help="As for harness eval; default expert, which plays without a model.")
+@click.option("--checkpoint", metavar="newest|best|STEP", help="Of a training run.")
+@click.option("--url", help="Of an OpenAI-compatible server.")
+@click.option("--backend", help="openai, vllm, hf, expert or random.")
+@click.option("--agent", help="direct or react; a run's own for its model.")
+@click.option("--noise", type=float, default=0.5, help="Share of random actions of the expert.")
+@click.option("--tasks", type=int, default=32, help="So many tasks, spread over the families.")
+@click.option("--group-size", type=int, default=8, help="Rollouts of a task.")
+@click.option("--continuations", type=int, default=48, help="From each state, a multiple of 4.")
+@click.option("--reward", default="success", help="success, score or environment.")
+@click.option("--gamma", type=float, default=1.0, help="Discount of later turns.")
+@click.option("--seed", type=int, default=0, help="Of episodes and decisions.")
+@click.option("--methods", "names", default="", metavar="A,B", help="Only these, in this order.")
+@click.option(
+    "--credit", "settings", multiple=True, metavar="METHOD.KEY=VALUE", help="A hyperparameter."
+)
+@click.option("--preset", default="paper", help="paper or verl_agent.")
+@click.option("--save", type=click.Path(path_type=Path), help="Keep the truth in this file (.npz).")
+@click.option("--csv", "table", type=click.Path(path_type=Path), help="Write figures; - prints.")
+@click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
+@click.option(
+    "--env-arg", "env_args", multiple=True, metavar="KEY=VALUE", help="Argument of the environment."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="As for harness eval."
+)
+@extras.needed("eval")
+def audit(
+    config_file: Path | None,
+    truth_file: Path | None,
+    names: str,
+    settings: tuple[str, ...],
+    preset: str,
+    save: Path | None,
+    table: Path | None,
+    values: Path | None,
+    env_args: tuple[str, ...],
+    overrides: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Measure what each turn was worth, and which methods give it that credit.
+
+    A policy plays groups of rollouts; from a fork before every turn it plays on many times, which
+    gives the turn's true advantage. Every method's credit is compared with it.
+    """
+    from harness.audit import agreement, truth_sets
+    from harness.reporting.credit_view import audit_text, compare
+
+    chosen = [name.strip() for name in names.split(",") if name.strip()]
+    choices = compare.choose(chosen, settings, preset)
+    if truth_file is None:
+        changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
+        truth_set = _measured(config_file, changes, options)
+    else:
+        truth_set = truth_sets.read(truth_file)
+    if save is not None:
+        truth_sets.write(save, truth_set)
+        click.echo(f"wrote {save}", err=True)
+    results = compare.compare(truth_set.truth.turns, choices)
+    computed = {c.choice.name: c.advantage for c in results if c.advantage is not None}
+    found = agreement.agree(truth_set.truth, computed)
+    if table is not None:
+        write(table, audit_text.to_csv(found))
+    if values is not None:
+        text = json.dumps(audit_text.to_json(truth_set, found, results), indent=1)
+        write(values, f"{text}\n")
+    if not any(str(path) == "-" for path in (table, values)):
+        click.echo(audit_text.summary(truth_set, found))
+        click.echo(f"\n{audit_text.table(found, results)}\n\n{audit_text.LEGEND}")
+
+
+def _measured(config_file: Path | None, changes: list[str], options: dict[str, Any]) -> TruthSet:
+    from agentgyms.data.progress_bar import ProgressBar
+    from harness.audit.models import measure_model
+
+    plan = _plan(options)
+    given = values_of(config_file, options, changes)
+    if not {"name", "backend"} & given.get("model", {}).keys():
+        given.setdefault("model", {})["name"] = "expert"
+    config = new_config(given)
+    with ProgressBar(total=None, desc="audit", unit="group") as bar:
+
+        def advance(played: int, total: int) -> None:
+            bar.total = total
+            bar.update(played - bar.n)
+
+        try:
+            return asyncio.run(measure_model(config, plan, advance))
+        except KeyboardInterrupt:
+            click.echo("\ninterrupted; an audit keeps nothing before its end", err=True)
+            sys.exit(130)
+
+
+def _plan(options: dict[str, Any]) -> Plan:
+    from harness.audit.models import Plan
+    from harness.audit.truth import TruthOptions
+
+    own = {key: options.pop(key) for key in ("continuations", "reward", "gamma")}
+    played = {key: options.pop(key) for key in ("group_size", "noise", "seed")}
+    return Plan(**played, options=TruthOptions(**own))

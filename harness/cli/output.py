@@ -1,0 +1,26 @@
+"""What several commands write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agentgyms.core.errors import not_written
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text to a file and say so; to `-` print it.
+
+    Raises:
+        BadOption: The file cannot be written.
+    """
+    if str(path) == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as e:
+        raise not_written(path, e) from e
+    click.echo(f"wrote {path}", err=True)

@@ -1,0 +1,102 @@
+"""`harness credit audit`: measured, kept and compared; wrong words end in one line."""
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.main import main
+
+
+def audit(*words):
+    return CliRunner().invoke(main, ["credit", "audit", *map(str, words)])
+
+
+PLAYED = (
+    *("--env", "Corridor", "--tasks", 3, "--group-size", 4, "--continuations", 8),
+    *("--methods", "grpo,gigpo,empg"),
+)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audit")
+    result = audit(*PLAYED, "--save", folder / "truth.npz", "--json", folder / "audit.json")
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+def test_the_table_says_what_was_played_and_what_is_missing(kept):
+    _, result = kept
+    lines = result.stdout.splitlines()
+    assert "Corridor valid_seen" in lines[0]
+    assert "noise 0.5; 3 tasks, 12 rollouts" in lines[0]
+    assert "8 continuations of each state" in lines[1]
+    methods = [line.split()[0] for line in lines[4:8]]
+    assert methods == ["grpo", "gigpo", "ceiling", "empg"]
+    assert "needs entropy" in lines[7]
+
+
+def test_a_kept_truth_gives_the_same_figures(kept):
+    folder, _ = kept
+    again = folder / "again.json"
+    words = ("--methods", "grpo,gigpo,empg", "--json", again)
+    assert audit("--truth", folder / "truth.npz", *words).exit_code == 0
+    first, second = (json.loads(p.read_text()) for p in (folder / "audit.json", again))
+    assert first == second
+    assert first["about"]["policy"]["noise"] == 0.5
+    assert set(first["methods"]) == {"grpo", "gigpo"}
+
+
+def test_csv_holds_every_figure(kept):
+    folder, _ = kept
+    result = audit("--truth", folder / "truth.npz", "--methods", "gigpo", "--csv", "-")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    whole = json.loads((folder / "audit.json").read_text())["methods"]["gigpo"]
+    assert {r["figure"]: float(r["value"]) for r in rows if r["method"] == "gigpo"} == {
+        name: figure["value"] for name, figure in whole.items()
+    }
+    assert {r["figure"] for r in rows if r["method"] == "ceiling"} == {
+        "spearman",
+        "within_rollouts",
+        "within_states",
+    }
+
+
+def test_hyperparameters_of_methods_are_given(kept):
+    folder, _ = kept
+    told = [
+        audit("--truth", folder / "truth.npz", "--methods", "gigpo", "--csv", "-", *words).stdout
+        for words in ((), ("--credit", "gigpo.step_weight=0"))
+    ]
+    assert told[0] != told[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "give an environment"),
+        (("--env", "Corrido"), "did you mean Corridor"),
+        ((*PLAYED, "--continuations", 7), "multiple of 4"),
+        ((*PLAYED, "--reward", "sucess"), "did you mean success"),
+        ((*PLAYED, "--noise", 2), "noise must be in"),
+        ((*PLAYED, "--group-size", 1), "at least 2"),
+        ((*PLAYED, "--methods", "gigp"), "did you mean gigpo"),
+        (("--truth", "nowhere.npz"), "nowhere.npz cannot be read"),
+        ((*PLAYED, "--agent", "reflexion", "--model", "x", "--url", "http://127.0.0.1:9"), "once"),
+    ],
+)
+def test_wrong_words_end_in_one_line(words, says):
+    result = audit(*words)
+    assert result.exit_code != 0
+    told = result.output if result.exit_code == 2 else str(result.exception)
+    assert says in told
+    assert len(told.strip().splitlines()[-1]) <= 300
+
+
+def test_credit_without_its_subcommand_is_as_it_was():
+    result = CliRunner().invoke(main, ["credit", "--example", "--methods", "gigpo"])
+    assert result.exit_code == 0
+    assert "gigpo" in result.output
