@@ -51,6 +51,21 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedCall:
+    """A call of a tool in an answer, as the server tells it.
+
+    Attributes:
+        id: The server's name for it.
+        name: Name of the tool.
+        arguments: Text of a JSON object, as the model wrote it.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A model's answer.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agentgyms.models.types import ServedCall
 from agentgyms.recording.recording_format import Recording
 from harness.types.messages import Image
 
@@ -55,6 +56,7 @@ class Completion:
         finished: The model ended its turn; False if the token limit cut it off.
         images: Images of the prompt, in order.
         usage: Number of tokens, also where their ids are unknown.
+        calls: Calls of tools that a server tells apart from the text, which has them too.
     """
 
     text: str
@@ -64,6 +66,7 @@ class Completion:
     finished: bool = True
     images: tuple[Image, ...] = ()
     usage: Usage = Usage()
+    calls: tuple[ServedCall, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
