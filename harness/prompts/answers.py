@@ -16,12 +16,10 @@ class Parsed(NamedTuple):
         action: The action for the environment; "" if there is none.
         valid: The answer has the required format. Otherwise credit counts the turn as invalid,
             whatever the environment's feedback.
-        reason: Why it is invalid, for the model, where the format has words for it.
     """
 
     action: str
     valid: bool = True
-    reason: str = ""
 
 
 def element_content(name: str, text: str) -> str | None:

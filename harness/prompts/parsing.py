@@ -81,8 +81,8 @@ def parse_code(text: str) -> Parsed:
 
     Valid if there is one, and a closed `<think>` element: the prompt requires both.
     """
-    found = parse_code_alone(text)
-    return found._replace(valid=found.valid and element_content("think", text) is not None)
+    action, valid = parse_code_alone(text)
+    return Parsed(action, valid=valid and element_content("think", text) is not None)
 
 
 def parse_code_alone(text: str) -> Parsed:

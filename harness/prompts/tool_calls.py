@@ -20,7 +20,7 @@ class ToolParser:
     """Parses and writes the calls of an environment's tools.
 
     An answer is valid if it has exactly one call, and that is a right one. Otherwise there is no
-    action, whatever else the answer says, and `Parsed.reason` tells the model why.
+    action, whatever else the answer says, and `problem` tells the model why.
 
     Attributes:
         tools: The environment's.
@@ -33,27 +33,41 @@ class ToolParser:
     name: str = "hermes"
     lettered: Final = False
 
+    def action(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
+        """Return the action of the call in an answer.
+
+        Args:
+            text: The answer.
+            calls: The calls that a server tells apart from the text; if there are none, the text is
+                parsed.
+
+        Raises:
+            BadCall: There is not exactly one call, or it is wrong.
+        """
+        found = [_typed(call) for call in calls] if calls else self._calls(text)
+        if len(found) != 1:
+            raise BadCall(f"{len(found)} tools are called at once" if found else _NONE)
+        return self.tools.action(found[0])
+
     def parse(
         self,
         text: str,
         offered: Sequence[str] = (),
-        calls: Sequence[ServedCall] = (),
+        calls: Sequence[ServedCall] | None = None,
     ) -> Parsed:
-        """Return the action of the call in a text, or of those that a server has parsed.
-
-        Args:
-            text: The answer.
-            offered: Not used.
-            calls: The calls that a server tells apart from the text; if there are none, the text is
-                parsed.
-        """
+        """Return the action of the call in an answer; see `action`. `offered` is not used."""
         try:
-            found = [_typed(call) for call in calls] if calls else self._calls(text)
-            if len(found) != 1:
-                raise BadCall(f"{len(found)} tools are called at once" if found else _NONE)
-            return Parsed(self.tools.action(found[0]))
+            return Parsed(self.action(text, calls))
+        except BadCall:
+            return Parsed("", valid=False)
+
+    def problem(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
+        """Return what is wrong with an answer, for the model; "" for a valid one."""
+        try:
+            self.action(text, calls)
         except BadCall as e:
-            return Parsed("", valid=False, reason=f"{e}: answer with exactly one call")
+            return f"{e}: answer with exactly one call"
+        return ""
 
     def write(self, action: str, offered: Sequence[str] = ()) -> str:
         """Return the call that stands for an action.

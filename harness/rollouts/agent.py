@@ -153,9 +153,10 @@ class Agent:
 
     def decide(self, view: EpisodeView, completion: Completion) -> Decision:
         """Return the decision of an answer to the last prompt."""
-        parsed = self.style.parse(completion.text, choices_of(view))
-        shown = truncation.content_text(view.shown)
-        return Decision(parsed.action, completion, parsed.valid, shown, view.left_out)
+        action, valid = self.style.parse(completion.text, choices_of(view))
+        return Decision(
+            action, completion, valid, truncation.content_text(view.shown), view.left_out
+        )
 
     def messages(self, view: EpisodeView) -> list[Message]:
         """Return the prompt of the next decision.

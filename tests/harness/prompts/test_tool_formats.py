@@ -158,11 +158,11 @@ def test_words_may_stand_before_a_call_but_for_llama3():
     ],
 )
 def test_what_a_model_is_told_about_a_malformed_call(name, text, reason):
-    parsed = parser(name).parse(text)
-    assert parsed[:2] == ("", False)
-    assert reason in parsed.reason
-    assert parsed.reason.endswith(": answer with exactly one call")
-    assert len(parsed.reason) <= 300
+    assert parser(name).parse(text) == Parsed("", valid=False)
+    problem = parser(name).problem(text)
+    assert reason in problem
+    assert problem.endswith(": answer with exactly one call")
+    assert len(problem) <= 300
 
 
 def wrong_calls(tools, call, rng):
@@ -218,9 +218,8 @@ def test_malformed_calls_never_crash_and_never_act(name):
     """500 for each format, 2,000 in all."""
     number = 0
     for one, text in malformed(name, random.Random(f"malformed {name}"), 500):
-        parsed = one.parse(text)
-        assert parsed[:2] == ("", False), text
-        assert 0 < len(parsed.reason) <= 300
+        assert one.parse(text) == Parsed("", valid=False), text
+        assert 0 < len(one.problem(text)) <= 300
         number += 1
     assert number >= 500
 
@@ -244,7 +243,7 @@ def test_no_text_crashes_and_what_acts_is_an_action_of_a_tool(name, data):
     text = "".join(data.draw(st.lists(pieces | st.text(max_size=5), max_size=12)))
     parsed = parser(name).parse(text)
     assert parsed.valid == bool(parsed.action)
-    assert parsed.valid == (not parsed.reason)
+    assert parsed.valid == (not parser(name).problem(text))
     if parsed.valid:
         assert HOUSE.call(parsed.action) is not None
 
@@ -263,9 +262,10 @@ def test_no_text_crashes_and_what_acts_is_an_action_of_a_tool(name, data):
 )
 def test_calls_that_a_server_has_parsed(calls, parsed):
     served = [ServedCall(f"call-{i}", *call) for i, call in enumerate(calls)]
-    found = parser("hermes").parse("I wait.", calls=served)
-    assert parsed in (found.action, found.reason) or parsed in found.reason
-    assert found.valid == (found.reason == "")
+    action, valid = parser("hermes").parse("I wait.", calls=served)
+    problem = parser("hermes").problem("I wait.", calls=served)
+    assert parsed in (action or problem)
+    assert valid == (not problem)
 
 
 def test_without_parsed_calls_the_text_is_read():
