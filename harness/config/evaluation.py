@@ -128,6 +128,10 @@ class EvalAgentConfig(Section):
     turn limit."""
     style: str | None = None
     """Prompt style; None takes the agent's own: `direct` for direct, `think` for the others."""
+    tool_format: str = "auto"
+    """In the style `tools`, how the model calls tools: `"hermes"`, `"qwen3_coder"`, `"llama3"`,
+    `"glm"`, or a plug-in's `module:name`. `"auto"` takes that of the training run or of the chat
+    template. Calls that a server tells apart from the text are taken as they are."""
     context: Context | None = None
     """`window`: each turn has its own prompt; `transcript`: an episode is one growing chat.
     None takes that of the training run or of the papers."""

@@ -121,6 +121,9 @@ class AgentConfig(Section):
 
     style: str = "think"
     """Prompt style; see `harness/prompts/templates`."""
+    tool_format: str = "auto"
+    """In the style `tools`, how the model calls tools: `"hermes"`, `"qwen3_coder"`, `"llama3"`,
+    `"glm"`, or a plug-in's `module:name`. `"auto"` takes that of its chat template."""
     context: Context = "window"
     """`"window"`: each turn has its own prompt, which shows the last `window` turns.
     `"transcript"`: an episode is one growing chat, and one training sequence."""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agentgyms.core.errors import BadOption
 from agentgyms.models.types import ServedCall
+from agentgyms.registration import find_maker
 from agentgyms.tools import ANY_ACTION, BadCall, ToolCall, Tools
 from harness.prompts.answers import Parsed, outside_thoughts
-from harness.prompts.tool_formats import HERMES, ToolFormat, read_json
+from harness.prompts.tool_formats import FORMATS, HERMES, ToolFormat, read_json
 from harness.types.errors import ConfigError
 
 _NONE: Final = "no tool is called"
@@ -87,6 +89,19 @@ class ToolParser:
     def _calls(self, text: str) -> list[ToolCall]:
         calls = self.format.parse(outside_thoughts(text))
         return [self.tools.typed(call) for call in calls] if self.format.untyped else calls
+
+
+def parser_of(env_id: str, format_name: str) -> ToolParser:
+    """Return the parser of calls of an environment's tools.
+
+    Raises:
+        ConfigError: There is no such format.
+    """
+    try:
+        tools = getattr(find_maker(env_id)[0], "tools", ANY_ACTION)
+    except BadOption:  # only its maker knows what it is
+        tools = ANY_ACTION
+    return ToolParser(tools, FORMATS.get(format_name), format_name)
 
 
 def _typed(call: ServedCall) -> ToolCall:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentgyms.tools import BadCall, ToolCall
+from harness.types.errors import ConfigError
 from harness.types.hyperparameters import Registry
 
 _OPENING: Final = "<tool_call>"
@@ -227,3 +228,23 @@ def of_template(template: str) -> str | None:
         if one.signs and all(sign in template for sign in one.signs):
             return name
     return None
+
+
+def choose(wanted: str, found: str | None) -> str:
+    """Return the format of a model.
+
+    Args:
+        wanted: The setting: a name, or `"auto"`.
+        found: The format that its chat template asks for; None if it is unknown.
+
+    Raises:
+        ConfigError: It is to be that of the template, and unknown.
+    """
+    if wanted != "auto":
+        return wanted
+    if found is None:
+        raise ConfigError(
+            "the model's chat template asks for calls of tools in no known format: set "
+            f"agent.tool_format to one of {', '.join(FORMATS.names())}, or use another agent.style"
+        )
+    return found

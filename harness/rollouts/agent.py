@@ -26,6 +26,7 @@ from harness.inference.completers import Completer, Sampling
 from harness.prompts import lettered, truncation
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.truncation import NO_CUTS, Cuts
+from harness.rollouts import tool_turns
 from harness.rollouts.self_play import is_partners
 from harness.types.errors import ConfigError
 from harness.types.messages import Content, Image, Message
@@ -103,6 +104,9 @@ class Agent:
     there. A transcript is limited by `max_prompt`, which leaves out its oldest turns, and by the
     model's context, which ends the episode.
 
+    In the style `tools` the first message offers the environment's tools, and in a transcript the
+    following prompts are tools' results. Tools do not count in `max_prompt`.
+
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
         style: Prompt template and parser.
@@ -153,7 +157,7 @@ class Agent:
 
     def decide(self, view: EpisodeView, completion: Completion) -> Decision:
         """Return the decision of an answer to the last prompt."""
-        action, valid = self.style.parse(completion.text, choices_of(view))
+        action, valid = self.style.parse(completion.text, choices_of(view), completion.calls)
         return Decision(
             action, completion, valid, truncation.content_text(view.shown), view.left_out
         )
@@ -201,7 +205,7 @@ class Agent:
             return self._transcript(view, cuts, preamble)
         window = min(self.window, len(view.turns)) - cuts.turns
         view.shown = self.style.render(**_shortened(self._fields(view, window), cuts))
-        return [_user_message(truncation.concatenate(preamble, view.shown))]
+        return [tool_turns.opening(self.style, truncation.concatenate(preamble, view.shown))]
 
     def _transcript(self, view: EpisodeView, cuts: Cuts, preamble: str) -> list[Message]:
         taken, missing = len(view.turns), cuts.turns
@@ -211,9 +215,9 @@ class Agent:
         if missing:
             line = _MISSING.format(turns="1 turn" if missing == 1 else f"{missing} turns")
             first = truncation.concatenate(first, line, contents[missing])
-        messages = [_user_message(first)]
+        messages = [tool_turns.opening(self.style, first)]
         for turn, content in zip(view.turns[missing:], contents[missing + 1 :], strict=True):
-            messages += [_assistant_message(turn.completion), _user_message(content)]
+            messages += tool_turns.exchange(self.style, turn.completion, content)
         return messages
 
     def _rendered_prompts(self, view: EpisodeView, cuts: Cuts) -> list[Content]:
@@ -243,6 +247,7 @@ class Agent:
                 "observation": turn.observation,
                 "action": turn.action,
                 "outcome": turn.next_observation,
+                **tool_turns.past_fields(self.style, turn),
             }
             for i, turn in enumerate(shown)
         ]
@@ -256,6 +261,7 @@ class Agent:
             "choices": choices_of(view),
             "turn": taken,
             "max_turns": view.max_turns,
+            **tool_turns.fields(self.style, view.turns, view.info["admissible_actions"]),
         }
 
 
@@ -271,18 +277,6 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
         *earlier, last = fields["history"]
         cut["history"] = [*earlier, last | {"outcome": cut["observation"]}]
     return fields | cut
-
-
-def _user_message(content: Content) -> Message:
-    return {"role": "user", "content": content}
-
-
-def _assistant_message(completion: Completion) -> Message:
-    return {
-        "role": "assistant",
-        "content": completion.text,
-        "token_ids": completion.response_ids,
-    }
 
 
 def choices_of(view: EpisodeView) -> list[str]:

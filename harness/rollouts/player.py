@@ -201,7 +201,7 @@ def make_prompt_agent(config: Config) -> Agent:
 
 
 def _agent(config: Config, completer: Completer | None, sampling: Sampling) -> Agent:
-    style = prompts.load(config.agent.style, config.env.id)
+    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     return Agent(completer, style, sampling, config.agent.window, config.agent.context)
 
 

@@ -45,7 +45,9 @@ class Baseline:
         agent, sampling = config.agent, config.sampling
         self._model, self._agent, self._env_id = config.model, agent, config.env.id
         self._completer, self._examples = completer, tuple(examples)
-        self._style = prompts.load(_required(agent.style, "agent.style"), config.env.id)
+        self._style = prompts.load(
+            _required(agent.style, "agent.style"), config.env.id, agent.tool_format
+        )
         self._sampling = Sampling(
             _required(sampling.temperature, "sampling.temperature"),
             _required(sampling.max_tokens, "sampling.max_tokens"),

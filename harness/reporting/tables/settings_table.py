@@ -14,6 +14,7 @@ _NAMES: Final = {
     "environment.tasks": "Tasks",
     "agent.kind": "Agent",
     "agent.style": "Prompt style",
+    "agent.tool_format": "Format of tool calls",
     "agent.context": "Context",
     "agent.window": "Past turns shown",
     "agent.max_prompt": "Prompt limit, characters",

@@ -20,6 +20,7 @@ KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 
 NEW = (
+    ("agent", "tool_format", "auto"),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
     ("run", "plugins", []),

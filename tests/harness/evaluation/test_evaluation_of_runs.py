@@ -116,6 +116,9 @@ def test_a_runs_folder_imports_no_module(tmp_path, monkeypatch):
         defaults.resolve(config(tmp_path, env__id="", **own), of_run)
     given = config(tmp_path, env__id=f"agentgyms:{CORRIDOR}", **own)
     assert defaults.resolve(given, of_run).env.id == f"agentgyms:{CORRIDOR}"
+    of_run = {**RUN, "agent": {"style": "tools", "tool_format": "beside:format"}}
+    with pytest.raises(ConfigError, match="give agent.tool_format yourself"):
+        defaults.resolve(config(tmp_path, **own), of_run)
 
 
 def test_a_prompted_agent_and_another_environment_have_their_own(tmp_path):

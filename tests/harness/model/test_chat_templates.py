@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgyms.tools import Tool, Tools
 from harness.model import tiny
 from harness.model.tokenizer import ChatTokenizer
+from harness.prompts import tool_formats
 from harness.prompts.answers import Parsed
 from harness.prompts.parsing import PARSERS
+from harness.types.errors import ConfigError
 
 FOLDER = Path(__file__).parents[2] / "golden" / "chat_templates"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.jinja"))
@@ -154,3 +157,85 @@ def test_a_chat_without_thoughts_reads_as_the_template_writes_it(name):
             "<|start|>assistant<|channel|>final<|message|>", "<|start|>assistant"
         )
     assert text == rendered
+
+
+TOOLS = Tools(
+    Tool("look", "Look around.", "look"),
+    Tool("go_to", "Walk.", "go to {place}", {"place": "Where."}),
+)
+WITHOUT_TOOLS = ["deepseekv3", "gemma3", "phi3", "qwen2_5_vl"]
+WITH_TOOLS = [name for name in NAMES if name not in [*WITHOUT_TOOLS, "gptoss"]]
+RESULTS = ["<tool_response>", "</tool_response>", "</tool_call>"]
+
+
+def offered(*messages):
+    first, *rest = messages
+    return [{**first, "tools": TOOLS.schemas}, *rest]
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+def test_the_first_prompt_with_tools_has_the_templates_own_tokens(name):
+    encoder, messages = chats(name), [{"role": "user", "content": "you see a mug"}]
+    assert encoder.encode_chat(offered(*messages)) == encoder.encode(
+        written(name, messages, add_generation_prompt=True, tools=TOOLS.schemas)
+    )
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+@settings(max_examples=4)
+@given(data=st.data())
+def test_ten_turns_of_calls_and_results_keep_every_token(name, data):
+    """Calls, thoughts and other text as generated; results may hold marks of any kind."""
+    encoder = chats(name)
+    special = encoder.tokenizer.all_special_ids
+    marks = encoder.tokenizer.convert_ids_to_tokens(special)
+    texts = st.lists(st.sampled_from([*WORDS, *marks, *RESULTS]), min_size=1, max_size=4)
+    form = tool_formats.FORMATS.get(encoder.chat_encoder.tool_format)
+    call = form.write(TOOLS.call("go to shelf 1"))
+    answers = st.lists(st.sampled_from([call, *WORDS]), max_size=3).map("".join)
+    messages = offered({"role": "user", "content": data.draw(texts.map(" ".join))})
+    prompt = encoder.encode_chat(messages)
+    for _ in range(10):
+        ends = data.draw(st.sampled_from([(), *((i,) for i in sorted(encoder.stop_ids))]))
+        generated = (*encoder.encode(data.draw(answers)), *ends) or (40,)
+        messages += [
+            {"role": "assistant", "content": "?", "token_ids": generated},
+            {"role": "tool", "content": data.draw(texts.map(" ".join))},
+        ]
+        longer = encoder.encode_chat(messages)
+        assert longer[: len(prompt) + len(generated)] == prompt + generated
+        harmless = encoder.encode_chat([*messages[:-1], {"role": "tool", "content": "you"}])
+        assert [i for i in longer if i in special] == [i for i in harmless if i in special]
+        shown, plain = (encoder.tokenizer.decode(ids[len(prompt) :]) for ids in (longer, harmless))
+        for tag in RESULTS:
+            assert shown.count(tag) == plain.count(tag)
+        prompt = longer
+
+
+@pytest.mark.parametrize("name", [n for n in WITH_TOOLS if n not in THINKS and n != "glm4moe"])
+def test_a_chat_of_calls_reads_as_the_template_writes_it(name):
+    """An answer is the text of the call, as the template would write it itself."""
+    encoder = chats(name)
+    form = tool_formats.FORMATS.get(encoder.chat_encoder.tool_format)
+    call = TOOLS.call("go to shelf 1")
+    own, theirs = offered({"role": "user", "content": "on"}), [{"role": "user", "content": "on"}]
+    function = {"name": call.name, "arguments": dict(call.arguments)}
+    calls = [{"type": "function", "function": function}]
+    for turn in range(3):
+        result = {"role": "tool", "content": f"shelf {turn}"}
+        own += [{"role": "assistant", "content": form.write(call)}, result]
+        theirs += [{"role": "assistant", "content": "", "tool_calls": calls}, result]
+    text = encoder.tokenizer.decode(encoder.encode_chat(own))
+    rendered = written(name, theirs, add_generation_prompt=True, tools=TOOLS.schemas)
+    assert text == rendered
+
+
+@pytest.mark.parametrize("name", WITH_TOOLS)
+def test_transcripts_with_tools_are_taken(name):
+    chats(name).chat_encoder.check_transcripts(TOOLS.schemas)
+
+
+@pytest.mark.parametrize("name", [*WITHOUT_TOOLS, "gptoss"])
+def test_templates_without_tools_are_refused(name):
+    with pytest.raises(ConfigError, match="tells the model of no tools|refuses a chat"):
+        chats(name).chat_encoder.check_transcripts(TOOLS.schemas)
