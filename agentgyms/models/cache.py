@@ -27,7 +27,7 @@ import platformdirs
 from agentgyms.core.errors import BadRequest
 from agentgyms.core.images import decode_png, digest
 from agentgyms.models.answer_store import AnswerStore
-from agentgyms.models.types import Answer, Message, Sampling
+from agentgyms.models.types import Answer, Message, Sampling, ServedCall
 
 _T = TypeVar("_T")
 
@@ -149,13 +149,19 @@ def key_of(
     request = {
         "format": FORMAT,
         "scope": scope,
-        "messages": [
-            [message["role"], _canonical_content(message["content"])] for message in messages
-        ],
+        "messages": [_canonical_message(message) for message in messages],
         "sampling": [sampling.temperature, sampling.top_p, sampling.max_tokens],
         "seed": seed,
     }
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def _canonical_message(message: Message) -> list[Any]:
+    """Return what counts of a message; what it has of tools comes last, if it has any."""
+    fields: Mapping[str, Any] = message
+    of_tools = {key: fields[key] for key in fields if key not in ("role", "content")}
+    plain = [message["role"], _canonical_content(message["content"])]
+    return [*plain, of_tools] if of_tools else plain
 
 
 def _canonical_content(content: str | list[dict[str, Any]]) -> str | list[list[Any]]:
@@ -190,10 +196,13 @@ def _to_json(answer: Answer) -> dict[str, Any]:
         "finished": answer.finished,
         "usage": [answer.prompt, answer.response, 1],
     }
+    if answer.calls:
+        fields["calls"] = [[call.id, call.name, call.arguments] for call in answer.calls]
     return fields | ({"reasoning": answer.reasoning} if answer.reasoning else {})
 
 
 def _from_json(fields: Mapping[str, Any]) -> Answer:
     prompt, response, _ = fields["usage"]
     reasoning = str(fields.get("reasoning", ""))
-    return Answer(fields["text"], fields["finished"], prompt, response, reasoning)
+    calls = tuple(ServedCall(*call) for call in fields.get("calls", ()))
+    return Answer(fields["text"], fields["finished"], prompt, response, reasoning, calls)
