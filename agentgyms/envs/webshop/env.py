@@ -107,7 +107,7 @@ class WebShopEnv(TextEnv):
     tools = Tools(
         Tool(
             "search",
-            "Search the shop for products; works on the first page alone.",
+            "Search the shop for products.",
             "search[{query}]",
             {"query": "Words that describe the product."},
         ),
