@@ -205,4 +205,4 @@ def _from_json(fields: Mapping[str, Any]) -> Answer:
     prompt, response, _ = fields["usage"]
     reasoning = str(fields.get("reasoning", ""))
     calls = tuple(ServedCall(*call) for call in fields.get("calls", ()))
-    return Answer(fields["text"], fields["finished"], prompt, response, reasoning, calls)
+    return Answer(fields["text"], fields["finished"], prompt, response, reasoning, calls=calls)

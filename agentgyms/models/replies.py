@@ -172,7 +172,7 @@ class _PartialReply:
         reasoning = _replace_surrogates("".join(self.thoughts))
         calls = tuple(call.whole(index) for index, call in sorted(self.calls.items()))
         finished = reason in FINISHED_REASONS
-        answer = Answer(text, finished, prompt, response, reasoning, calls)
+        answer = Answer(text, finished, prompt, response, reasoning, calls=calls)
         return Reply(answer, self.model, self.fingerprint)
 
 

@@ -183,7 +183,7 @@ def resolve(config: Config) -> Config:
 
 
 def _tool_format(config: Config) -> str:
-    """Return how the model calls tools, if it does; else the setting."""
+    """Return how the model calls tools, if it does and is here; else the setting."""
     wanted, model = config.agent.tool_format, config.policy.model
     if config.agent.style != "tools" or wanted != "auto":
         return wanted
@@ -191,7 +191,11 @@ def _tool_format(config: Config) -> str:
         return "hermes"
     from harness.model.loading import chat_template_of
 
-    return tool_formats.choose(wanted, tool_formats.of_template(chat_template_of(model)))
+    try:
+        template = chat_template_of(model)
+    except ConfigError:  # a dry run says that the model is missing, and so does the start
+        return wanted
+    return tool_formats.choose(wanted, tool_formats.of_template(template))
 
 
 def needs_reference(config: Config) -> bool:

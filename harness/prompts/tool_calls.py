@@ -92,7 +92,7 @@ class ToolParser:
 
 
 def parser_of(env_id: str, format_name: str) -> ToolParser:
-    """Return the parser of calls of an environment's tools.
+    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
 
     Raises:
         ConfigError: There is no such format.
@@ -101,7 +101,8 @@ def parser_of(env_id: str, format_name: str) -> ToolParser:
         tools = getattr(find_maker(env_id)[0], "tools", ANY_ACTION)
     except BadOption:  # only its maker knows what it is
         tools = ANY_ACTION
-    return ToolParser(tools, FORMATS.get(format_name), format_name)
+    name = "hermes" if format_name == "auto" else format_name
+    return ToolParser(tools, FORMATS.get(name), name)
 
 
 def _typed(call: ServedCall) -> ToolCall:

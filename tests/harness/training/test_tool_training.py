@@ -84,6 +84,7 @@ def test_the_format_is_that_of_the_models_template(tmp_path):
         resolved(tmp_path / "none")
     assert resolved(tmp_path / "none", "agent.tool_format=llama3") == "llama3"
     assert resolved("tiny") == "hermes"
+    assert resolved(tmp_path / "missing") == "auto"  # what is missing is said where it is loaded
 
 
 def test_an_evaluation_takes_the_format_of_the_run_or_of_the_template():
