@@ -40,6 +40,9 @@ PNG_ADDRESS: Final = "data:image/png;base64"
 """The part of a data URL before the comma, for an image as PNG."""
 
 
+_OF_TOOLS: Final = ("tools", "tool_calls", "tool_call_id")
+
+
 class CacheableClient(Protocol):
     """A client whose answers can be cached, such as `agentgyms.models.client.ChatClient`."""
 
@@ -159,7 +162,7 @@ def key_of(
 def _canonical_message(message: Message) -> list[Any]:
     """Return what counts of a message; what it has of tools comes last, if it has any."""
     fields: Mapping[str, Any] = message
-    of_tools = {key: fields[key] for key in fields if key not in ("role", "content")}
+    of_tools = {key: fields[key] for key in _OF_TOOLS if key in fields}
     plain = [message["role"], _canonical_content(message["content"])]
     return [*plain, of_tools] if of_tools else plain
 
