@@ -217,7 +217,8 @@ class Agent:
             first = truncation.concatenate(first, line, contents[missing])
         messages = [tool_turns.opening(self.style, first)]
         for turn, content in zip(view.turns[missing:], contents[missing + 1 :], strict=True):
-            messages += tool_turns.exchange(self.style, turn.completion, content)
+            said = _assistant_message(turn.completion)
+            messages += tool_turns.exchange(self.style, turn.completion.calls, said, content)
         return messages
 
     def _rendered_prompts(self, view: EpisodeView, cuts: Cuts) -> list[Content]:
@@ -277,6 +278,14 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
         *earlier, last = fields["history"]
         cut["history"] = [*earlier, last | {"outcome": cut["observation"]}]
     return fields | cut
+
+
+def _assistant_message(completion: Completion) -> Message:
+    return {
+        "role": "assistant",
+        "content": completion.text,
+        "token_ids": completion.response_ids,
+    }
 
 
 def choices_of(view: EpisodeView) -> list[str]:

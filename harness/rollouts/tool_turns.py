@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agentgyms.models.types import ServedCall
 from harness.prompts import PromptStyle
 from harness.types.messages import Content, Message
-from harness.types.rollout import Completion, Turn
+from harness.types.rollout import Turn
 
 _NOT_MADE: Final = "This call was not made."
 
@@ -50,20 +51,26 @@ def opening(style: PromptStyle, content: Content) -> Message:
     return message
 
 
-def exchange(style: PromptStyle, answer: Completion, content: Content) -> list[Message]:
+def exchange(
+    style: PromptStyle, calls: Sequence[ServedCall] | None, said: Message, content: Content
+) -> list[Message]:
     """Return the messages of an answer and of the prompt that follows it.
 
     The prompt is a tool's result. Where a server tells calls apart, each of them gets one, and an
     answer without a call is followed by a user's message, as its protocol demands.
+
+    Args:
+        style: Of the prompt.
+        calls: Those of the answer that a server tells apart; None where none does.
+        said: The message of the answer.
+        content: Of the prompt.
     """
-    said: Message = {"role": "assistant", "content": answer.text, "token_ids": answer.response_ids}
-    if style.tools is None or answer.calls == ():
+    if style.tools is None or (calls is not None and not calls):
         return [said, {"role": "user", "content": content}]
-    if answer.calls is None:
+    if calls is None:
         return [said, {"role": "tool", "content": content}]
-    said["calls"] = answer.calls
     results: list[Message] = [
         {"role": "tool", "content": _NOT_MADE if i else content, "call_id": call.id}
-        for i, call in enumerate(answer.calls)
+        for i, call in enumerate(calls)
     ]
-    return [said, *results]
+    return [{**said, "calls": tuple(calls)}, *results]
