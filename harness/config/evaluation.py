@@ -133,6 +133,9 @@ class EvalAgentConfig(Section):
     None takes that of the training run or of the papers."""
     window: NonNegativeInt | None = None
     """Past turns that a prompt shows; None takes those of the training run or of the papers."""
+    max_thought_tokens: PositiveInt | None = None
+    """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, and the
+    answer goes on. Needs a model in this process. None takes that of the training run, or none."""
     max_prompt: PositiveInt | None = None
     """Most characters of a prompt; `harness.rollouts.agent` says what is left out first."""
     examples: NonNegativeInt = 0

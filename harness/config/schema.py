@@ -128,6 +128,9 @@ class AgentConfig(Section):
     """Past turns that a prompt shows."""
     max_tokens: PositiveInt = 512
     """Longest response, in tokens."""
+    max_thought_tokens: PositiveInt | None = None
+    """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, is not
+    trained, and the answer goes on. None sets no limit."""
     max_context: Annotated[int, Ge(2)] | None = None
     """Most tokens of a prompt and its longest response; an episode that exceeds them ends without
     success. None takes the model's own limit."""

@@ -192,7 +192,9 @@ class DemonstrationActor:
 
 def make_agent(config: Config, completer: Completer, temperature: float) -> Agent:
     """Return the agent of a run, sampling at `temperature`."""
-    return _agent(config, completer, Sampling(temperature, config.agent.max_tokens))
+    own = config.agent
+    sampling = Sampling(temperature, own.max_tokens, max_thought_tokens=own.max_thought_tokens)
+    return _agent(config, completer, sampling)
 
 
 def make_prompt_agent(config: Config) -> Agent:

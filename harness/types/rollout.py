@@ -51,10 +51,13 @@ class Completion:
             its prompt, such as `<think>`.
         prompt_ids: Tokens of the rendered prompt; empty where the completer does not know them.
         response_ids: Generated tokens, the end-of-turn token included. Empty where unknown.
-        logprobs: Log-probability of each response token under the sampling distribution, in nats.
+        logprobs: Log-probability of each sampled token of the response under the sampling
+            distribution, in nats.
         finished: The model ended its turn; False if the token limit cut it off.
         images: Images of the prompt, in order.
         usage: Number of tokens, also where their ids are unknown.
+        inserted: Start and end, in `response_ids`, of tokens that the policy did not sample: they
+            close a thought at its limit. Equal where there are none.
     """
 
     text: str
@@ -64,6 +67,13 @@ class Completion:
     finished: bool = True
     images: tuple[Image, ...] = ()
     usage: Usage = Usage()
+    inserted: tuple[int, int] = (0, 0)
+
+    @property
+    def num_sampled(self) -> int:
+        """Number of tokens of the response that the policy sampled."""
+        start, end = self.inserted
+        return len(self.response_ids) - (end - start)
 
 
 @dataclass(frozen=True, slots=True)

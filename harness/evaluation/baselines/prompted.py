@@ -50,6 +50,7 @@ class Baseline:
             _required(sampling.temperature, "sampling.temperature"),
             _required(sampling.max_tokens, "sampling.max_tokens"),
             sampling.top_p,
+            agent.max_thought_tokens,
         )
         self.trials = _required(agent.trials, "agent.trials")
         self._reflector = None

@@ -20,6 +20,7 @@ KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 
 NEW = (
+    ("agent", "max_thought_tokens", None),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
     ("run", "plugins", []),
