@@ -190,10 +190,12 @@ def _to_json(answer: Answer) -> dict[str, Any]:
         "finished": answer.finished,
         "usage": [answer.prompt, answer.response, 1],
     }
-    return fields | ({"reasoning": answer.reasoning} if answer.reasoning else {})
+    thoughts = {"reasoning": answer.reasoning, "reasoning_tokens": answer.reasoning_tokens}
+    return fields | {name: value for name, value in thoughts.items() if value not in ("", None)}
 
 
 def _from_json(fields: Mapping[str, Any]) -> Answer:
     prompt, response, _ = fields["usage"]
     reasoning = str(fields.get("reasoning", ""))
-    return Answer(fields["text"], fields["finished"], prompt, response, reasoning)
+    thought = fields.get("reasoning_tokens")
+    return Answer(fields["text"], fields["finished"], prompt, response, reasoning, thought)

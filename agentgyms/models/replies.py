@@ -139,7 +139,9 @@ class _PartialReply:
                 "empty answer", f"the answer is empty (finish_reason {self.reason})"
             )
         reasoning = _replace_surrogates("".join(self.thoughts))
-        answer = Answer(text, reason in FINISHED_REASONS, prompt, response, reasoning)
+        details = get_typed(self.usage, "completion_tokens_details", dict) or {}
+        thought = _count(details, "reasoning") if "reasoning_tokens" in details else None
+        answer = Answer(text, reason in FINISHED_REASONS, prompt, response, reasoning, thought)
         return Reply(answer, self.model, self.fingerprint)
 
 

@@ -60,6 +60,7 @@ class Answer:
         prompt: Tokens of the prompt, 0 if unknown.
         response: Tokens of the response, 0 if unknown.
         reasoning: The model's thoughts, where the server tells them apart from the response.
+        reasoning_tokens: Tokens of the thoughts, which are among `response`; None if unknown.
     """
 
     text: str
@@ -67,3 +68,4 @@ class Answer:
     prompt: int = 0
     response: int = 0
     reasoning: str = ""
+    reasoning_tokens: int | None = None

@@ -120,6 +120,8 @@ def _encode_tokens(completion: Completion, before: Completion) -> dict[str, Any]
     }
     if completion.num_sampled < len(completion.response_ids):
         line["inserted"] = list(completion.inserted)
+    if completion.thought_tokens is not None:
+        line["thought_tokens"] = completion.thought_tokens
     if completion.usage != Usage():
         line["usage"] = [completion.usage.prompt, completion.usage.response, completion.usage.calls]
     return line
@@ -247,6 +249,9 @@ def _completion(
         ),
         usage=Usage(*usage),
         inserted=inserted,
+        thought_tokens=fields.non_negative_int(turn, "thought_tokens", what, 0)
+        if "thought_tokens" in turn
+        else None,
     )
 
 

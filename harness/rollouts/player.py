@@ -244,8 +244,21 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
         "rollout/unfinished_share": sum(not t.completion.finished for t in turns) / len(turns),
         "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
         "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
+        **_thought_figures([turn.completion for turn in turns]),
         "rollout/lost_groups": float(lost),
         **_success_by_family(rollouts),
+    }
+
+
+def _thought_figures(answers: Sequence[Completion]) -> dict[str, float]:
+    """Return the lengths of thoughts in tokens and the share of cut ones, where they are known."""
+    lengths = [one.thought_tokens for one in answers if one.thought_tokens is not None]
+    if not lengths:
+        return {}
+    return {
+        "rollout/thought_tokens": sum(lengths) / len(lengths),
+        "rollout/thought_tokens_max": float(max(lengths)),
+        "rollout/cut_thought_share": sum(one.cut_thought for one in answers) / len(answers),
     }
 
 

@@ -58,6 +58,8 @@ class Completion:
         usage: Number of tokens, also where their ids are unknown.
         inserted: Start and end, in `response_ids`, of tokens that the policy did not sample: they
             close a thought at its limit. Equal where there are none.
+        thought_tokens: Number of tokens of the answer's first thought, 0 without one; None where
+            it is unknown.
     """
 
     text: str
@@ -68,6 +70,13 @@ class Completion:
     images: tuple[Image, ...] = ()
     usage: Usage = Usage()
     inserted: tuple[int, int] = (0, 0)
+    thought_tokens: int | None = None
+
+    @property
+    def cut_thought(self) -> bool:
+        """Whether a thought was closed at its limit, or has no end."""
+        open_thought = "<think>" in self.text and "</think>" not in self.text
+        return self.inserted[1] > 0 or open_thought
 
     @property
     def num_sampled(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.inference.completers import Sampling
-from harness.model.thoughts import ThoughtLimit
+from harness.model.thoughts import ThoughtLimit, find_thought
 from harness.model.tokenizer import ChatTokenizer
 from harness.types.messages import Image
 from harness.types.rollout import Completion, Usage
@@ -81,6 +81,8 @@ def completion_of(
     images: Sequence[Image] = (),
 ) -> Completion:
     """Return the completion of a prompt and the tokens that were generated."""
+    thought = find_thought(chat_tokenizer, made.ids)
+    end = min(thought.end, made.inserted[0] or thought.end) if thought else 0
     return Completion(
         text=chat_tokenizer.decode_answer(made.ids),
         prompt_ids=prompt_ids,
@@ -90,4 +92,5 @@ def completion_of(
         images=tuple(images),
         usage=Usage(len(prompt_ids), len(made.ids), 1),
         inserted=made.inserted,
+        thought_tokens=end - thought.begin if thought else 0,
     )

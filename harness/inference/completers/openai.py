@@ -102,7 +102,11 @@ class OpenAICompleter:
             answer = await self._client.complete(_api_messages(messages), sampling, seed)
         shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
         return Completion(
-            _with_thoughts(answer), finished=answer.finished, images=shown, usage=usage
+            _with_thoughts(answer),
+            finished=answer.finished,
+            images=shown,
+            usage=usage,
+            thought_tokens=answer.reasoning_tokens,
         )
 
     async def close(self) -> None:

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+import recorded_evaluations
 import torch
 
 from harness import prompts
 from harness.annotators.critic import Critic
 from harness.config import Config, EvaluationConfig, TinyConfig, build, check, check_evaluation
+from harness.evaluation.episodes import describe_episode, episode_record
+from harness.evaluation.figures import summarise
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.local_answers import GeneratedTokens, generate_in_parts
@@ -16,11 +19,14 @@ from harness.model import tiny
 from harness.model.packing import samples, single_turn, to_batch
 from harness.model.policy import Policy
 from harness.model.thoughts import ThoughtLimit, find_thought
+from harness.reporting.results.result_checks import read_through
+from harness.reporting.tables.details import to_markdown
 from harness.rollouts import rollout_files
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.player import rollout_figures
 from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw
 
@@ -58,6 +64,14 @@ def complete(completer, samplings):
     return asyncio.run(everything())
 
 
+def play_corridor(policy, sampling, context="window", record=False):
+    pool = EnvPool(CORRIDOR, 4, 64, record=record, max_turns=5)
+    task_id = pool.take().envs[0].tasks[0]
+    agent = Agent(HFCompleter(policy), prompts.load("compact", CORRIDOR), sampling, 1, context)
+    options = CollectOptions(pause_s=0)
+    return asyncio.run(collect(pool, [TaskDraw(task_id, 5)], agent, seed=1, options=options))
+
+
 @pytest.mark.parametrize("tags", [True, False])
 def test_a_thought_is_closed_at_its_limit_and_the_answer_goes_on(tags):
     policy = make_policy(OPENED, tags=tags)
@@ -79,17 +93,16 @@ def test_a_thought_is_closed_at_its_limit_and_the_answer_goes_on(tags):
         assert "</think>\n\n" in one.text
     assert all(one.inserted == (0, 0) for one in got[1::2])
     assert any(len(one.response_ids) > one.inserted[1] for one in cut)
+    assert {one.thought_tokens for one in cut} == {5}
+    assert all(one.cut_thought for one in cut)
+    assert max(one.thought_tokens for one in got[1::2]) > 5
+    assert all(one.cut_thought == ("</think>" not in one.text) for one in got[1::2])
 
 
 @pytest.mark.parametrize("context", ["window", "transcript"])
 def test_inserted_tokens_are_read_and_not_trained(opened, context):
     """The log-probabilities are the policy's own, also behind the inserted tokens."""
-    pool = EnvPool(CORRIDOR, 4, 64, max_turns=5)
-    task_id = pool.take().envs[0].tasks[0]
-    sampling = Sampling(1.0, 16, max_thought_tokens=4)
-    agent = Agent(HFCompleter(opened), prompts.load("compact", CORRIDOR), sampling, 1, context)
-    options = CollectOptions(pause_s=0)
-    rollouts = asyncio.run(collect(pool, [TaskDraw(task_id, 5)], agent, seed=1, options=options))
+    rollouts = play_corridor(opened, Sampling(1.0, 16, max_thought_tokens=4), context)
     turns = [turn for rollout in rollouts for turn in rollout.turns]
     assert any(turn.completion.inserted[1] for turn in turns)
     rows = samples(rollouts, torch.arange(len(turns)).numpy() + 1.0, context)
@@ -172,13 +185,35 @@ def test_a_value_is_predicted_once_for_a_turn_with_inserted_tokens(opened):
     assert where == [len(one.prompt_ids)]
 
 
-def test_files_keep_which_tokens_were_inserted(opened, tmp_path):
-    pool = EnvPool(CORRIDOR, 2, 64, max_turns=3)
+def test_figures_tell_how_long_thoughts_are(opened, tmp_path):
     sampling = Sampling(1.0, 16, max_thought_tokens=4)
-    agent = Agent(HFCompleter(opened), prompts.load("compact", CORRIDOR), sampling, 1)
-    draws = [TaskDraw(pool.take().envs[0].tasks[0], 5)]
-    options = CollectOptions(pause_s=0)
-    rollouts = asyncio.run(collect(pool, draws, agent, seed=1, options=options))
+    rollouts = play_corridor(opened, sampling, record=True)
+    answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
+    lengths = [one.thought_tokens for one in answers]
+    cut = sum(one.cut_thought for one in answers) / len(answers)
+    figures = rollout_figures(rollouts, 0)
+    assert figures["rollout/thought_tokens"] == pytest.approx(sum(lengths) / len(lengths))
+    assert figures["rollout/thought_tokens_max"] == max(lengths) == 4
+    assert figures["rollout/cut_thought_share"] == cut > 0
+    for rollout in rollouts:
+        describe_episode(
+            rollout.recording, index=0, seed=0, trial=1, stop_reason=rollout.stop_reason
+        )
+    records = [episode_record(rollout.recording) for rollout in rollouts]
+    counted = summarise(records, env_id=CORRIDOR, seeds=(0,), trials=1, prices=None)["thoughts"]
+    assert counted == {
+        "tokens": pytest.approx(sum(lengths) / len(lengths)),
+        "longest": 4,
+        "cut_share": pytest.approx(cut),
+    }
+    loaded = recorded_evaluations.evaluation(tmp_path / "react", num_tasks=1, seeds=(0,))
+    loaded.result["figures"]["thoughts"] = counted
+    read_through(loaded.result)
+    assert "tokens per turn, the longest 4, cut off" in to_markdown(loaded)
+
+
+def test_files_keep_which_tokens_were_inserted(opened, tmp_path):
+    rollouts = play_corridor(opened, Sampling(1.0, 16, max_thought_tokens=4))
     assert any(t.completion.inserted[1] for r in rollouts for t in r.turns)
     path = tmp_path / "rollouts.jsonl"
     rollout_files.write(path, rollouts)
