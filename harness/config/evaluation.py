@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from annotated_types import Gt, Le
 from pydantic import AfterValidator, Field
 
-from harness.config.schema import Context
+from harness.config.schema import Context, Thoughts
 from harness.config.section import (
     List,
     NonNegativeFloat,
@@ -133,6 +133,9 @@ class EvalAgentConfig(Section):
     None takes that of the training run or of the papers."""
     window: NonNegativeInt | None = None
     """Past turns that a prompt shows; None takes those of the training run or of the papers."""
+    thoughts: Thoughts | None = None
+    """Thoughts of earlier answers in a transcript: `keep` shows them, `strip` leaves them out. None
+    takes that of the training run, or `keep`."""
     max_thought_tokens: PositiveInt | None = None
     """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, and the
     answer goes on. Needs a model in this process. None takes that of the training run, or none."""

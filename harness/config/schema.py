@@ -23,6 +23,7 @@ from harness.config.section import (
 Context = Literal["window", "transcript"]
 CONTEXTS: Final = get_args(Context)
 """Ways to show an episode to the model; see `AgentConfig.context`."""
+Thoughts = Literal["keep", "strip"]
 
 TINY_MODELS: Final = ("tiny", "tiny-vl")
 """Values of `policy.model` for a new random model; the second one is a vision-language model."""
@@ -126,6 +127,9 @@ class AgentConfig(Section):
     `"transcript"`: an episode is one growing chat, and one training sequence."""
     window: NonNegativeInt = 2
     """Past turns that a prompt shows."""
+    thoughts: Thoughts = "keep"
+    """Thoughts of earlier answers in a transcript: `"keep"` shows them; `"strip"` leaves them out,
+    as templates of thinking models do, and begins a training sequence at each turn after one."""
     max_tokens: PositiveInt = 512
     """Longest response, in tokens."""
     max_thought_tokens: PositiveInt | None = None

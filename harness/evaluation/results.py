@@ -52,7 +52,11 @@ class LostUnit:
     error: str
 
 
-_LATER: Final = (("model", "checkpoint", "newest"), ("agent", "max_thought_tokens", None))
+_LATER: Final = (
+    ("model", "checkpoint", "newest"),
+    ("agent", "thoughts", "keep"),
+    ("agent", "max_thought_tokens", None),
+)
 """Settings that evaluations did not have at first; at these values they are left out, so that old
 evaluations go on and are compared with new ones."""
 

@@ -89,7 +89,7 @@ def samples(
 
     In the context "window" each turn is a sequence. In "transcript" each rollout is one, as long as
     every prompt starts with the tokens of the prompt and response before it; if one does not,
-    because the chat was truncated, a new sequence starts.
+    because the chat was truncated or a thought left out, a new sequence starts.
 
     Args:
         rollouts: The rollouts of the table, with N turns in total.

@@ -24,6 +24,7 @@ from harness import prompts
 from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
 from harness.prompts import lettered, truncation
+from harness.prompts.answers import after_thoughts, has_thoughts
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.truncation import NO_CUTS, Cuts
 from harness.rollouts.self_play import is_partners
@@ -99,9 +100,9 @@ class Agent:
 
     In the context `transcript` the episode is one chat that only grows: the first prompt, the
     answer, the next observation in the style's follow-up template, the answer, and so on. Answers
-    stay unchanged, with their thoughts, and images stay in their prompts. `window` has no effect
-    there. A transcript is limited by `max_prompt`, which leaves out its oldest turns, and by the
-    model's context, which ends the episode.
+    stay unchanged, with their thoughts unless `thoughts` is `"strip"`, and images stay in their
+    prompts. `window` has no effect there. A transcript is limited by `max_prompt`, which leaves out
+    its oldest turns, and by the model's context, which ends the episode.
 
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
@@ -113,6 +114,7 @@ class Agent:
             partner's seat in self-play gets no reflections, because they are the learner's.
         max_prompt: Largest number of characters of a prompt, with the preamble and a transcript's
             earlier messages; None sets no limit. The module says what is left out first.
+        thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class Agent:
         *,
         preamble: Preamble = NO_PREAMBLE,
         max_prompt: int | None = None,
+        thoughts: str = "keep",
     ) -> None:
         """Raise `ConfigError` if a number is out of range or the context unknown."""
         if window < 0:
@@ -137,6 +140,7 @@ class Agent:
         self.completer, self.style, self.sampling = completer, style, sampling
         self.window, self.context = window, context
         self.preamble, self.max_prompt = preamble, max_prompt
+        self._shows_thoughts = thoughts == "keep"
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action.
@@ -213,8 +217,19 @@ class Agent:
             first = truncation.concatenate(first, line, contents[missing])
         messages = [_user_message(first)]
         for turn, content in zip(view.turns[missing:], contents[missing + 1 :], strict=True):
-            messages += [_assistant_message(turn.completion), _user_message(content)]
+            messages += [self._assistant_message(turn.completion), _user_message(content)]
         return messages
+
+    def _assistant_message(self, completion: Completion) -> Message:
+        text, ids = completion.text, completion.response_ids
+        if self._shows_thoughts or not has_thoughts(text):
+            return {"role": "assistant", "content": text, "token_ids": ids}
+        return {
+            "role": "assistant",
+            "content": after_thoughts(text),
+            "token_ids": ids,
+            "without_thoughts": True,
+        }
 
     def _rendered_prompts(self, view: EpisodeView, cuts: Cuts) -> list[Content]:
         """Return the transcript's prompts and keep the next one, which is included."""
@@ -275,14 +290,6 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
 
 def _user_message(content: Content) -> Message:
     return {"role": "user", "content": content}
-
-
-def _assistant_message(completion: Completion) -> Message:
-    return {
-        "role": "assistant",
-        "content": completion.text,
-        "token_ids": completion.response_ids,
-    }
 
 
 def choices_of(view: EpisodeView) -> list[str]:

@@ -204,7 +204,8 @@ def make_prompt_agent(config: Config) -> Agent:
 
 def _agent(config: Config, completer: Completer | None, sampling: Sampling) -> Agent:
     style = prompts.load(config.agent.style, config.env.id)
-    return Agent(completer, style, sampling, config.agent.window, config.agent.context)
+    own = config.agent
+    return Agent(completer, style, sampling, own.window, own.context, thoughts=own.thoughts)
 
 
 def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:

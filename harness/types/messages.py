@@ -85,12 +85,14 @@ class Message(TypedDict):
     """One message of a chat: role `system`, `user` or `assistant`, and its content.
 
     An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
-    longer chat that contains the message.
+    longer chat that contains the message. With `without_thoughts` the content lacks the answer's
+    thoughts, and of `token_ids` only those behind the thoughts belong to the chat.
     """
 
     role: str
     content: Content
     token_ids: NotRequired[tuple[int, ...]]
+    without_thoughts: NotRequired[bool]
 
 
 def texts_of(messages: Sequence[Message]) -> list[str]:

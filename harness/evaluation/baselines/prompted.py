@@ -77,6 +77,7 @@ class Baseline:
             _required(self._agent.context, "agent.context"),
             preamble=self._preamble(reflections),
             max_prompt=self._agent.max_prompt,
+            thoughts=_required(self._agent.thoughts, "agent.thoughts"),
         )
         if self._model.backend == "expert":
             return ExpertActor(agent, self._model.expert)

@@ -23,7 +23,9 @@ from harness.reporting.leaderboard.verification import Verified
 from harness.types.errors import ConfigError
 
 _PARTIES: Final = ("partner", "judge")
-_OF_AGENT: Final = ("style", "context", "window", "max_thought_tokens", "max_prompt", "examples")
+_OF_AGENT: Final = (
+    *("style", "context", "window", "thoughts", "max_thought_tokens", "max_prompt", "examples"),
+)
 _OF_SAMPLING: Final = ("temperature", "top_p", "max_tokens")
 _OF_TRAINED: Final = ("temperature", "top_p")
 """What a trained model does not bring with it: it is prompted as it was trained."""

@@ -21,6 +21,7 @@ KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 NEW = (
     ("agent", "max_thought_tokens", None),
+    ("agent", "thoughts", "keep"),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
     ("run", "plugins", []),
