@@ -27,6 +27,7 @@ def check(config: Config) -> None:
     _check_early_ends(config)
     _check_context(config)
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
+    _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
 
 
@@ -39,6 +40,7 @@ def check_evaluation(config: EvaluationConfig) -> None:
     if (config.service.price_prompt is None) != (config.service.price_response is None):
         raise ConfigError("give both service.price_prompt and service.price_response, or neither")
     thought, answer = config.agent.max_thought_tokens, config.sampling.max_tokens
+    _check_scratchpad(config.agent.scratchpad, config.agent.context)
     if answer is not None:
         _check_thoughts(thought, answer, "sampling.max_tokens")
 
@@ -91,6 +93,14 @@ def _check_thoughts(thought: int | None, answer: int, key: str) -> None:
         raise ConfigError(
             f"agent.max_thought_tokens is {thought}, which leaves no tokens for the answer of at "
             f"most {key} = {answer}: lower it, or raise {key}"
+        )
+
+
+def _check_scratchpad(most: int | None, context: str | None) -> None:
+    if most and context not in ("window", None):
+        raise ConfigError(
+            f"agent.scratchpad = {most} is for agent.context = 'window', and the context is "
+            f"{context!r}, which shows all earlier answers: leave one of them out"
         )
 
 

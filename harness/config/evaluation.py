@@ -139,6 +139,9 @@ class EvalAgentConfig(Section):
     max_thought_tokens: PositiveInt | None = None
     """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, and the
     answer goes on. Needs a model in this process. None takes that of the training run, or none."""
+    scratchpad: NonNegativeInt | None = None
+    """Most characters of the notes that the model may write in `<memory>...</memory>` and reads in
+    its next prompts, in the context `window`. None takes those of the training run, or 0: none."""
     max_prompt: PositiveInt | None = None
     """Most characters of a prompt; `harness.rollouts.agent` says what is left out first."""
     examples: NonNegativeInt = 0

@@ -130,6 +130,9 @@ class AgentConfig(Section):
     thoughts: Thoughts = "keep"
     """Thoughts of earlier answers in a transcript: `"keep"` shows them; `"strip"` leaves them out,
     as templates of thinking models do, and begins a training sequence at each turn after one."""
+    scratchpad: NonNegativeInt = 0
+    """Most characters of notes: in the context `"window"` the model may write them in
+    `<memory>...</memory>`, and its next prompts show the last ones. 0 for no notes."""
     max_tokens: PositiveInt = 512
     """Longest response, in tokens."""
     max_thought_tokens: PositiveInt | None = None

@@ -55,6 +55,7 @@ class LostUnit:
 _LATER: Final = (
     ("model", "checkpoint", "newest"),
     ("agent", "thoughts", "keep"),
+    ("agent", "scratchpad", 0),
     ("agent", "max_thought_tokens", None),
 )
 """Settings that evaluations did not have at first; at these values they are left out, so that old

@@ -44,6 +44,12 @@ def outside_thoughts(text: str) -> str:
     return _UNOPENED_THOUGHT.sub("", THOUGHT.sub("", text))
 
 
+def mask_thoughts(text: str) -> str:
+    """Return a text of the same length with another character in place of all of its thoughts."""
+    masked = THOUGHT.sub(lambda found: "\0" * len(found[0]), text)
+    return _UNOPENED_THOUGHT.sub(lambda found: "\0" * len(found[0]), masked)
+
+
 def has_thoughts(text: str) -> bool:
     """Return whether a text has the tag of a thought."""
     return "<think>" in text or "</think>" in text

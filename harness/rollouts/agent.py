@@ -26,6 +26,7 @@ from harness.inference.completers import Completer, Sampling
 from harness.prompts import lettered, truncation
 from harness.prompts.answers import after_thoughts, has_thoughts
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
+from harness.prompts.scratchpad import notes_in, without_notes
 from harness.prompts.truncation import NO_CUTS, Cuts
 from harness.rollouts.self_play import is_partners
 from harness.types.errors import ConfigError
@@ -115,6 +116,8 @@ class Agent:
         max_prompt: Largest number of characters of a prompt, with the preamble and a transcript's
             earlier messages; None sets no limit. The module says what is left out first.
         thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
+        scratchpad: Most characters of the notes that the model may write in `<memory>` and reads in
+            its next prompts; 0 for no notes. Of the context `window` only.
     """
 
     def __init__(
@@ -128,6 +131,7 @@ class Agent:
         preamble: Preamble = NO_PREAMBLE,
         max_prompt: int | None = None,
         thoughts: str = "keep",
+        scratchpad: int = 0,
     ) -> None:
         """Raise `ConfigError` if a number is out of range or the context unknown."""
         if window < 0:
@@ -140,7 +144,7 @@ class Agent:
         self.completer, self.style, self.sampling = completer, style, sampling
         self.window, self.context = window, context
         self.preamble, self.max_prompt = preamble, max_prompt
-        self._shows_thoughts = thoughts == "keep"
+        self._shows_thoughts, self._scratchpad = thoughts == "keep", scratchpad
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action.
@@ -157,7 +161,8 @@ class Agent:
 
     def decide(self, view: EpisodeView, completion: Completion) -> Decision:
         """Return the decision of an answer to the last prompt."""
-        action, valid = self.style.parse(completion.text, choices_of(view))
+        text = without_notes(completion.text) if self._scratchpad else completion.text
+        action, valid = self.style.parse(text, choices_of(view))
         return Decision(
             action, completion, valid, truncation.content_text(view.shown), view.left_out
         )
@@ -204,8 +209,19 @@ class Agent:
         if self.context == "transcript":
             return self._transcript(view, cuts, preamble)
         window = min(self.window, len(view.turns)) - cuts.turns
-        view.shown = self.style.render(**_shortened(self._fields(view, window), cuts))
+        shown = self.style.render(**_shortened(self._fields(view, window), cuts))
+        view.shown = truncation.concatenate(shown, self._notes(view))
         return [_user_message(truncation.concatenate(preamble, view.shown))]
+
+    def _notes(self, view: EpisodeView) -> str:
+        """Return the end of a prompt that shows the notes; "" without a scratchpad."""
+        if not self._scratchpad:
+            return ""
+        written = (notes_in(turn.completion.text) for turn in reversed(view.turns))
+        notes = next((found for found in written if found is not None), "")
+        part = prompts.load_part("scratchpad", self.preamble.env_id)
+        shown = part.render(notes=notes[: self._scratchpad], most=self._scratchpad)
+        return f"\n\n{shown}"
 
     def _transcript(self, view: EpisodeView, cuts: Cuts, preamble: str) -> list[Message]:
         taken, missing = len(view.turns), cuts.turns

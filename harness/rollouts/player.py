@@ -15,6 +15,7 @@ from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
+from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
@@ -205,7 +206,16 @@ def make_prompt_agent(config: Config) -> Agent:
 def _agent(config: Config, completer: Completer | None, sampling: Sampling) -> Agent:
     style = prompts.load(config.agent.style, config.env.id)
     own = config.agent
-    return Agent(completer, style, sampling, own.window, own.context, thoughts=own.thoughts)
+    return Agent(
+        completer,
+        style,
+        sampling,
+        own.window,
+        own.context,
+        preamble=Preamble(config.env.id),
+        thoughts=own.thoughts,
+        scratchpad=own.scratchpad,
+    )
 
 
 def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
