@@ -201,11 +201,16 @@ def _to_json(answer: Answer) -> dict[str, Any]:
     }
     if answer.calls:
         fields["calls"] = [[call.id, call.name, call.arguments] for call in answer.calls]
-    return fields | ({"reasoning": answer.reasoning} if answer.reasoning else {})
+    thoughts = {"reasoning": answer.reasoning, "reasoning_tokens": answer.reasoning_tokens}
+    return fields | {name: value for name, value in thoughts.items() if value not in ("", None)}
 
 
 def _from_json(fields: Mapping[str, Any]) -> Answer:
     prompt, response, _ = fields["usage"]
     reasoning = str(fields.get("reasoning", ""))
+    thought = fields.get("reasoning_tokens")
     calls = tuple(ServedCall(*call) for call in fields.get("calls", ()))
-    return Answer(fields["text"], fields["finished"], prompt, response, reasoning, calls=calls)
+    text, finished = fields["text"], fields["finished"]
+    return Answer(
+        text, finished, prompt, response, reasoning, calls=calls, reasoning_tokens=thought
+    )

@@ -170,9 +170,17 @@ class _PartialReply:
                 "empty answer", f"the answer is empty (finish_reason {self.reason})"
             )
         reasoning = _replace_surrogates("".join(self.thoughts))
-        calls = tuple(call.whole(index) for index, call in sorted(self.calls.items()))
-        finished = reason in FINISHED_REASONS
-        answer = Answer(text, finished, prompt, response, reasoning, calls=calls)
+        details = get_typed(self.usage, "completion_tokens_details", dict) or {}
+        thought = _count(details, "reasoning") if "reasoning_tokens" in details else None
+        answer = Answer(
+            text,
+            reason in FINISHED_REASONS,
+            prompt,
+            response,
+            reasoning,
+            calls=tuple(call.whole(index) for index, call in sorted(self.calls.items())),
+            reasoning_tokens=thought,
+        )
         return Reply(answer, self.model, self.fingerprint)
 
 

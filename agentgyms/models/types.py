@@ -80,6 +80,7 @@ class Answer:
         response: Tokens of the response, 0 if unknown.
         reasoning: The model's thoughts, where the server tells them apart from the response.
         calls: Calls of tools, in order.
+        reasoning_tokens: Tokens of the thoughts, which are among `response`; None if unknown.
     """
 
     text: str
@@ -88,3 +89,4 @@ class Answer:
     response: int = 0
     reasoning: str = ""
     calls: tuple[ServedCall, ...] = ()
+    reasoning_tokens: int | None = None

@@ -87,8 +87,9 @@ async def open_model(config: EvaluationConfig) -> Model:
 
 
 async def _open_server(config: EvaluationConfig) -> Model:
-    from harness.inference.completers.openai import OpenAICompleter
+    from harness.inference.completers.openai import OpenAICompleter, refuse_thought_limit
 
+    refuse_thought_limit(config.agent.max_thought_tokens)
     model = config.model
     if model.url is None:
         raise ConfigError(

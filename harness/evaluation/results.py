@@ -52,7 +52,13 @@ class LostUnit:
     error: str
 
 
-_LATER: Final = (("model", "checkpoint", "newest"), ("agent", "tool_format", "auto"))
+_LATER: Final = (
+    ("model", "checkpoint", "newest"),
+    ("agent", "tool_format", "auto"),
+    ("agent", "thoughts", "keep"),
+    ("agent", "scratchpad", 0),
+    ("agent", "max_thought_tokens", None),
+)
 """Settings that evaluations did not have at first; at these values they are left out, so that old
 evaluations go on and are compared with new ones."""
 

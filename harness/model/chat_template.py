@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -35,6 +36,7 @@ _PROBE: Final[tuple[Message, ...]] = (
     {"role": "user", "content": "And on the table?"},
 )
 _CACHED_TEMPLATES: Final = 8
+_CACHED_ANSWERS: Final = 4096
 
 
 class _Frame(NamedTuple):
@@ -59,7 +61,8 @@ class ChatEncoder:
     unchanged; a text without tokens is encoded. The chat template gives all other tokens. So a
     longer chat starts with exactly the prompt and response tokens of the chat before, even if the
     answer's text would be encoded differently, the template would drop its thoughts, or the prompt
-    had opened its thought.
+    had opened its thought. An answer `without_thoughts` is shown as the template shows earlier
+    answers: behind its own header, with the generated tokens after the last thought.
 
     Texts of users' and tools' messages come from an environment: special tokens in them become
     plain words, so that no observation can end its message and answer for the model.
@@ -83,6 +86,7 @@ class ChatEncoder:
         self._special_tokens_pattern = _pattern([_ANSWER, *_special_tokens(tokenizer)])
         self.template_arguments: Mapping[str, Any] = {}
         self._frame_of = lru_cache(_CACHED_TEMPLATES)(self._find_frame)
+        self._rest_of = lru_cache(_CACHED_ANSWERS)(self._tokens_after_thoughts)
         self._prefill_of = lru_cache(_CACHED_TEMPLATES)(self._find_prefill)
 
     def encode(self, messages: Sequence[Message], stop_ids: Collection[int]) -> tuple[int, ...]:
@@ -210,7 +214,10 @@ class ChatEncoder:
             kept = rendered.startswith(asked + frame.header + _ANSWER)
             if len(written) != num_answers + 1 or not kept:
                 raise _rewrites_messages()
-            written[:-1] = [text.removesuffix(frame.header) + frame.prompt for text in written[:-1]]
+            answers = [message for message in messages if message["role"] == "assistant"]
+            for i, answer in enumerate(answers):
+                if not answer.get("without_thoughts"):
+                    written[i] = written[i].removesuffix(frame.header) + frame.prompt
         return written
 
     def _plain(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -267,7 +274,18 @@ class ChatEncoder:
 
     def _answer_tokens(self, answer: Message) -> tuple[int, ...]:
         own = answer.get("token_ids", ())
+        if answer.get("without_thoughts"):
+            return self._rest_of(own, str(self._plain([answer])[0]["content"]))
         return own or self._encode(self.generated_text(str(self._plain([answer])[0]["content"])))
+
+    def _tokens_after_thoughts(self, ids: tuple[int, ...], text: str) -> tuple[int, ...]:
+        """Return the last of an answer's tokens, which are `text`; encode it if there are none."""
+        begin = bisect_right(range(len(ids)), -len(text), key=lambda n: -len(self._text(ids[n:])))
+        kept = ids[max(0, begin - 1) :]
+        return kept if kept and self._text(kept) == text else self._encode(text)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
 
 def _probe(speaker: str, tools: Sequence[dict[str, Any]] = ()) -> list[Message]:

@@ -90,11 +90,14 @@ class Message(TypedDict):
     apart from its text; a tool's message then has the `call_id` of the one that it answers.
 
     The first message may have `tools`, which the chat offers, in the form of OpenAI's API.
+    longer chat that contains the message. With `without_thoughts` the content lacks the answer's
+    thoughts, and of `token_ids` only those behind the thoughts belong to the chat.
     """
 
     role: str
     content: Content
     token_ids: NotRequired[tuple[int, ...]]
+    without_thoughts: NotRequired[bool]
     tools: NotRequired[list[dict[str, Any]]]
     calls: NotRequired[tuple[ServedCall, ...]]
     call_id: NotRequired[str]

@@ -52,6 +52,7 @@ class Baseline:
             _required(sampling.temperature, "sampling.temperature"),
             _required(sampling.max_tokens, "sampling.max_tokens"),
             sampling.top_p,
+            agent.max_thought_tokens,
         )
         self.trials = _required(agent.trials, "agent.trials")
         self._reflector = None
@@ -78,6 +79,8 @@ class Baseline:
             _required(self._agent.context, "agent.context"),
             preamble=self._preamble(reflections),
             max_prompt=self._agent.max_prompt,
+            thoughts=_required(self._agent.thoughts, "agent.thoughts"),
+            scratchpad=_required(self._agent.scratchpad, "agent.scratchpad"),
         )
         if self._model.backend == "expert":
             return ExpertActor(agent, self._model.expert)
@@ -115,6 +118,7 @@ class Baseline:
     def _versions(self) -> dict[str, str]:
         names = ["episode", "examples"] if self._examples else []
         names += ["memory", "reflect"] if self._reflector else []
+        names += ["scratchpad"] if self._agent.scratchpad else []
         parts = [prompts.load_part(name, self._env_id) for name in names]
         return {self._style.name: self._style.version, **{p.name: p.version for p in parts}}
 

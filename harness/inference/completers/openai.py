@@ -95,9 +95,11 @@ class OpenAICompleter:
 
         Raises:
             ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The server refuses the request; a retry would not help.
+            ConfigError: The server refuses the request, so that a retry would not help, or thoughts
+                have a limit.
             ModelUnavailable: Every attempt failed.
         """
+        refuse_thought_limit(sampling.max_thought_tokens)
         with _harness_errors():
             answer = await self._client.complete(_api_messages(messages), sampling, seed)
         shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
@@ -107,6 +109,7 @@ class OpenAICompleter:
             images=shown,
             usage=usage,
             calls=answer.calls if tools_of(messages) else None,
+            thought_tokens=answer.reasoning_tokens,
         )
 
     async def close(self) -> None:
@@ -131,6 +134,16 @@ class OpenAICompleter:
         requests may get different answers.
         """
         return self._client.report()
+
+
+def refuse_thought_limit(most: int | None) -> None:
+    """Raise `ConfigError` for a limit of thoughts: the protocol knows none."""
+    if most is not None:
+        raise ConfigError(
+            f"agent.max_thought_tokens = {most} needs a model in this process (model.backend 'hf' "
+            "or 'vllm'): leave it out, and give a server its own field in model.extra, such as "
+            '{ thinking_token_budget = 512 } or { reasoning_effort = "low" }'
+        )
 
 
 def _with_thoughts(answer: types.Answer) -> str:

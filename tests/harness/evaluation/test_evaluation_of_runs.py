@@ -15,6 +15,7 @@ AS_TRAINED = [
     "agent.context='window'",
     "agent.window=1",
     "agent.max_tokens=14",
+    "agent.max_thought_tokens=12",
     "eval.temperature=0.0",
     "run.steps=1",
     "rollout.tasks_per_step=2",
