@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agentgyms.core.env import Feedback
 from agentgyms.models.types import ServedCall
 from harness.prompts import PromptStyle
 from harness.types.messages import Content, Message
@@ -39,8 +40,9 @@ def fields(style: PromptStyle, turns: Sequence[Turn], admissible: Sequence[str])
 
 
 def _problem(style: PromptStyle, turn: Turn) -> str:
-    answer = turn.completion
-    return style.tools.problem(answer.text, answer.calls) if style.tools else ""
+    if style.tools is None or turn.feedback != Feedback.MALFORMED.value:
+        return ""
+    return style.tools.problem(turn.completion.text, turn.completion.calls)
 
 
 def opening(style: PromptStyle, content: Content) -> Message:
