@@ -85,6 +85,30 @@ class ChatServer:
         self._thread.join()
 
 
+def unanswered(messages: list[dict[str, Any]]) -> str:
+    """Return what OpenAI's API says of calls without results, or results without calls; "" if none.
+
+    The results of a message's calls follow it at once, each with the id of its call.
+    """
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            if message.get("tool_call_id") not in waiting:
+                return "messages with role 'tool' must be a response to a preceding 'tool_calls'"
+            waiting.remove(message["tool_call_id"])
+        elif waiting:
+            return f"tool_call_ids did not have response messages: {', '.join(waiting)}"
+        else:
+            waiting = [call["id"] for call in message.get("tool_calls") or []]
+    return f"tool_call_ids did not have response messages: {waiting}" if waiting else ""
+
+
+def tool_call(name: str, arguments: Any, call_id: str = "call-1") -> dict[str, Any]:
+    """Return a call of a tool as the API tells it; arguments that are no text become JSON."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
 class _Web(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -148,13 +172,16 @@ class Handler(BaseHTTPRequestHandler):
         if body["model"] != self.chat.model:
             said = f"The model `{body['model']}` does not exist."
             return self.send(404, {"error": {"message": said, "code": "model_not_found"}})
+        wrong = unanswered(body["messages"])
+        if wrong:
+            return self.send(400, {"error": {"message": wrong, "type": "invalid_request_error"}})
         said = self.chat.answer(body["messages"])
         said = ({"content": said} if isinstance(said, str) else dict(said)) | changes
         words = sum(len(str(message["content"]).split()) for message in body["messages"])
         spoken = len(str(said.get("content") or "").split()) + 1
         usage = {"prompt_tokens": words, "completion_tokens": spoken}
         usage = said.pop("usage", usage)
-        reason = said.pop("finish_reason", "stop")
+        reason = said.pop("finish_reason", "tool_calls" if said.get("tool_calls") else "stop")
         if body.get("stream"):
             return self.stream(said, reason, usage)
         choice = {"index": 0, "message": {"role": "assistant"} | said, "finish_reason": reason}
@@ -177,6 +204,12 @@ class Handler(BaseHTTPRequestHandler):
         thoughts = [{"reasoning_content": piece} for piece in said.get("reasoning_content") or ""]
         deltas = [{"role": "assistant", "content": ""}, *thoughts]
         deltas += [{"content": piece} for piece in pieces]
+        for index, call in enumerate(said.get("tool_calls") or []):
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            begun = {"index": index, **call, "function": {"name": name, "arguments": ""}}
+            parts = [arguments[i : i + 3] for i in range(0, len(arguments), 3)]
+            rest = [{"index": index, "function": {"arguments": part}} for part in parts]
+            deltas += [{"tool_calls": [part]} for part in (begun, *rest)]
         frames = [
             self.frame("chat.completion.chunk", [{"delta": delta, "finish_reason": None}])
             for delta in deltas

@@ -20,6 +20,7 @@ ORDER = {
     "agentgyms": (
         "__main__", "cli", "testing", "adapters", "envs", "__init__", "group", "recording",
         "registration", "remote", "protocol", "models", "data", "processes", "core",
+        "tools",
     ),
     "agentgyms.envs.appworld": (
         "env", "options", "snapshot", "metrics", "code_runner", "sources", "engine", "mini",

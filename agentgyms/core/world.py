@@ -13,6 +13,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.images import Image
 from agentgyms.core.outcome import Outcome
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.tools import ANY_ACTION, Tools
 
 _REQUIRED: Final = ("load_tasks", "begin", "act")
 
@@ -62,6 +63,8 @@ class WorldDefaults:
 
     default_max_turns: ClassVar[int] = 50
     splits: ClassVar[tuple[str, ...]] = ("train",)
+    tools: ClassVar[Tools] = ANY_ACTION
+    """The actions as tools that a model may call; see `agentgyms.tools`."""
     private_arguments: ClassVar[frozenset[str]] = frozenset()
     """Keyword arguments that a server's clients may not set, such as paths of its file system."""
     client_limits: ClassVar[Mapping[str, float]] = MappingProxyType({"max_turns": 10_000})

@@ -10,6 +10,7 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.randomness import generator_of
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.tools import Argument, Tool, Tools
 
 _COUNTS = {"train": 40, "valid_seen": 8, "valid_unseen": 8, "sample": 4}
 
@@ -23,6 +24,16 @@ class CorridorEnv(TextEnv):
 
     default_max_turns = 20
     splits = tuple(_COUNTS)
+    tools = Tools(
+        Tool(
+            "walk",
+            "Walk one step along the corridor.",
+            "{direction}",
+            {"direction": Argument("Where to walk.", choices=("left", "right"))},
+        ),
+        Tool("take_key", "Take the key that lies here.", "take key"),
+        Tool("open_door", "Open the door; a locked one needs the key.", "open door"),
+    )
 
     def load_tasks(self) -> TaskSet:
         """Return tasks such as `valid_seen/locked-003`."""

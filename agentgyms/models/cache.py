@@ -27,7 +27,7 @@ import platformdirs
 from agentgyms.core.errors import BadRequest
 from agentgyms.core.images import decode_png, digest
 from agentgyms.models.answer_store import AnswerStore
-from agentgyms.models.types import Answer, Message, Sampling
+from agentgyms.models.types import Answer, Message, Sampling, ServedCall
 
 _T = TypeVar("_T")
 
@@ -38,6 +38,9 @@ _NAME: Final = "answers.sqlite"
 
 PNG_ADDRESS: Final = "data:image/png;base64"
 """The part of a data URL before the comma, for an image as PNG."""
+
+
+_OF_TOOLS: Final = ("tools", "tool_calls", "tool_call_id")
 
 
 class CacheableClient(Protocol):
@@ -149,13 +152,19 @@ def key_of(
     request = {
         "format": FORMAT,
         "scope": scope,
-        "messages": [
-            [message["role"], _canonical_content(message["content"])] for message in messages
-        ],
+        "messages": [_canonical_message(message) for message in messages],
         "sampling": [sampling.temperature, sampling.top_p, sampling.max_tokens],
         "seed": seed,
     }
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def _canonical_message(message: Message) -> list[Any]:
+    """Return what counts of a message; what it has of tools comes last, if it has any."""
+    fields: Mapping[str, Any] = message
+    of_tools = {key: fields[key] for key in _OF_TOOLS if key in fields}
+    plain = [message["role"], _canonical_content(message["content"])]
+    return [*plain, of_tools] if of_tools else plain
 
 
 def _canonical_content(content: str | list[dict[str, Any]]) -> str | list[list[Any]]:
@@ -190,10 +199,18 @@ def _to_json(answer: Answer) -> dict[str, Any]:
         "finished": answer.finished,
         "usage": [answer.prompt, answer.response, 1],
     }
-    return fields | ({"reasoning": answer.reasoning} if answer.reasoning else {})
+    if answer.calls:
+        fields["calls"] = [[call.id, call.name, call.arguments] for call in answer.calls]
+    thoughts = {"reasoning": answer.reasoning, "reasoning_tokens": answer.reasoning_tokens}
+    return fields | {name: value for name, value in thoughts.items() if value not in ("", None)}
 
 
 def _from_json(fields: Mapping[str, Any]) -> Answer:
     prompt, response, _ = fields["usage"]
     reasoning = str(fields.get("reasoning", ""))
-    return Answer(fields["text"], fields["finished"], prompt, response, reasoning)
+    thought = fields.get("reasoning_tokens")
+    calls = tuple(ServedCall(*call) for call in fields.get("calls", ()))
+    text, finished = fields["text"], fields["finished"]
+    return Answer(
+        text, finished, prompt, response, reasoning, calls=calls, reasoning_tokens=thought
+    )

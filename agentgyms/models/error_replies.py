@@ -99,10 +99,10 @@ def classify_error(
 def optional_fields(sent: Mapping[str, Any]) -> list[str]:
     """Return the fields of a request that may be omitted if a server rejects them.
 
-    `seed`, `stream_options` and `n`; and `top_p` and `temperature` if they are 1, the default of
-    such servers.
+    `seed`, `stream_options`, `n` and `parallel_tool_calls`; and `top_p` and `temperature` if they
+    are 1, the default of such servers.
     """
-    spare = [key for key in ("seed", "stream_options", "n") if key in sent]
+    spare = [key for key in ("seed", "stream_options", "n", "parallel_tool_calls") if key in sent]
     return spare + [key for key in ("top_p", "temperature") if sent.get(key) == 1]
 
 

@@ -13,7 +13,7 @@ import httpx2
 
 from agentgyms.models.error_replies import classify_error, get_typed
 from agentgyms.models.rate_limit import RetryableError
-from agentgyms.models.types import Answer
+from agentgyms.models.types import Answer, ServedCall
 
 LONGEST_TOKEN: Final = 200
 """Maximum characters of a token."""
@@ -49,8 +49,8 @@ class Reply:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the model ended its turn without text."""
-        return self.answer.finished and not self.answer.text
+        """Whether the model ended its turn without text and without a call."""
+        return self.answer.finished and not self.answer.text and not self.answer.calls
 
 
 async def read_reply(response: httpx2.Response, max_tokens: int) -> Reply:
@@ -80,6 +80,19 @@ async def read_reply(response: httpx2.Response, max_tokens: int) -> Reply:
     return draft.reply()
 
 
+@dataclass(slots=True)
+class _PartialCall:
+    """A call of a tool that is read part by part."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def whole(self, index: int) -> ServedCall:
+        parts = (self.id or f"call_{index}", self.name, self.arguments)
+        return ServedCall(*map(_replace_surrogates, parts))
+
+
 class _PartialReply:
     """An answer that is read part by part."""
 
@@ -87,6 +100,7 @@ class _PartialReply:
         self.longest = LONGEST_TOKEN * max_tokens
         self.parts: list[str] = []
         self.thoughts: list[str] = []
+        self.calls: dict[int, _PartialCall] = {}
         self.length = 0
         self.has_content = False
         self.reason: str | None = None
@@ -120,12 +134,29 @@ class _PartialReply:
         )
         self.parts.append(text)
         self.thoughts.append(thought or "")
-        self.length += len(text) + len(thought or "")
+        self.length += len(text) + len(thought or "") + self._add_calls(message)
         if self.length > self.longest:
             raise RetryableError(
                 "huge answer", f"the answer is longer than {self.longest} characters, its limit"
             )
         self.reason = get_typed(choice, "finish_reason", str) or self.reason
+
+    def _add_calls(self, message: dict[str, Any]) -> int:
+        """Add the calls of a message, or parts of them, and return their number of characters."""
+        added = 0
+        for place, part in enumerate(get_typed(message, "tool_calls", list) or []):
+            part = part if isinstance(part, dict) else {}
+            index = get_typed(part, "index", int)
+            call = self.calls.setdefault(place if index is None else index, _PartialCall())
+            function = get_typed(part, "function", dict) or {}
+            arguments = function.get("arguments")
+            if isinstance(arguments, dict):  # some servers send the object itself
+                arguments = json.dumps(arguments)
+            call.id = call.id or get_typed(part, "id", str) or ""
+            call.name = call.name or get_typed(function, "name", str) or ""
+            call.arguments += arguments if isinstance(arguments, str) else ""
+            added += len(call.name) + (len(arguments) if isinstance(arguments, str) else 0)
+        return added
 
     def reply(self) -> Reply:
         """Return the complete reply, or raise `RetryableError`."""
@@ -134,12 +165,22 @@ class _PartialReply:
         if reason in _FAILED:
             raise RetryableError("broken answer", f"the server aborted the answer: {reason}")
         own = reason in TRUNCATED_REASONS or (self.has_content and response == 1)
-        if not text and not own:
+        if not text and not own and not self.calls:
             raise RetryableError(
                 "empty answer", f"the answer is empty (finish_reason {self.reason})"
             )
         reasoning = _replace_surrogates("".join(self.thoughts))
-        answer = Answer(text, reason in FINISHED_REASONS, prompt, response, reasoning)
+        details = get_typed(self.usage, "completion_tokens_details", dict) or {}
+        thought = _count(details, "reasoning") if "reasoning_tokens" in details else None
+        answer = Answer(
+            text,
+            reason in FINISHED_REASONS,
+            prompt,
+            response,
+            reasoning,
+            calls=tuple(call.whole(index) for index, call in sorted(self.calls.items())),
+            reasoning_tokens=thought,
+        )
         return Reply(answer, self.model, self.fingerprint)
 
 

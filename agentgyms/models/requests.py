@@ -13,17 +13,22 @@ from agentgyms.models.types import Message, Sampling
 _SEED_BITS: Final = 31  # servers keep seeds as C integers
 _CHARACTERS_PER_TOKEN: Final = 4
 _TOKENS_PER_IMAGE: Final = 800
+_OF_MESSAGE: Final = ("role", "content", "tool_calls", "tool_call_id")
 _FIXED: Final = ("messages", "n", "stream_options", "tools", "functions", "logprobs")
 
 
 def request_body(
     model: str, messages: Sequence[Message], sampling: Sampling, seed: int, stream: bool
 ) -> dict[str, Any]:
-    """Return the JSON body of a request. It has the low 31 bits of the seed."""
+    """Return the JSON body of a request. It has the low 31 bits of the seed.
+
+    With tools it asks for one call at most, which not all servers heed.
+    """
     body: dict[str, Any] = {
         "model": model,
         "messages": [
-            {"role": message["role"], "content": message["content"]} for message in messages
+            {name: value for name, value in message.items() if name in _OF_MESSAGE}
+            for message in messages
         ],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -31,9 +36,16 @@ def request_body(
         "seed": seed & ((1 << _SEED_BITS) - 1),
         "n": 1,
     }
+    if tools := tools_of(messages):
+        body |= {"tools": tools, "parallel_tool_calls": False}
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body
+
+
+def tools_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tools that a chat offers; [] for none."""
+    return messages[0].get("tools", []) if messages else []
 
 
 def check_extra(extra: Mapping[str, Any], names: SettingNames = SETTING_NAMES) -> dict[str, Any]:
@@ -61,6 +73,7 @@ def estimate_tokens(messages: Sequence[Message], sampling: Sampling) -> float:
     It assumes 4 characters a token and a response of maximum length.
     """
     characters = sum(len(text) for text in _texts(messages))
+    characters += len(json.dumps(tools_of(messages)))
     images = count_images(messages) * _TOKENS_PER_IMAGE
     return characters / _CHARACTERS_PER_TOKEN + images + sampling.max_tokens
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class Message(TypedDict):
-    """One message of a chat: role `system`, `user` or `assistant`, and its content.
+    """One message of a chat: role `system`, `user`, `assistant` or `tool`, and its content.
 
-    The content is a text, or a list of the protocol's content parts, JSON-plain.
+    The content is a text, or a list of the protocol's content parts, JSON-plain. `tool_calls` and
+    `tool_call_id` are the protocol's. The first message has the `tools` of the request, if any.
     """
 
     role: str
     content: str | list[dict[str, Any]]
+    tools: NotRequired[list[dict[str, Any]]]
+    tool_calls: NotRequired[list[dict[str, Any]]]
+    tool_call_id: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,21 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedCall:
+    """A call of a tool in an answer, as the server tells it.
+
+    Attributes:
+        id: The server's name for it.
+        name: Name of the tool.
+        arguments: Text of a JSON object, as the model wrote it.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A model's answer.
 
@@ -60,6 +79,8 @@ class Answer:
         prompt: Tokens of the prompt, 0 if unknown.
         response: Tokens of the response, 0 if unknown.
         reasoning: The model's thoughts, where the server tells them apart from the response.
+        calls: Calls of tools, in order.
+        reasoning_tokens: Tokens of the thoughts, which are among `response`; None if unknown.
     """
 
     text: str
@@ -67,3 +88,5 @@ class Answer:
     prompt: int = 0
     response: int = 0
     reasoning: str = ""
+    calls: tuple[ServedCall, ...] = ()
+    reasoning_tokens: int | None = None

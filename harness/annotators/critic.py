@@ -171,8 +171,9 @@ class Critic:
         """Return a mask of the tokens that a value is predicted before. Shape [B, T]."""
         if self._context.rows == "token":
             return batch.action_mask
-        before = torch.cat([torch.full_like(batch.turn[:, :1], -1), batch.turn[:, :-1]], dim=1)
-        return batch.action_mask & (batch.turn != before)
+        latest = batch.turn.cummax(dim=1).values
+        before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], dim=1)
+        return batch.action_mask & (batch.turn > before)
 
     def _values(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
         """Return the values before the tokens where the mask is True, else 0. Shape [B, T]."""

@@ -11,7 +11,7 @@ import numpy as np
 from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
-from harness.model.packing import Sample
+from harness.model.packing import Sample, single_turn
 from harness.model.policy import Policy
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number
@@ -141,9 +141,7 @@ class Hindsight(Measure):
             completion = turn.completion
             used = len(completion.prompt_ids) + len(completion.response_ids)
             prompt = self._with_hint(turn, hint[: max(0, policy.max_length - used)])
-            yield Sample(
-                prompt, completion.response_ids, completion.logprobs, 0.0, completion.images
-            )
+            yield single_turn(replace(completion, prompt_ids=prompt), 0.0)
 
     def _with_hint(self, turn: Turn, hint: tuple[int, ...]) -> tuple[int, ...]:
         prompt, size = turn.completion.prompt_ids, len(self._ending)

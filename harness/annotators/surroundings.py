@@ -1,6 +1,6 @@
 """The context of annotators: policies, settings, and the rollouts as training sequences.
 
-Arrays over tokens hold the response tokens of all turns, in the turns' order: shape [A].
+Arrays over tokens hold the sampled response tokens of all turns, in the turns' order: shape [A].
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class AnnotatorContext:
 
 
 def lengths_of(rollouts: Sequence[Rollout]) -> Ints:
-    """Return the number of response tokens of every turn. Shape [N]."""
+    """Return the number of sampled response tokens of every turn. Shape [N]."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
-    return np.asarray([len(turn.completion.response_ids) for turn in turns], dtype=np.int64)
+    return np.asarray([turn.completion.num_sampled for turn in turns], dtype=np.int64)
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

@@ -26,6 +26,8 @@ def check(config: Config) -> None:
     _check_precision(config)
     _check_early_ends(config)
     _check_context(config)
+    _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
+    _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
 
 
@@ -37,6 +39,10 @@ def check_evaluation(config: EvaluationConfig) -> None:
     """
     if (config.service.price_prompt is None) != (config.service.price_response is None):
         raise ConfigError("give both service.price_prompt and service.price_response, or neither")
+    thought, answer = config.agent.max_thought_tokens, config.sampling.max_tokens
+    _check_scratchpad(config.agent.scratchpad, config.agent.context)
+    if answer is not None:
+        _check_thoughts(thought, answer, "sampling.max_tokens")
 
 
 def _check_model(config: Config) -> None:
@@ -79,6 +85,22 @@ def _check_context(config: Config) -> None:
         raise ConfigError(
             f"agent.max_context is {most}, which leaves no tokens for a prompt and a response of "
             f"agent.max_tokens = {answer}: raise it, or lower agent.max_tokens"
+        )
+
+
+def _check_thoughts(thought: int | None, answer: int, key: str) -> None:
+    if thought is not None and thought >= answer:
+        raise ConfigError(
+            f"agent.max_thought_tokens is {thought}, which leaves no tokens for the answer of at "
+            f"most {key} = {answer}: lower it, or raise {key}"
+        )
+
+
+def _check_scratchpad(most: int | None, context: str | None) -> None:
+    if most and context not in ("window", None):
+        raise ConfigError(
+            f"agent.scratchpad = {most} is for agent.context = 'window', and the context is "
+            f"{context!r}, which shows all earlier answers: leave one of them out"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from annotated_types import Gt, Le
 from pydantic import AfterValidator, Field
 
-from harness.config.schema import Context
+from harness.config.schema import Context, Thoughts
 from harness.config.section import (
     List,
     NonNegativeFloat,
@@ -128,11 +128,24 @@ class EvalAgentConfig(Section):
     turn limit."""
     style: str | None = None
     """Prompt style; None takes the agent's own: `direct` for direct, `think` for the others."""
+    tool_format: str = "auto"
+    """In the style `tools`, how the model calls tools: `"hermes"`, `"qwen3_coder"`, `"llama3"`,
+    `"glm"`, or a plug-in's `module:name`. `"auto"` takes that of the training run or of the chat
+    template. Calls that a server tells apart from the text are taken as they are."""
     context: Context | None = None
     """`window`: each turn has its own prompt; `transcript`: an episode is one growing chat.
     None takes that of the training run or of the papers."""
     window: NonNegativeInt | None = None
     """Past turns that a prompt shows; None takes those of the training run or of the papers."""
+    thoughts: Thoughts | None = None
+    """Thoughts of earlier answers in a transcript: `keep` shows them, `strip` leaves them out. None
+    takes that of the training run, or `keep`."""
+    max_thought_tokens: PositiveInt | None = None
+    """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, and the
+    answer goes on. Needs a model in this process. None takes that of the training run, or none."""
+    scratchpad: NonNegativeInt | None = None
+    """Most characters of the notes that the model may write in `<memory>...</memory>` and reads in
+    its next prompts, in the context `window`. None takes those of the training run, or 0: none."""
     max_prompt: PositiveInt | None = None
     """Most characters of a prompt; `harness.rollouts.agent` says what is left out first."""
     examples: NonNegativeInt = 0

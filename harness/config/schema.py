@@ -23,6 +23,7 @@ from harness.config.section import (
 Context = Literal["window", "transcript"]
 CONTEXTS: Final = get_args(Context)
 """Ways to show an episode to the model; see `AgentConfig.context`."""
+Thoughts = Literal["keep", "strip"]
 
 TINY_MODELS: Final = ("tiny", "tiny-vl")
 """Values of `policy.model` for a new random model; the second one is a vision-language model."""
@@ -121,13 +122,25 @@ class AgentConfig(Section):
 
     style: str = "think"
     """Prompt style; see `harness/prompts/templates`."""
+    tool_format: str = "auto"
+    """In the style `tools`, how the model calls tools: `"hermes"`, `"qwen3_coder"`, `"llama3"`,
+    `"glm"`, or a plug-in's `module:name`. `"auto"` takes that of its chat template."""
     context: Context = "window"
     """`"window"`: each turn has its own prompt, which shows the last `window` turns.
     `"transcript"`: an episode is one growing chat, and one training sequence."""
     window: NonNegativeInt = 2
     """Past turns that a prompt shows."""
+    thoughts: Thoughts = "keep"
+    """Thoughts of earlier answers in a transcript: `"keep"` shows them; `"strip"` leaves them out,
+    as templates of thinking models do, and begins a training sequence at each turn after one."""
+    scratchpad: NonNegativeInt = 0
+    """Most characters of notes: in the context `"window"` the model may write them in
+    `<memory>...</memory>`, and its next prompts show the last ones. 0 for no notes."""
     max_tokens: PositiveInt = 512
     """Longest response, in tokens."""
+    max_thought_tokens: PositiveInt | None = None
+    """Longest thought, in tokens: if `</think>` has not come after so many, it is inserted, is not
+    trained, and the answer goes on. None sets no limit."""
     max_context: Annotated[int, Ge(2)] | None = None
     """Most tokens of a prompt and its longest response; an episode that exceeds them ends without
     success. None takes the model's own limit."""

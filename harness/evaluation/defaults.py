@@ -21,6 +21,7 @@ from harness.config import (
     replace,
 )
 from harness.evaluation.open_model import backend_of
+from harness.prompts.tool_formats import choose
 from harness.types import plugins
 from harness.types.errors import ConfigError
 
@@ -83,7 +84,11 @@ GENERAL: Final = Row(None, 0.0, 2, "window", "any other environment: the most li
 _REPORTED: Final = ("test", "valid_unseen", "valid_seen", "valid", "sample", "train")
 
 
-def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) -> EvaluationConfig:
+def resolve(
+    config: EvaluationConfig,
+    trained: Mapping[str, Any] | None = None,
+    tool_format: str | None = "auto",
+) -> EvaluationConfig:
     """Return the configuration with everything written out that it leaves open.
 
     The folder of an evaluation keeps this one, so that it goes on unchanged when a default changes.
@@ -93,6 +98,7 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
     Args:
         config: As given.
         trained: The configuration of the training run that the model comes from, if it is one's.
+        tool_format: The format that the model's chat template asks for; `"auto"` leaves it open.
 
     Raises:
         ConfigError: A name is unknown, a number is out of its range, or settings contradict each
@@ -109,7 +115,7 @@ def resolve(config: EvaluationConfig, trained: Mapping[str, Any] | None = None) 
             max_turns=row.max_turns if env.max_turns is None else env.max_turns,
         ),
         model=_model(config.model),
-        agent=_agent(config.agent, row, trained),
+        agent=_agent(config.agent, row, trained, tool_format),
         sampling=_sampling(config, row, trained),
     )
     check_evaluation(config)
@@ -173,7 +179,9 @@ def _model(model: ModelConfig) -> ModelConfig:
     return replace(model, backend=backend, name=name)
 
 
-def _agent(agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None) -> EvalAgentConfig:
+def _agent(
+    agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None, tool_format: str | None
+) -> EvalAgentConfig:
     kind = agent.kind or ("trained" if trained else "react")
     of_run: Mapping[str, Any] = {}
     if kind == "trained":
@@ -190,14 +198,32 @@ def _agent(agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None) 
         )
     style = agent.style or of_run.get("style") or ("direct" if kind == "direct" else "think")
     window = agent.window if agent.window is not None else of_run.get("window", row.window)
+    called = agent.tool_format
+    if called == "auto":
+        called = _recorded_format(of_run.get("tool_format", "auto"))
+    if style == "tools":
+        called = choose(called, tool_format)
     return replace(
         agent,
         kind=kind,
         style=style,
+        tool_format=called,
         context=agent.context or of_run.get("context") or row.context,
         window=window,
+        scratchpad=of_run.get("scratchpad", 0) if agent.scratchpad is None else agent.scratchpad,
+        thoughts=agent.thoughts or of_run.get("thoughts", "keep"),
+        max_thought_tokens=agent.max_thought_tokens or of_run.get("max_thought_tokens"),
         trials=agent.trials or (3 if kind == "reflexion" else 1),
     )
+
+
+def _recorded_format(name: str) -> str:
+    if ":" in name:
+        raise ConfigError(
+            f"the model's run was trained with agent.tool_format {name:.80}, which would import a "
+            "module: if you trust it, give agent.tool_format yourself"
+        )
+    return name
 
 
 def _sampling(

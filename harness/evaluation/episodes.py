@@ -13,6 +13,7 @@ from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
 from harness.credit.table import INVALID_FEEDBACK, LOOKUPS
 from harness.rollouts.self_play import is_own
+from harness.types.fields import is_non_negative_int
 from harness.types.rollout import StopReason, Usage
 
 EPISODE_KEY: Final = "evaluation"
@@ -37,6 +38,8 @@ class EpisodeRecord:
             score.
         metrics: The environment's metrics after the last turn.
         lookups: Number of turns whose action calls each of `LOOKUPS`.
+        thoughts: Tokens of the thought of each turn whose length is known.
+        cut_thoughts: Number of turns whose thought reached its limit or has no end.
     """
 
     task_id: str
@@ -55,6 +58,8 @@ class EpisodeRecord:
     usage: Usage
     metrics: Mapping[str, float]
     lookups: Mapping[str, int] = field(default_factory=dict)
+    thoughts: tuple[int, ...] = ()
+    cut_thoughts: int = 0
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -133,6 +138,7 @@ def episode_record(recording: Recording) -> EpisodeRecord:
     if unrated and stop_reason is not StopReason.CONTEXT_LIMIT:
         raise DataCorrupt("an episode has no score: nobody rated it, play it again")
     turns = [turn for turn in turns if is_own(turn)]
+    thoughts = [turn.agent.get("thought", (None, False)) for turn in turns]
     invalid = [not t.agent["valid"] or t.info["feedback"] in INVALID_FEEDBACK for t in turns]
     return EpisodeRecord(
         task_id=first["task_id"],
@@ -151,4 +157,6 @@ def episode_record(recording: Recording) -> EpisodeRecord:
         usage=Usage(sum(t[0] for t in tokens), sum(t[1] for t in tokens), len(tokens)),
         metrics=last["metrics"],
         lookups={name: sum(name in turn.action for turn in turns) for name in LOOKUPS},
+        thoughts=tuple(length for length, _ in thoughts if is_non_negative_int(length)),
+        cut_thoughts=sum(bool(cut) for _, cut in thoughts),
     )

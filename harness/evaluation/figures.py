@@ -49,6 +49,8 @@ def summarise(
         - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
         - `stop_reasons`: number of episodes by reason.
         - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
+        - `thoughts`, if known: mean `tokens` of a turn's thought, those of the `longest`, and
+          `cut_share`, the share of turns whose thought reached its limit or has no end.
         - `parties`: total `tokens` and `cost` of partner and judge, from the environment's metrics;
           None if no model took part.
         - `families`: `success`, `score` and `count` of each, in the papers' order.
@@ -73,6 +75,7 @@ def summarise(
         "stop_reasons": dict(sorted(Counter(e.stop_reason.value for e in episodes).items())),
         "tokens": {"prompt": usage.prompt, "response": usage.response, "calls": usage.calls},
         "cost": None if prices is None else _cost(usage, *prices),
+        **_thoughts(episodes),
         "parties": _parties(episodes),
         "families": {
             n: success_and_score(families[n], seeds) for n in breakdowns.in_order(families)
@@ -105,6 +108,16 @@ def _lookups(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, float | N
 
 def _cost(usage: Usage, price_prompt: float, price_response: float) -> float:
     return (usage.prompt * price_prompt + usage.response * price_response) / 1e6
+
+
+def _thoughts(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, float]]:
+    lengths = [length for episode in episodes for length in episode.thoughts]
+    if not lengths:
+        return {}
+    cut = sum(episode.cut_thoughts for episode in episodes)
+    share = cut / sum(episode.turns for episode in episodes)
+    mean = sum(lengths) / len(lengths)
+    return {"thoughts": {"tokens": mean, "longest": max(lengths), "cut_share": share}}
 
 
 def _parties(episodes: Sequence[EpisodeRecord]) -> dict[str, Any] | None:

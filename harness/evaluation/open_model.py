@@ -36,6 +36,7 @@ class Model:
             secrets: `backend`, `name`, `revision` and what else decides its answers. `revision` is
             the hub's commit, or for a folder the hash of the model's files.
         trained: Configuration of the training run that the model comes from, or None.
+        tool_format: In which its chat template asks for calls of tools; None if it is unknown.
         close: Frees it.
         report: Returns what its treatment was like, such as retries, JSON-plain: not for results.
     """
@@ -43,6 +44,7 @@ class Model:
     completer: Completer | None
     identity: dict[str, Any]
     trained: dict[str, Any] | None = None
+    tool_format: str | None = "hermes"
     close: Callable[[], Awaitable[None]] = _nothing
     report: Callable[[], dict[str, Any]] = dict
 
@@ -85,8 +87,9 @@ async def open_model(config: EvaluationConfig) -> Model:
 
 
 async def _open_server(config: EvaluationConfig) -> Model:
-    from harness.inference.completers.openai import OpenAICompleter
+    from harness.inference.completers.openai import OpenAICompleter, refuse_thought_limit
 
+    refuse_thought_limit(config.agent.max_thought_tokens)
     model = config.model
     if model.url is None:
         raise ConfigError(
@@ -121,7 +124,8 @@ def _open_hf(config: EvaluationConfig) -> Model:
         **_identity("hf", config.model, source),
         "device": policy.device.type,  # decides the precision
     }
-    return Model(HFCompleter(policy, config.model.max_batch), identity, source.trained)
+    completer, called = HFCompleter(policy, config.model.max_batch), policy.chat_encoder.tool_format
+    return Model(completer, identity, source.trained, called)
 
 
 def _open_vllm(config: EvaluationConfig) -> Model:
@@ -151,7 +155,8 @@ def _open_vllm(config: EvaluationConfig) -> Model:
         "dtype": str(dtype).removeprefix("torch."),
         "vllm": completer.version,
     }
-    return Model(completer, identity, source.trained, close=completer.close)
+    called = encoder.tool_format
+    return Model(completer, identity, source.trained, called, close=completer.close)
 
 
 def _template_arguments(model: ModelConfig, source: Source) -> dict[str, Any]:

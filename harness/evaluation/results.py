@@ -52,6 +52,17 @@ class LostUnit:
     error: str
 
 
+_LATER: Final = (
+    ("model", "checkpoint", "newest"),
+    ("agent", "tool_format", "auto"),
+    ("agent", "thoughts", "keep"),
+    ("agent", "scratchpad", 0),
+    ("agent", "max_thought_tokens", None),
+)
+"""Settings that evaluations did not have at first; at these values they are left out, so that old
+evaluations go on and are compared with new ones."""
+
+
 def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
     """Return the settings that results depend on, as plain JSON values.
 
@@ -61,8 +72,9 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(json.dumps(to_dict(config)))
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
-    if values["model"]["checkpoint"] == "newest":  # as evaluations had it before one was chosen
-        del values["model"]["checkpoint"]
+    for section, key, default in _LATER:
+        if values[section][key] == default:
+            del values[section][key]
     values["service"] = {key: values["service"][key] for key in _SERVICE}
     values["env"]["kwargs"] = without_addresses(values["env"]["kwargs"])
     return values

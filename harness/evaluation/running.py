@@ -135,7 +135,7 @@ class _Session:
             stack.push_async_callback(model.close)
             is_new = self.folder is None
             if self.folder is None:
-                self.config = defaults.resolve(self.config, model.trained)
+                self.config = defaults.resolve(self.config, model.trained, model.tool_format)
                 self.folder = Path(self.config.run.output) / self.config.run.name
             self._lock = stack.enter_context(FolderLock(self.folder))
             if is_new:
@@ -151,7 +151,7 @@ class _Session:
 
     async def _evaluate(self, folder: Path, model: Model, pool: EnvPool, *, is_new: bool) -> None:
         config = self.config
-        style = prompts.load(str(config.agent.style), config.env.id)
+        style = prompts.load(str(config.agent.style), config.env.id, config.agent.tool_format)
         tasks, about, parties = await describe_pool(pool)
         baseline = Baseline(config, model.completer, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -12,14 +14,18 @@ import jinja2
 
 from harness.model.template_limit import LIMIT_S, TemplateTooSlow, limited
 from harness.model.vision import Vision
+from harness.prompts import tool_formats
 from harness.types.errors import ConfigError
-from harness.types.messages import GENERATED_IMAGE_TOKEN, Image, Message, images_of
+from harness.types.messages import GENERATED_IMAGE_TOKEN, Image, Message, images_of, tools_of
 
 _ANSWER: Final = "\x00answer\x00"
 """Placeholder of an answer while the template renders the text around it."""
 
 _MARKUP: Final = re.compile(r"[\x00<>\[\]|]")
 """Characters that distinguish a special token from a word."""
+
+_TOOL_MARK: Final = re.compile(r"</?tool_(?:call|response)>")
+"""Tags around calls and results, which are no special tokens everywhere."""
 
 _OPENING: Final = "<think>"
 _CLOSING: Final = "</think>"
@@ -30,6 +36,7 @@ _PROBE: Final[tuple[Message, ...]] = (
     {"role": "user", "content": "And on the table?"},
 )
 _CACHED_TEMPLATES: Final = 8
+_CACHED_ANSWERS: Final = 4096
 
 
 class _Frame(NamedTuple):
@@ -54,10 +61,13 @@ class ChatEncoder:
     unchanged; a text without tokens is encoded. The chat template gives all other tokens. So a
     longer chat starts with exactly the prompt and response tokens of the chat before, even if the
     answer's text would be encoded differently, the template would drop its thoughts, or the prompt
-    had opened its thought.
+    had opened its thought. An answer `without_thoughts` is shown as the template shows earlier
+    answers: behind its own header, with the generated tokens after the last thought.
 
-    Texts of users' messages come from an environment: special tokens in them become plain words, so
-    that no observation can end its message and answer for the model.
+    Texts of users' and tools' messages come from an environment: special tokens in them become
+    plain words, so that no observation can end its message and answer for the model.
+
+    The tools of a chat are given to the template, which tells the model of them.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -76,6 +86,7 @@ class ChatEncoder:
         self._special_tokens_pattern = _pattern([_ANSWER, *_special_tokens(tokenizer)])
         self.template_arguments: Mapping[str, Any] = {}
         self._frame_of = lru_cache(_CACHED_TEMPLATES)(self._find_frame)
+        self._rest_of = lru_cache(_CACHED_ANSWERS)(self._tokens_after_thoughts)
         self._prefill_of = lru_cache(_CACHED_TEMPLATES)(self._find_prefill)
 
     def encode(self, messages: Sequence[Message], stop_ids: Collection[int]) -> tuple[int, ...]:
@@ -85,18 +96,19 @@ class ChatEncoder:
         one that ends with the template's stop token is not closed twice.
 
         Args:
-            messages: Messages of a system, a user and an assistant.
+            messages: Messages of a system, a user, an assistant and tools; after the first answer
+                either users or tools alone speak to the assistant.
             stop_ids: Tokens that end an answer.
 
         Raises:
-            ConfigError: The template changes an earlier message, or the numbers of image tokens and
-                images differ.
+            ConfigError: The template changes an earlier message or shows no tools, or the numbers
+                of image tokens and images differ.
         """
         answers = [message for message in messages if message["role"] == "assistant"]
         written = self._written_around(messages, len(answers))
         shown = _shown_between(messages)
         tokens = list(self._around(written[0], shown[0]))
-        closing = self._frame().closing if answers else ()
+        closing = self._frame(messages).closing if answers else ()
         for answer, text, images in zip(answers, written[1:], shown[1:], strict=True):
             generated = self._answer_tokens(answer)
             after = self._around(text, images)
@@ -147,23 +159,29 @@ class ChatEncoder:
         _, opening, rest = prompt.partition(_OPENING)
         return opening + rest
 
-    def check_transcripts(self) -> None:
-        """Check that the template can encode a growing chat.
+    @property
+    def tool_format(self) -> str | None:
+        """The format in which the template asks for calls of tools; None if it is unknown."""
+        return tool_formats.of_template(str(self._tokenizer.chat_template))
+
+    def check_transcripts(self, tools: Sequence[dict[str, Any]] = ()) -> None:
+        """Check that the template can encode a growing chat, with tools if there are any.
 
         Raises:
-            ConfigError: It refuses such a chat, or changes earlier messages.
+            ConfigError: It refuses such a chat, changes earlier messages, or shows no tools.
         """
-        self.encode(_PROBE, ())
+        self.encode(_probe("tool" if tools else "user", tools), ())
 
-    def _frame(self) -> _Frame:
-        return self._frame_of(*self._template())
+    def _frame(self, messages: Sequence[Message]) -> _Frame:
+        speaker = "tool" if any(message["role"] == "tool" for message in messages) else "user"
+        return self._frame_of(*self._template(), speaker, json.dumps(tools_of(messages)))
 
     def _template(self) -> tuple[str, str]:
         """Return the template and its arguments, as keys of a cache."""
         return str(self._tokenizer.chat_template), repr(self.template_arguments)
 
-    def _find_frame(self, *_template: str) -> _Frame:
-        chat = [dict(message) for message in _PROBE]
+    def _find_frame(self, _template: str, _arguments: str, speaker: str, tools: str) -> _Frame:
+        chat = _probe(speaker, json.loads(tools))
         prompt = self.render(chat[:1])
         around = self.render(chat).split(_ANSWER)
         closed = self.render(chat[:2], add_generation_prompt=False).split(_ANSWER)
@@ -185,14 +203,21 @@ class ChatEncoder:
         ]
         rendered = self.render(marked)
         written = rendered.split(_ANSWER)
+        if not all(tool["function"]["name"] in written[0] for tool in tools_of(messages)):
+            raise ConfigError(
+                "the model's chat template tells the model of no tools: use another agent.style"
+            )
         if num_answers:
-            frame = self._frame()
+            frame = self._frame(messages)
             last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
             asked = self.render(marked[:last]).removesuffix(frame.prompt)
             kept = rendered.startswith(asked + frame.header + _ANSWER)
             if len(written) != num_answers + 1 or not kept:
                 raise _rewrites_messages()
-            written[:-1] = [text.removesuffix(frame.header) + frame.prompt for text in written[:-1]]
+            answers = [message for message in messages if message["role"] == "assistant"]
+            for i, answer in enumerate(answers):
+                if not answer.get("without_thoughts"):
+                    written[i] = written[i].removesuffix(frame.header) + frame.prompt
         return written
 
     def _plain(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -203,6 +228,8 @@ class ChatEncoder:
         """Return a message's content, with special tokens of users and assistants escaped."""
         content = message["content"]
         if isinstance(content, str):
+            if message["role"] == "tool":
+                content = _TOOL_MARK.sub(lambda mark: _MARKUP.sub(" ", mark[0]), content)
             return content if message["role"] == "system" else self.escape_special_tokens(content)
         return [
             {"type": "image"}
@@ -221,13 +248,16 @@ class ChatEncoder:
         Raises:
             ConfigError: The template refuses the chat, or does not come to an end.
         """
+        tools = tools_of(messages)
+        plain = [{k: v for k, v in message.items() if k != "tools"} for message in messages]
         try:
             with limited():
                 text = self._tokenizer.apply_chat_template(
-                    messages,
+                    plain,
                     tokenize=False,
                     add_generation_prompt=add_generation_prompt,
                     **self.template_arguments,
+                    **({"tools": tools} if tools else {}),
                 )
         except TemplateTooSlow:
             raise ConfigError(
@@ -244,7 +274,25 @@ class ChatEncoder:
 
     def _answer_tokens(self, answer: Message) -> tuple[int, ...]:
         own = answer.get("token_ids", ())
+        if answer.get("without_thoughts"):
+            return self._rest_of(own, str(self._plain([answer])[0]["content"]))
         return own or self._encode(self.generated_text(str(self._plain([answer])[0]["content"])))
+
+    def _tokens_after_thoughts(self, ids: tuple[int, ...], text: str) -> tuple[int, ...]:
+        """Return the last of an answer's tokens, which are `text`; encode it if there are none."""
+        begin = bisect_right(range(len(ids)), -len(text), key=lambda n: -len(self._text(ids[n:])))
+        kept = ids[max(0, begin - 1) :]
+        return kept if kept and self._text(kept) == text else self._encode(text)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+
+def _probe(speaker: str, tools: Sequence[dict[str, Any]] = ()) -> list[Message]:
+    """Return a short chat with tools, in which users or tools speak after the answer."""
+    first, answer, then = _PROBE
+    offered: Message = {**first, "tools": list(tools)} if tools else first
+    return [offered, answer, {**then, "role": speaker}]
 
 
 def _special_tokens(tokenizer: Any) -> list[str]:

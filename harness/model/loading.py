@@ -66,3 +66,19 @@ def load_parts(
     except Exception as e:  # of damaged files, transformers raises errors of any kind
         raise hub.not_loaded("policy.model", path, e) from e
     return Parts(model, tokenizer, image_processor)
+
+
+def chat_template_of(path: str) -> str:
+    """Return the chat template of a local folder or a hub name, adapters' base included.
+
+    Raises:
+        ConfigError: Its tokenizer cannot be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    hub.check_name(path, "policy.model")
+    source: dict[str, Any] = {"trust_remote_code": False, **hub.load_options(path)}
+    try:
+        return str(AutoTokenizer.from_pretrained(path, **source).chat_template)
+    except Exception as e:  # of damaged files, transformers raises errors of any kind
+        raise hub.not_loaded("policy.model", path, e) from e

@@ -35,8 +35,8 @@ class Sample:
         old_logprobs: Log-probabilities of the action tokens at generation. L values.
         advantage: Advantage of the action tokens: one number for all, or L numbers.
         images: Images of the sequence, in order.
-        turn: Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens of
-            the environment; empty if all are action tokens of one turn.
+        turn: Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens
+            that the policy did not sample; empty if all are action tokens of one turn.
     """
 
     prompt_ids: tuple[int, ...]
@@ -89,7 +89,7 @@ def samples(
 
     In the context "window" each turn is a sequence. In "transcript" each rollout is one, as long as
     every prompt starts with the tokens of the prompt and response before it; if one does not,
-    because the chat was truncated, a new sequence starts.
+    because the chat was truncated or a thought left out, a new sequence starts.
 
     Args:
         rollouts: The rollouts of the table, with N turns in total.
@@ -109,7 +109,8 @@ def samples(
     for rollout in rollouts:
         credit_of_turn = [next(credit) for _ in rollout.turns]
         if context == "window":
-            packed += map(_single_turn, rollout.turns, credit_of_turn)
+            answers = (turn.completion for turn in rollout.turns)
+            packed += map(single_turn, answers, credit_of_turn)
         else:
             packed += _transcripts(rollout.turns, credit_of_turn)
     return packed
@@ -119,7 +120,7 @@ def _credit_of_turns(turns: Sequence[Turn], advantage: Floats | Sequence[Floats]
     """Return the advantage of each turn or of its tokens, after checks against the turns."""
     for turn in turns:
         completion = turn.completion
-        num_tokens, num_logprobs = len(completion.response_ids), len(completion.logprobs)
+        num_tokens, num_logprobs = completion.num_sampled, len(completion.logprobs)
         if not completion.prompt_ids or not num_tokens == num_logprobs > 0:
             raise TableError(
                 "a turn has no tokens with log-probabilities: its completer does not report them"
@@ -131,7 +132,7 @@ def _credit_of_turns(turns: Sequence[Turn], advantage: Floats | Sequence[Floats]
         return [float(value) for value in advantage]
     credit: list[Credit] = []
     for row, (turn, values) in enumerate(zip(turns, advantage, strict=True)):
-        shape, expected = np.shape(values), (len(turn.completion.response_ids),)
+        shape, expected = np.shape(values), (turn.completion.num_sampled,)
         if shape != expected:
             raise TableError(f"the advantages of turn {row} have shape {shape}, not {expected}")
         _check_finite(np.asarray(values), f"turn {row}, token")
@@ -147,9 +148,17 @@ def _check_finite(values: Floats, where: str) -> None:
         )
 
 
-def _single_turn(turn: Turn, credit: Credit) -> Sample:
-    one = turn.completion
-    return Sample(one.prompt_ids, one.response_ids, one.logprobs, credit, one.images)
+def single_turn(one: Completion, credit: Credit) -> Sample:
+    """Return the training sequence of one answer to its prompt."""
+    turn = _turns_of_tokens(one, 0) if one.num_sampled < len(one.response_ids) else ()
+    return Sample(one.prompt_ids, one.response_ids, one.logprobs, credit, one.images, turn)
+
+
+def _turns_of_tokens(completion: Completion, turn: int) -> tuple[int, ...]:
+    """Return the turn of each token of a response, -1 where the policy did not sample it."""
+    start, end = completion.inserted
+    size = len(completion.response_ids)
+    return tuple(-1 if start <= i < end else turn for i in range(size))
 
 
 def _transcripts(turns: Sequence[Turn], credit_of_turn: Sequence[Credit]) -> Iterator[Sample]:
@@ -173,9 +182,10 @@ def _merge_turns(turns: Sequence[Turn], credit_of_turn: Sequence[Credit]) -> Sam
     turn_of_token = [-1] * len(following)
     advantage: list[float] = []
     for i, (turn, credit) in enumerate(zip(turns, credit_of_turn, strict=True)):
-        begin, size = len(turn.completion.prompt_ids) - start, len(turn.completion.response_ids)
-        turn_of_token[begin : begin + size] = [i] * size
-        advantage += credit if isinstance(credit, tuple) else (credit,) * size
+        one = turn.completion
+        begin = len(one.prompt_ids) - start
+        turn_of_token[begin : begin + len(one.response_ids)] = _turns_of_tokens(one, i)
+        advantage += credit if isinstance(credit, tuple) else (credit,) * one.num_sampled
     return Sample(
         first.prompt_ids,
         following,

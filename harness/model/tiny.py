@@ -21,7 +21,13 @@ _QWEN2_PIECES: Final = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_CHAT_TEMPLATE: Final = (
+TOOLS: Final = (
+    "{% for tool in tools or () %}{{ tool.function.name }}"
+    "({{ tool.function.parameters.properties | join(', ') }}) {% endfor %}"
+    "{% if tools %}<tool_call>{% endif %}"
+)
+"""Beginning of a chat template: names of the tools and their arguments, then the sign of hermes."""
+_CHAT_TEMPLATE: Final = TOOLS + (
     "{% for message in messages %}{{ message['content'] }}"
     "{{ '<|im_end|>' if message['role'] == 'assistant' else '<|im_start|>' }}{% endfor %}"
 )

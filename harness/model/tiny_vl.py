@@ -23,7 +23,7 @@ _NO_TOKENS: Final = MappingProxyType(
     {"eos_token_id": None, "pad_token_id": None, "bos_token_id": None}
 )
 """Special tokens of a model without a tokenizer."""
-_CHAT_TEMPLATE: Final = (
+_CHAT_TEMPLATE: Final = tiny.TOOLS + (
     "{% for message in messages %}"
     "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}"

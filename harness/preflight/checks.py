@@ -29,7 +29,7 @@ def check(config: Config) -> None:
         ConfigError: A setting cannot be used; the message names it.
         AgentGymsError: The environment cannot be made, because its data or its server is missing.
     """
-    style = prompts.load(config.agent.style, config.env.id)
+    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     consistency.check(config)
     tracking.check(config)
     _check_model(config)

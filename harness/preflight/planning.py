@@ -118,14 +118,15 @@ def max_turns(config: Config) -> int:
 def rows(config: Config, turns: int) -> Range:
     """Return the number of training sequences of a step.
 
-    In the context "window" each turn is a sequence, in "transcript" each episode.
+    In the context "window" each turn is a sequence, in "transcript" each episode; without the
+    thoughts of earlier answers it is between the two.
 
     Args:
         config: Resolved.
         turns: Turn limit of an episode.
     """
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
-    if config.agent.context == "transcript":
+    if config.agent.context == "transcript" and config.agent.thoughts == "keep":
         return Range(episodes, episodes, episodes)
     return Range(episodes, episodes * max(1.0, _HALF * turns), episodes * turns)
 

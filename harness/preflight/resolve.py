@@ -8,8 +8,9 @@ from typing import Any, Final
 from agentgyms.group import GroupEnv
 from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
-from harness.config import Config, methods, replace
+from harness.config import TINY_MODELS, Config, methods, replace
 from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.prompts import tool_formats
 from harness.types import plugins
 from harness.types.errors import ConfigError
 
@@ -173,11 +174,28 @@ def resolve(config: Config) -> Config:
     config = replace(config, env=replace(config.env, id=plugins.find_environment(config.env.id)))
     return replace(
         config,
+        agent=replace(config.agent, tool_format=_tool_format(config)),
         eval=replace(config.eval, split=_evaluated_split(config)),
         method=replace(config.method, **sections["method"]),
         rollout=replace(config.rollout, **sections["rollout"]),
         optimizer=replace(config.optimizer, **sections["optimizer"]),
     )
+
+
+def _tool_format(config: Config) -> str:
+    """Return how the model calls tools, if it does and is here; else the setting."""
+    wanted, model = config.agent.tool_format, config.policy.model
+    if config.agent.style != "tools" or wanted != "auto":
+        return wanted
+    if model in TINY_MODELS:
+        return "hermes"
+    from harness.model.loading import chat_template_of
+
+    try:
+        template = chat_template_of(model)
+    except ConfigError:  # a dry run says that the model is missing, and so does the start
+        return wanted
+    return tool_formats.choose(wanted, tool_formats.of_template(template))
 
 
 def needs_reference(config: Config) -> bool:

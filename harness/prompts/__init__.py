@@ -15,6 +15,10 @@ The folder of an environment has its name in lower case, without namespace and v
 `agentgyms/VisualSokoban-v0` looks in `visualsokoban`, then in `default`. WebShopBrowser uses the
 folder of WebShop.
 
+The style `tools` asks for calls of the environment's tools. Its templates have four fields more:
+`calls`, the admissible actions as calls; in the history of each turn `call`, its action as one, and
+`problem`, what was wrong with the answer, which `problem` says of the last one.
+
 Templates may include parts and other templates, or import from them. Other texts of prompts are in
 `parts`, with the same folders: `examples` and `memory` come before the first prompt, `episode` is
 one worked example, `reflect` asks for a reflection on a failed trial.
@@ -25,7 +29,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -33,8 +37,10 @@ from typing import Any, Final
 import jinja2
 import jinja2.meta
 
-from harness.prompts import lettered, parsing
-from harness.prompts.answers import Parsed
+from agentgyms.models.types import ServedCall
+from harness.prompts import lettered, parsing, tool_calls
+from harness.prompts.answers import Parsed, outside_thoughts
+from harness.prompts.tool_calls import ToolParser
 from harness.types.errors import ConfigError
 from harness.types.messages import Image, ImagePart, TextPart
 
@@ -88,6 +94,7 @@ class PromptStyle:
         shows_image: The prompt has a place for the observation's image.
         observes_in_history: The prompt shows the current observation only as the outcome of the
             last turn.
+        tools: Parser of calls, if the answer calls a tool; else None.
     """
 
     name: str
@@ -97,14 +104,35 @@ class PromptStyle:
     observes_in_history: bool
     _template: jinja2.Template
     _follow_up: jinja2.Template
+    tools: ToolParser | None = None
 
-    def parse(self, text: str, choices: Sequence[str] = ()) -> Parsed:
-        """Return the action in a model's text, and whether the text has the required format."""
+    def parse(
+        self,
+        text: str,
+        choices: Sequence[str] = (),
+        calls: Sequence[ServedCall] | None = None,
+    ) -> Parsed:
+        """Return the action in a model's text, and whether the text has the required format.
+
+        Args:
+            text: The answer.
+            choices: The choices of the prompt.
+            calls: Calls of tools that a server tells apart from the text.
+        """
+        if self.tools:
+            return self.tools.parse(text, calls=calls)
         return parsing.get(self.parser).parse(text, choices)
 
     def answer(self, action: str, choices: Sequence[str] = ()) -> str:
         """Return the answer that parses to `action`, as an expert would have written it."""
-        return parsing.get(self.parser).write(action, choices)
+        return (self.tools or parsing.get(self.parser)).write(action, choices)
+
+    def example(self, action: str) -> str:
+        """Return an action as worked examples and histories show it, without a thought."""
+        if self.tools:
+            return self.tools.tools.shown(action)
+        parser = parsing.get(self.parser)
+        return action if parser.lettered else outside_thoughts(parser.write(action))
 
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
         """Return the content of the prompt's message: a text, or parts if it has an image.
@@ -144,16 +172,24 @@ class PromptStyle:
         return parts
 
 
-def load(style: str, env_id: str) -> PromptStyle:
+def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
     """Return the style's template for an environment, or its default one.
 
+    Args:
+        style: Its name.
+        env_id: Of the environment.
+        tool_format: In which the model calls tools; only the style `tools` has an effect.
+
     Raises:
-        ConfigError: There is no such style, or its file has no parser line.
+        ConfigError: There is no such style or format, or the style's file has no parser line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"
         if path.is_file():
-            return _compile(path, f"{folder}/{style}")
+            loaded = _compile(path, f"{folder}/{style}")
+            if loaded.parser != "tools":
+                return loaded
+            return replace(loaded, tools=tool_calls.parser_of(env_id, tool_format))
     known = sorted({path.stem for path in _FOLDER.glob("*/*.jinja") if "." not in path.stem})
     raise ConfigError(f"unknown prompt style {style!r}: expected one of {', '.join(known)}")
 

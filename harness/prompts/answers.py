@@ -44,6 +44,26 @@ def outside_thoughts(text: str) -> str:
     return _UNOPENED_THOUGHT.sub("", THOUGHT.sub("", text))
 
 
+def mask_thoughts(text: str) -> str:
+    """Return a text of the same length with another character in place of all of its thoughts."""
+    masked = THOUGHT.sub(lambda found: "\0" * len(found[0]), text)
+    return _UNOPENED_THOUGHT.sub(lambda found: "\0" * len(found[0]), masked)
+
+
+def has_thoughts(text: str) -> bool:
+    """Return whether a text has the tag of a thought."""
+    return "<think>" in text or "</think>" in text
+
+
+def after_thoughts(text: str) -> str:
+    """Return the text after the last thought, as chat templates keep it of earlier answers.
+
+    An unclosed thought has nothing after it: the text before it is returned.
+    """
+    rest = text.rpartition("</think>")[2]
+    return rest.partition("<think>")[0].lstrip("\n")
+
+
 def after_leading_thought(text: str) -> str:
     """Return a text without the `<think>` element that it begins with; "" if that is not closed."""
     stripped = text.strip()

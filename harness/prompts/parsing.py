@@ -31,6 +31,7 @@ from harness.prompts.peer_formats import (
     parse_webshop_action,
     write_search,
 )
+from harness.prompts.tool_calls import ToolParser
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import Registry
 
@@ -144,6 +145,7 @@ class Parser:
         return self.writer(action, offered) if self.lettered else self.writer(action)
 
 
+_ANY_CALL: Final = ToolParser()
 _in_tags: Final = "<think></think><action>{}</action>".format
 _in_action: Final = "<action>{}</action>".format
 
@@ -161,6 +163,7 @@ PARSERS: Final = {
     "code_tags": Parser(parse_code, write_code),
     "code_action_tags": Parser(parse_code_alone, write_code_alone),
     "lettered": Parser(parse_letter, write_letter, lettered=True),
+    "tools": Parser(_ANY_CALL.parse, _ANY_CALL.write),
 }
 
 _PARSERS: Final = Registry("parser", entries=PARSERS)

@@ -24,8 +24,11 @@ from harness import prompts
 from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
 from harness.prompts import lettered, truncation
+from harness.prompts.answers import after_thoughts, has_thoughts
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
+from harness.prompts.scratchpad import notes_in, without_notes
 from harness.prompts.truncation import NO_CUTS, Cuts
+from harness.rollouts import tool_turns
 from harness.rollouts.self_play import is_partners
 from harness.types.errors import ConfigError
 from harness.types.messages import Content, Image, Message
@@ -103,9 +106,12 @@ class Agent:
 
     In the context `transcript` the episode is one chat that only grows: the first prompt, the
     answer, the next observation in the style's follow-up template, the answer, and so on. Answers
-    stay unchanged, with their thoughts, and images stay in their prompts. `window` has no effect
-    there. A transcript is limited by `max_prompt`, which leaves out its oldest turns, and by the
-    model's context, which ends the episode.
+    stay unchanged, with their thoughts unless `thoughts` is `"strip"`, and images stay in their
+    prompts. `window` has no effect there. A transcript is limited by `max_prompt`, which leaves out
+    its oldest turns, and by the model's context, which ends the episode.
+
+    In the style `tools` the first message offers the environment's tools, and in a transcript the
+    following prompts are tools' results. Tools do not count in `max_prompt`.
 
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
@@ -117,6 +123,9 @@ class Agent:
             partner's seat in self-play gets no reflections, because they are the learner's.
         max_prompt: Largest number of characters of a prompt, with the preamble and a transcript's
             earlier messages; None sets no limit. The module says what is left out first.
+        thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
+        scratchpad: Most characters of the notes that the model may write in `<memory>` and reads in
+            its next prompts; 0 for no notes. Of the context `window` only.
     """
 
     def __init__(
@@ -129,6 +138,8 @@ class Agent:
         *,
         preamble: Preamble = NO_PREAMBLE,
         max_prompt: int | None = None,
+        thoughts: str = "keep",
+        scratchpad: int = 0,
     ) -> None:
         """Raise `ConfigError` if a number is out of range or the context unknown."""
         if window < 0:
@@ -141,6 +152,7 @@ class Agent:
         self.completer, self.style, self.sampling = completer, style, sampling
         self.window, self.context = window, context
         self.preamble, self.max_prompt = preamble, max_prompt
+        self._shows_thoughts, self._scratchpad = thoughts == "keep", scratchpad
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action.
@@ -157,7 +169,8 @@ class Agent:
 
     def decide(self, view: EpisodeView, completion: Completion) -> Decision:
         """Return the decision of an answer to the last prompt."""
-        action, valid = self.style.parse(completion.text, choices_of(view))
+        text = without_notes(completion.text) if self._scratchpad else completion.text
+        action, valid = self.style.parse(text, choices_of(view), completion.calls)
         return Decision(
             action, completion, valid, truncation.content_text(view.shown), view.left_out
         )
@@ -204,8 +217,19 @@ class Agent:
         if self.context == "transcript":
             return self._transcript(view, cuts, preamble)
         window = min(self.window, len(view.turns)) - cuts.turns
-        view.shown = self.style.render(**_shortened(self._fields(view, window), cuts))
-        return [_user_message(truncation.concatenate(preamble, view.shown))]
+        shown = self.style.render(**_shortened(self._fields(view, window), cuts))
+        view.shown = truncation.concatenate(shown, self._notes(view))
+        return [tool_turns.opening(self.style, truncation.concatenate(preamble, view.shown))]
+
+    def _notes(self, view: EpisodeView) -> str:
+        """Return the end of a prompt that shows the notes; "" without a scratchpad."""
+        if not self._scratchpad:
+            return ""
+        written = (notes_in(turn.completion.text) for turn in reversed(view.turns))
+        notes = next((found for found in written if found is not None), "")
+        part = prompts.load_part("scratchpad", self.preamble.env_id)
+        shown = part.render(notes=notes[: self._scratchpad], most=self._scratchpad)
+        return f"\n\n{shown}"
 
     def _transcript(self, view: EpisodeView, cuts: Cuts, preamble: str) -> list[Message]:
         taken, missing = len(view.turns), cuts.turns
@@ -215,10 +239,22 @@ class Agent:
         if missing:
             line = _MISSING.format(turns="1 turn" if missing == 1 else f"{missing} turns")
             first = truncation.concatenate(first, line, contents[missing])
-        messages = [_user_message(first)]
+        messages = [tool_turns.opening(self.style, first)]
         for turn, content in zip(view.turns[missing:], contents[missing + 1 :], strict=True):
-            messages += [_assistant_message(turn.completion), _user_message(content)]
+            said = self._assistant_message(turn.completion)
+            messages += tool_turns.exchange(self.style, turn.completion.calls, said, content)
         return messages
+
+    def _assistant_message(self, completion: Completion) -> Message:
+        text, ids = completion.text, completion.response_ids
+        if self._shows_thoughts or not has_thoughts(text):
+            return {"role": "assistant", "content": text, "token_ids": ids}
+        return {
+            "role": "assistant",
+            "content": after_thoughts(text),
+            "token_ids": ids,
+            "without_thoughts": True,
+        }
 
     def _rendered_prompts(self, view: EpisodeView, cuts: Cuts) -> list[Content]:
         """Return the transcript's prompts and keep the next one, which is included."""
@@ -247,6 +283,7 @@ class Agent:
                 "observation": turn.observation,
                 "action": turn.action,
                 "outcome": turn.next_observation,
+                **tool_turns.past_fields(self.style, turn),
             }
             for i, turn in enumerate(shown)
         ]
@@ -260,6 +297,7 @@ class Agent:
             "choices": choices_of(view),
             "turn": taken,
             "max_turns": view.max_turns,
+            **tool_turns.fields(self.style, view.turns, view.info["admissible_actions"]),
         }
 
 
@@ -275,18 +313,6 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
         *earlier, last = fields["history"]
         cut["history"] = [*earlier, last | {"outcome": cut["observation"]}]
     return fields | cut
-
-
-def _user_message(content: Content) -> Message:
-    return {"role": "user", "content": content}
-
-
-def _assistant_message(completion: Completion) -> Message:
-    return {
-        "role": "assistant",
-        "content": completion.text,
-        "token_ids": completion.response_ids,
-    }
 
 
 def choices_of(view: EpisodeView) -> list[str]:

@@ -118,6 +118,10 @@ def _encode_tokens(completion: Completion, before: Completion) -> dict[str, Any]
         "response_ids": list(completion.response_ids),
         "logprobs": list(completion.logprobs),
     }
+    if completion.num_sampled < len(completion.response_ids):
+        line["inserted"] = list(completion.inserted)
+    if completion.thought_tokens is not None:
+        line["thought_tokens"] = completion.thought_tokens
     if completion.usage != Usage():
         line["usage"] = [completion.usage.prompt, completion.usage.response, completion.usage.calls]
     return line
@@ -227,8 +231,10 @@ def _completion(
     logprobs = fields.items(turn, "logprobs", what, [])
     if any(not fields.is_number(value) for value in logprobs):
         raise BadRequest(f"'logprobs' of {what} must hold finite numbers alone")
-    if logprobs and len(logprobs) != len(response):
-        raise BadRequest(f"{what} has {len(response)} response_ids and {len(logprobs)} logprobs")
+    inserted = _inserted(turn, len(response), what)
+    sampled = len(response) - (inserted[1] - inserted[0])
+    if logprobs and len(logprobs) != sampled:
+        raise BadRequest(f"{what} has {sampled} response_ids and {len(logprobs)} logprobs")
     usage = fields.items(turn, "usage", what, [0, 0, 0])
     if len(usage) != 3 or not all(map(fields.is_non_negative_int, usage)):
         raise BadRequest(f"'usage' of {what} must hold tokens read, tokens written and calls")
@@ -242,7 +248,19 @@ def _completion(
             _shown(number, images, what) for number in fields.items(turn, "images", what, [])
         ),
         usage=Usage(*usage),
+        inserted=inserted,
+        thought_tokens=fields.non_negative_int(turn, "thought_tokens", what, 0)
+        if "thought_tokens" in turn
+        else None,
     )
+
+
+def _inserted(turn: Mapping[str, Any], size: int, what: str) -> tuple[int, int]:
+    given = fields.items(turn, "inserted", what, [0, 0])
+    whole = len(given) == 2 and all(map(fields.is_non_negative_int, given))
+    if not whole or not given[0] <= given[1] <= size:
+        raise BadRequest(f"'inserted' of {what} must hold a start and an end in its response_ids")
+    return given[0], given[1]
 
 
 def _columns(turns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[float]]:

@@ -206,6 +206,8 @@ def _update_result(rollout: Rollout, last: RecordedTurn) -> bool:
 def _recorded_decision(decision: Decision) -> dict[str, Any]:
     """Return what a recording keeps of a decision: the prompt and the answer."""
     completion = decision.completion
+    known = completion.thought_tokens is not None or completion.cut_thought
+    thought = {"thought": [completion.thought_tokens, completion.cut_thought]} if known else {}
     return {
         "prompt": decision.prompt,
         "left_out": decision.left_out,
@@ -213,6 +215,7 @@ def _recorded_decision(decision: Decision) -> dict[str, Any]:
         "valid": decision.valid,
         "finished": completion.finished,
         "tokens": [completion.usage.prompt, completion.usage.response],
+        **thought,
     }
 
 

@@ -15,6 +15,7 @@ from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
+from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
@@ -192,7 +193,9 @@ class DemonstrationActor:
 
 def make_agent(config: Config, completer: Completer, temperature: float) -> Agent:
     """Return the agent of a run, sampling at `temperature`."""
-    return _agent(config, completer, Sampling(temperature, config.agent.max_tokens))
+    own = config.agent
+    sampling = Sampling(temperature, own.max_tokens, max_thought_tokens=own.max_thought_tokens)
+    return _agent(config, completer, sampling)
 
 
 def make_prompt_agent(config: Config) -> Agent:
@@ -201,8 +204,18 @@ def make_prompt_agent(config: Config) -> Agent:
 
 
 def _agent(config: Config, completer: Completer | None, sampling: Sampling) -> Agent:
-    style = prompts.load(config.agent.style, config.env.id)
-    return Agent(completer, style, sampling, config.agent.window, config.agent.context)
+    own = config.agent
+    style = prompts.load(own.style, config.env.id, own.tool_format)
+    return Agent(
+        completer,
+        style,
+        sampling,
+        own.window,
+        own.context,
+        preamble=Preamble(config.env.id),
+        thoughts=own.thoughts,
+        scratchpad=own.scratchpad,
+    )
 
 
 def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
@@ -242,8 +255,21 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
         "rollout/unfinished_share": sum(not t.completion.finished for t in turns) / len(turns),
         "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
         "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
+        **_thought_figures([turn.completion for turn in turns]),
         "rollout/lost_groups": float(lost),
         **_success_by_family(rollouts),
+    }
+
+
+def _thought_figures(answers: Sequence[Completion]) -> dict[str, float]:
+    """Return the lengths of thoughts in tokens and the share of cut ones, where they are known."""
+    lengths = [one.thought_tokens for one in answers if one.thought_tokens is not None]
+    if not lengths:
+        return {}
+    return {
+        "rollout/thought_tokens": sum(lengths) / len(lengths),
+        "rollout/thought_tokens_max": float(max(lengths)),
+        "rollout/cut_thought_share": sum(one.cut_thought for one in answers) / len(answers),
     }
 
 

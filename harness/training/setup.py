@@ -225,11 +225,11 @@ def _load(path: str, config: Config) -> Policy:
         path, wanted.device, precision=wanted.precision, attention=wanted.attention
     )
     _set_up(policy, config)
-    style = prompts.load(config.agent.style, config.env.id)
+    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     if style.shows_image and policy.vision is None:
         raise text_only_error(config.policy.model, style.name)
     if config.agent.context == "transcript":
-        policy.chat_encoder.check_transcripts()
+        policy.chat_encoder.check_transcripts(style.tools.tools.schemas if style.tools else ())
     return policy
 
 

@@ -14,6 +14,7 @@ from agentgyms.core.images import Image as Pixels
 from agentgyms.core.images import digest as digest_of
 from agentgyms.core.images import is_image
 from agentgyms.core.outcome import text_of
+from agentgyms.models.types import ServedCall
 from harness.types.errors import ConfigError
 
 
@@ -82,15 +83,29 @@ Content = str | list[TextPart | ImagePart]
 
 
 class Message(TypedDict):
-    """One message of a chat: role `system`, `user` or `assistant`, and its content.
+    """One message of a chat: role `system`, `user`, `assistant` or `tool`, and its content.
 
     An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
-    longer chat that contains the message.
+    longer chat that contains the message. It may have the `calls` of tools that a server has told
+    apart from its text; a tool's message then has the `call_id` of the one that it answers.
+
+    The first message may have `tools`, which the chat offers, in the form of OpenAI's API.
+    longer chat that contains the message. With `without_thoughts` the content lacks the answer's
+    thoughts, and of `token_ids` only those behind the thoughts belong to the chat.
     """
 
     role: str
     content: Content
     token_ids: NotRequired[tuple[int, ...]]
+    without_thoughts: NotRequired[bool]
+    tools: NotRequired[list[dict[str, Any]]]
+    calls: NotRequired[tuple[ServedCall, ...]]
+    call_id: NotRequired[str]
+
+
+def tools_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tools that a chat offers; [] for none."""
+    return messages[0].get("tools", []) if messages else []
 
 
 def texts_of(messages: Sequence[Message]) -> list[str]:

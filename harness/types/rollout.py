@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agentgyms.models.types import ServedCall
 from agentgyms.recording.recording_format import Recording
 from harness.types.messages import Image
 
@@ -51,10 +52,16 @@ class Completion:
             its prompt, such as `<think>`.
         prompt_ids: Tokens of the rendered prompt; empty where the completer does not know them.
         response_ids: Generated tokens, the end-of-turn token included. Empty where unknown.
-        logprobs: Log-probability of each response token under the sampling distribution, in nats.
+        logprobs: Log-probability of each sampled token of the response under the sampling
+            distribution, in nats.
         finished: The model ended its turn; False if the token limit cut it off.
         images: Images of the prompt, in order.
         usage: Number of tokens, also where their ids are unknown.
+        calls: Calls of tools that a server tells apart from the text, which has them too.
+        inserted: Start and end, in `response_ids`, of tokens that the policy did not sample: they
+            close a thought at its limit. Equal where there are none.
+        thought_tokens: Number of tokens of the answer's first thought, 0 without one; None where
+            it is unknown.
     """
 
     text: str
@@ -64,6 +71,21 @@ class Completion:
     finished: bool = True
     images: tuple[Image, ...] = ()
     usage: Usage = Usage()
+    calls: tuple[ServedCall, ...] | None = None
+    inserted: tuple[int, int] = (0, 0)
+    thought_tokens: int | None = None
+
+    @property
+    def cut_thought(self) -> bool:
+        """Whether a thought was closed at its limit, or has no end."""
+        open_thought = "<think>" in self.text and "</think>" not in self.text
+        return self.inserted[1] > 0 or open_thought
+
+    @property
+    def num_sampled(self) -> int:
+        """Number of tokens of the response that the policy sampled."""
+        start, end = self.inserted
+        return len(self.response_ids) - (end - start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,19 @@ from agentgyms.envs.sotopia.dialogue import Act
 from agentgyms.envs.sotopia.llm.partner import parse_answer
 from agentgyms.envs.sotopia.llm.rating_parsing import parse_ratings
 from agentgyms.envs.sotopia.partner_judge import RANGES
+from agentgyms.tools import Argument, Tool, Tools
 from harness.prompts.answers import Parsed
 from harness.prompts.lettered import choices
 from harness.prompts.parsing import PARSERS
+from harness.prompts.tool_calls import ToolParser
+from harness.prompts.tool_formats import FORMATS
 from harness.types.errors import ConfigError
 
+HOUSE = Tools(
+    Tool("put", "Put.", "put {thing} in {place}", {"thing": "What.", "place": "Where."}),
+    Tool("wait", "Wait.", "wait {turns}", {"turns": Argument("How long.", "integer")}),
+)
+CALLS = {f"calls-{name}": ToolParser(HOUSE, FORMATS.get(name), name) for name in FORMATS.names()}
 OFFERED = ("go north", "search[<query>]", "speak: <words>", "take key", "look")
 
 
@@ -28,6 +36,10 @@ def _seeds() -> list[bytes]:
         b"UP and down </think> <action>Left</action> \xe4\xb8\xad",
         b"search[red lamp]",
         b"C",
+        b'<tool_call>\n{"name": "wait", "arguments": {"turns": 3}}\n</tool_call>',
+        b"<tool_call><function=wait>\n<parameter=turns>\n3\n</parameter></function></tool_call>",
+        b'{"name": "put", "parameters": {"thing": "a", "place": "b"}}',
+        b"<tool_call>wait\n<arg_key>turns</arg_key><arg_value>3</arg_value>\n</tool_call>",
     ]
 
 
@@ -37,7 +49,7 @@ def answers(data: bytes) -> Any:
     text = data.decode("utf-8", "surrogateescape")
     offered = choices(OFFERED, text[:50])
     found = []
-    for name, parser in PARSERS.items():
+    for name, parser in {**PARSERS, **CALLS}.items():
         parsed = parser.parse(text, offered)
         if type(parsed) is not Parsed or type(parsed.action) is not str:
             raise Broken(f"{name} gave {parsed!r:.200}")
@@ -53,7 +65,7 @@ def answers(data: bytes) -> Any:
 
 def _check_written(name: str, parsed: Parsed, again: Parsed) -> None:
     """Raise `Broken` where a writer promises that its text is read as the action."""
-    promised = name.startswith(("code", "lettered", "search"))
+    promised = name.startswith(("code", "lettered", "search", *CALLS))
     if promised and parsed.action and parsed.action != again.action:
         raise Broken(f"{name} reads {again.action!r:.200} where it wrote {parsed.action!r:.200}")
 

@@ -21,6 +21,7 @@ from agentgyms.envs.alfworld.expert import expert_actions
 from agentgyms.envs.alfworld.official.engine import Answer, OfficialEngine
 from agentgyms.envs.alfworld.problem import FAMILIES
 from agentgyms.envs.alfworld.sources import Source, list_tasks, load_game, open_source
+from agentgyms.envs.alfworld.tools import TOOLS
 from agentgyms.envs.alfworld.validity import check_state
 
 _CACHED_STATES: Final = 64  # groups that are reset at a time; a state takes a few kB
@@ -63,6 +64,7 @@ class ALFWorldEnv(TextEnv):
     default_max_turns = 50
     splits = ("train", "valid_seen", "valid_unseen", "sample")
     private_arguments = frozenset({"data_path"})
+    tools = TOOLS
 
     def __init__(
         self,

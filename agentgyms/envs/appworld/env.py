@@ -22,6 +22,7 @@ from agentgyms.envs.appworld.metrics import episode_metrics
 from agentgyms.envs.appworld.sandbox import code_check, code_extraction, executors
 from agentgyms.envs.appworld.snapshot import SavedEpisode
 from agentgyms.envs.appworld.world import Report
+from agentgyms.tools import Tool, Tools
 
 _NO_CODE = "No code available to execute."
 
@@ -104,6 +105,14 @@ class AppWorldEnv(TextEnv):
     default_max_turns = 40
     splits = sources.SPLITS
     private_arguments = frozenset({"data_path"})
+    tools = Tools(
+        Tool(
+            "run_code",
+            "Run a block of Python; you see what it prints. Variables stay from turn to turn.",
+            "{code}",
+            {"code": "The block of Python, without a fence."},
+        ),
+    )
     client_limits = MappingProxyType({**TextEnv.client_limits, "timeout_s": 60})
     blocking = True
 

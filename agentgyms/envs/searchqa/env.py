@@ -20,6 +20,7 @@ from agentgyms.envs.searchqa import scoring
 from agentgyms.envs.searchqa.questions import QuestionSet
 from agentgyms.envs.searchqa.retriever import MOST_DOCUMENTS, PATIENCE_S, Hit, Retriever
 from agentgyms.envs.searchqa.sources import open_questions, open_retriever
+from agentgyms.tools import Tool, Tools
 
 _ACTION: Final = re.compile(r"(search|answer)\s*\[(.*)\]", re.DOTALL | re.IGNORECASE)
 _SECOND_ACTION: Final = re.compile(r"\].*\b(search|answer)\s*\[", re.DOTALL | re.IGNORECASE)
@@ -78,6 +79,20 @@ class SearchQAEnv(TextEnv):
 
     default_max_turns = 4
     splits = ("train", "valid", "test", "sample")
+    tools = Tools(
+        Tool(
+            "search",
+            "Look something up; you see what is found.",
+            "search[{query}]",
+            {"query": "A short query."},
+        ),
+        Tool(
+            "answer",
+            "Give the answer to the question, which ends the episode.",
+            "answer[{text}]",
+            {"text": "The answer itself and nothing more, such as Ada Lovelace."},
+        ),
+    )
     private_arguments = frozenset(
         {"data_path", "corpus", "retriever", "request_form", "retriever_patience_s"}
     )

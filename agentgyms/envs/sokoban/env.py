@@ -21,6 +21,7 @@ from agentgyms.envs.sokoban import image, solver, text
 from agentgyms.envs.sokoban.engine import WORDS, Effect, Room, State
 from agentgyms.envs.sokoban.options import check_path, check_rewards, open_source
 from agentgyms.envs.sokoban.sources import SPLITS, SeedSet, list_tasks, load_room
+from agentgyms.tools import Argument, Tool, Tools
 
 _NUMBERS: Final = {word: number for number, word in enumerate(WORDS, 1)}
 _NO_MOVE: Final = "still"
@@ -78,6 +79,14 @@ class SokobanEnv(TextEnv):
     """
 
     default_max_turns = 15
+    tools = Tools(
+        Tool(
+            "move",
+            "Walk one cell; walking into a box pushes it if the cell behind it is free.",
+            "{direction}",
+            {"direction": Argument("Where to walk.", choices=WORDS)},
+        ),
+    )
     splits = SPLITS
     private_arguments = frozenset({"levels"})
     client_limits = MappingProxyType({**TextEnv.client_limits, "rooms": 1_000})

@@ -25,6 +25,7 @@ from agentgyms.envs.sotopia.dialogue import NOTHING, Act, Ending
 from agentgyms.envs.sotopia.generated import expert
 from agentgyms.envs.sotopia.metrics import episode_metrics, rating, score
 from agentgyms.envs.sotopia.simulator import DialogueSimulator
+from agentgyms.tools import Tool, Tools
 
 _SEED_RANGE: Final = 2**31
 _MAX_REASON_LENGTH: Final = 300
@@ -113,6 +114,23 @@ class SOTOPIAEnv(TextEnv):
     default_max_turns = 20
     splits = tuple(dict.fromkeys(split for known in options.SPLITS.values() for split in known))
     private_arguments = frozenset({"data_path"})
+    tools = Tools(
+        Tool("speak", "Say something.", "speak: {words}", {"words": "What you say."}),
+        Tool(
+            "act",
+            "Do something; for an offer or an agreement use the words that the situation names.",
+            "act: {deed}",
+            {"deed": "What you do, such as hand over the keys."},
+        ),
+        Tool(
+            "nonverbal",
+            "Show a gesture or an expression.",
+            "nonverbal: {gesture}",
+            {"gesture": "What you show, such as shrug."},
+        ),
+        Tool("leave", "End the conversation for good; say goodbye in the turn before.", "leave"),
+        Tool("none", "Let the turn pass.", "none"),
+    )
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from agentgyms.envs.webshop.rules.session import ShopSession
 from agentgyms.envs.webshop.rules.transitions import Result
 from agentgyms.envs.webshop.shop import Shop
 from agentgyms.envs.webshop.sources import open_shop
+from agentgyms.tools import Tool, Tools
 
 if TYPE_CHECKING:
     from agentgyms.envs.webshop.goals.reward import Purchase
@@ -103,6 +104,20 @@ class WebShopEnv(TextEnv):
 
     default_max_turns = 15
     splits = ("train", "valid", "test", "sample")
+    tools = Tools(
+        Tool(
+            "search",
+            "Search the shop for products.",
+            "search[{query}]",
+            {"query": "Words that describe the product."},
+        ),
+        Tool(
+            "click",
+            "Click an element of the page: a product, an option or a button.",
+            "click[{element}]",
+            {"element": "The element's text, such as Buy Now, or a product's number."},
+        ),
+    )
     private_arguments = frozenset({"data_path", "nouns"})
 
     def __init__(

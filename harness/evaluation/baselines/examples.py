@@ -15,8 +15,6 @@ from agentgyms.group import GroupEnv
 from harness import prompts
 from harness.config import EvaluationConfig
 from harness.evaluation.evaluate import choose
-from harness.prompts import parsing
-from harness.prompts.answers import outside_thoughts
 from harness.prompts.truncation import cut_middle
 from harness.rollouts.self_play import is_partners
 from harness.types.errors import ConfigError
@@ -116,7 +114,7 @@ def _solved(env: TextEnv, task: Task, style: prompts.PromptStyle, index: int) ->
                 turns.append(
                     {
                         "observation": _observation_text(observation),
-                        "action": _action_text(style, action),
+                        "action": style.example(action),
                     }
                 )
             observation, _, terminated, truncated, info = env.step(action)
@@ -131,13 +129,6 @@ def _solved(env: TextEnv, task: Task, style: prompts.PromptStyle, index: int) ->
 
 def _observation_text(observation: Observation) -> str:
     return cut_middle(text_of(observation), _LONGEST_OBSERVATION)
-
-
-def _action_text(style: prompts.PromptStyle, action: str) -> str:
-    """Return an action in the style's format, without a thought; for lettered styles as it is."""
-    if parsing.get(style.parser).lettered:
-        return action
-    return outside_thoughts(style.answer(action))
 
 
 def _one_family_in_turn(examples: Sequence[_Example]) -> list[_Example]:

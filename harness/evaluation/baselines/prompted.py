@@ -45,11 +45,14 @@ class Baseline:
         agent, sampling = config.agent, config.sampling
         self._model, self._agent, self._env_id = config.model, agent, config.env.id
         self._completer, self._examples = completer, tuple(examples)
-        self._style = prompts.load(_required(agent.style, "agent.style"), config.env.id)
+        self._style = prompts.load(
+            _required(agent.style, "agent.style"), config.env.id, agent.tool_format
+        )
         self._sampling = Sampling(
             _required(sampling.temperature, "sampling.temperature"),
             _required(sampling.max_tokens, "sampling.max_tokens"),
             sampling.top_p,
+            agent.max_thought_tokens,
         )
         self.trials = _required(agent.trials, "agent.trials")
         self._reflector = None
@@ -76,6 +79,8 @@ class Baseline:
             _required(self._agent.context, "agent.context"),
             preamble=self._preamble(reflections),
             max_prompt=self._agent.max_prompt,
+            thoughts=_required(self._agent.thoughts, "agent.thoughts"),
+            scratchpad=_required(self._agent.scratchpad, "agent.scratchpad"),
         )
         if self._model.backend == "expert":
             return ExpertActor(agent, self._model.expert)
@@ -113,6 +118,7 @@ class Baseline:
     def _versions(self) -> dict[str, str]:
         names = ["episode", "examples"] if self._examples else []
         names += ["memory", "reflect"] if self._reflector else []
+        names += ["scratchpad"] if self._agent.scratchpad else []
         parts = [prompts.load_part(name, self._env_id) for name in names]
         return {self._style.name: self._style.version, **{p.name: p.version for p in parts}}
 

@@ -2,20 +2,32 @@
 
 `hf.py` and `vllm.py` generate in this process. `vllm_servers.py` sends requests to vLLM servers
 that follow the policy in training, `openai.py` to servers with OpenAI's chat API. `scripted.py`
-answers with a function.
+answers with a function. `local_answers.py` makes the answers of local policies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from agentgyms.models.types import Sampling
+from agentgyms.models import types
 from harness.types.errors import ContextOverflow
 from harness.types.messages import Message
 from harness.types.rollout import Completion
 
 __all__ = ["Completer", "Sampling", "check_length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling(types.Sampling):
+    """Sampling options of a policy.
+
+    Attributes:
+        max_thought_tokens: A thought of so many tokens is closed; None sets no limit.
+    """
+
+    max_thought_tokens: int | None = None
 
 
 def check_length(prompt_ids: Sequence[int], sampling: Sampling, limit: int) -> None:

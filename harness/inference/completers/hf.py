@@ -17,10 +17,12 @@ import torch
 
 from harness.inference.completers import Sampling, check_length
 from harness.inference.completers.decoding import DecodeBatch
+from harness.inference.completers.local_answers import GeneratedTokens, completion_of
 from harness.model.policy import Policy
+from harness.model.thoughts import ThoughtLimit
 from harness.types.errors import ConfigError
 from harness.types.messages import Image, Message
-from harness.types.rollout import Completion, Usage
+from harness.types.rollout import Completion
 
 JOIN_SHARE = 0.5
 """Waiting requests join the running batch once they are at least this share of its rows."""
@@ -31,15 +33,44 @@ _BELOW_ONE = 1 - 2.0**-24
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One response being generated."""
+    """One response being generated.
+
+    Attributes:
+        limit: Of its thought.
+        check_at: Number of tokens at which the limit is asked again; None: never.
+        forced: Tokens that come next and are not sampled.
+        inserted: Start and end of such tokens in `response_ids`.
+    """
 
     prompt_ids: tuple[int, ...]
     images: tuple[Image, ...]
     sampling: Sampling
     uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]
     done: asyncio.Future[Completion]
+    limit: ThoughtLimit
+    check_at: int | None = None
     response_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    forced: list[int] = field(default_factory=list)
+    inserted: tuple[int, int] = (0, 0)
+
+    def add(self, token: int, logprob: float) -> int:
+        """Add the sampled token, or the next forced one in its place, and return it."""
+        if self.forced:
+            token, size = self.forced.pop(0), len(self.response_ids)
+            self.inserted = (self.inserted[0] or size, size + 1)
+        else:
+            self.logprobs.append(logprob)
+        self.response_ids.append(token)
+        if len(self.response_ids) == self.check_at:
+            self._check_thought()
+        return token
+
+    def _check_thought(self) -> None:
+        size, room = len(self.response_ids), self.limit.room(self.response_ids)
+        self.check_at = size + room if room else None
+        if room == 0:
+            self.forced = list(self.limit.closing)
 
 
 class HFCompleter:
@@ -82,7 +113,8 @@ class HFCompleter:
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
         uniforms = np.minimum(uniforms, _BELOW_ONE)
         images = self.policy.chat_encoder.images(messages)
-        request = Request(prompt_ids, images, sampling, uniforms, done)
+        limit = ThoughtLimit(self.policy.chat_tokenizer, sampling.max_thought_tokens)
+        request = Request(prompt_ids, images, sampling, uniforms, done, limit, limit.room(()))
         self._waiting.append(request)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._generate())
@@ -164,28 +196,24 @@ class HFCompleter:
         self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]
     ) -> None:
         """Append the tokens to their requests and remove finished requests."""
-        unfinished, stop_ids = [], self.policy.stop_ids
-        for request, token, logprob in zip(batch.rows, tokens, logprobs, strict=True):
-            request.response_ids.append(token)
-            request.logprobs.append(logprob)
-            ended = token in stop_ids
+        unfinished, added, stop_ids = [], [], self.policy.stop_ids
+        for request, drawn, logprob in zip(batch.rows, tokens, logprobs, strict=True):
+            sampled = not request.forced
+            token = request.add(drawn, logprob)
+            added.append(token)
+            ended = sampled and token in stop_ids
             full = len(request.response_ids) == request.sampling.max_tokens
             unfinished.append(not (ended or full))
             if not unfinished[-1] and not request.done.done():
                 request.done.set_result(self._completion(request, ended))
-        batch.append(tokens)
+        batch.append(added)
         batch.keep(unfinished)
 
     def _completion(self, request: Request, ended: bool) -> Completion:
-        return Completion(
-            text=self.policy.chat_tokenizer.decode_answer(request.response_ids),
-            prompt_ids=request.prompt_ids,
-            response_ids=tuple(request.response_ids),
-            logprobs=tuple(request.logprobs),
-            finished=ended,
-            images=request.images,
-            usage=Usage(len(request.prompt_ids), len(request.response_ids), 1),
+        made = GeneratedTokens(
+            tuple(request.response_ids), tuple(request.logprobs), ended, request.inserted
         )
+        return completion_of(self.policy.chat_tokenizer, request.prompt_ids, made, request.images)
 
 
 def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:

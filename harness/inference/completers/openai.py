@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,8 +17,9 @@ from agentgyms.models.client import ChatClient
 from agentgyms.models.setting_names import SettingNames
 from harness.config import ServiceConfig
 from harness.inference.completers import Sampling
+from harness.prompts import truncation
 from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
-from harness.types.messages import Content, Image, Message, images_of
+from harness.types.messages import Content, Image, Message, images_of, tools_of
 from harness.types.rollout import Completion, Usage
 
 _TERMS: Final = SettingNames(
@@ -93,14 +95,21 @@ class OpenAICompleter:
 
         Raises:
             ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The server refuses the request; a retry would not help.
+            ConfigError: The server refuses the request, so that a retry would not help, or thoughts
+                have a limit.
             ModelUnavailable: Every attempt failed.
         """
+        refuse_thought_limit(sampling.max_thought_tokens)
         with _harness_errors():
             answer = await self._client.complete(_api_messages(messages), sampling, seed)
         shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
         return Completion(
-            _with_thoughts(answer), finished=answer.finished, images=shown, usage=usage
+            _with_thoughts(answer) + _written(answer.calls),
+            finished=answer.finished,
+            images=shown,
+            usage=usage,
+            calls=answer.calls if tools_of(messages) else None,
+            thought_tokens=answer.reasoning_tokens,
         )
 
     async def close(self) -> None:
@@ -125,6 +134,16 @@ class OpenAICompleter:
         requests may get different answers.
         """
         return self._client.report()
+
+
+def refuse_thought_limit(most: int | None) -> None:
+    """Raise `ConfigError` for a limit of thoughts: the protocol knows none."""
+    if most is not None:
+        raise ConfigError(
+            f"agent.max_thought_tokens = {most} needs a model in this process (model.backend 'hf' "
+            "or 'vllm'): leave it out, and give a server its own field in model.extra, such as "
+            '{ thinking_token_budget = 512 } or { reasoning_effort = "low" }'
+        )
 
 
 def _with_thoughts(answer: types.Answer) -> str:
@@ -154,11 +173,38 @@ def _harness_errors() -> Iterator[None]:
         raise ModelUnavailable(str(e)) from None
 
 
+def _written(calls: Sequence[types.ServedCall]) -> str:
+    """Return calls as the text of an answer has them, for recordings."""
+    return "".join(
+        f'\n<tool_call>\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}\n'
+        "</tool_call>"
+        for call in calls
+    )
+
+
 def _api_messages(messages: Sequence[Message]) -> list[types.Message]:
     """Return the messages as the API takes them."""
-    return [
-        {"role": message["role"], "content": _content(message["content"])} for message in messages
-    ]
+    return [_api_message(message) for message in messages]
+
+
+def _api_message(message: Message) -> types.Message:
+    sent: types.Message = {"role": message["role"], "content": _content(message["content"])}
+    if "tools" in message:
+        sent["tools"] = message["tools"]
+    if "call_id" in message:
+        sent["tool_call_id"] = message["call_id"]
+    if "calls" in message:
+        calls, text = message["calls"], truncation.content_text(message["content"])
+        sent["content"] = text.removesuffix(_written(calls))
+        sent["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+    return sent
 
 
 def _content(content: Content) -> str | list[dict[str, Any]]:

@@ -19,11 +19,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.inference.completers import Sampling, check_length
+from harness.inference.completers.local_answers import (
+    GeneratedTokens,
+    completion_of,
+    generate_in_parts,
+)
 from harness.model import hub
 from harness.model.tokenizer import ChatTokenizer
 from harness.types.errors import ConfigError, ModelUnavailable
 from harness.types.messages import Message, images_of
-from harness.types.rollout import Completion, Usage
+from harness.types.rollout import Completion
 
 _log = logging.getLogger(__name__)
 
@@ -96,11 +101,20 @@ class VLLMCompleter:
             )
         prompt_ids = self.chat_tokenizer.encode_chat(messages)
         check_length(prompt_ids, sampling, self.max_length)
+        made = await generate_in_parts(
+            self.chat_tokenizer, prompt_ids, sampling, seed, self._generated
+        )
+        return completion_of(self.chat_tokenizer, prompt_ids, made)
+
+    async def _generated(
+        self, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
+    ) -> GeneratedTokens:
+        """Return what the engine generates after a prompt."""
         try:
             parameters = self._parameters(sampling, seed)
         except (ValueError, TypeError, _client_error()) as e:
             raise ConfigError(f"vLLM refuses the request: {e}") from e
-        return self._completion(prompt_ids, await self._request(prompt_ids, parameters))
+        return _tokens_of(await self._request(prompt_ids, parameters))
 
     async def score(self, ids: Sequence[int]) -> tuple[float, ...]:
         """Return the log-probability of each token but the first, at temperature 1.
@@ -229,21 +243,14 @@ class VLLMCompleter:
             if not done.done():
                 done.set_exception(ModelUnavailable(reason))
 
-    def _completion(self, prompt_ids: tuple[int, ...], output: Any) -> Completion:
-        answer = output.outputs[0]
-        if answer.finish_reason not in ("stop", "length"):
-            raise ModelUnavailable(f"vLLM ended a request with {answer.finish_reason!r}")
-        response = tuple(answer.token_ids)
-        return Completion(
-            text=self.chat_tokenizer.decode_answer(response),
-            prompt_ids=prompt_ids,
-            response_ids=response,
-            logprobs=tuple(
-                step[token].logprob for step, token in zip(answer.logprobs, response, strict=True)
-            ),
-            finished=answer.finish_reason == "stop",
-            usage=Usage(len(prompt_ids), len(response), 1),
-        )
+
+def _tokens_of(output: Any) -> GeneratedTokens:
+    answer = output.outputs[0]
+    if answer.finish_reason not in ("stop", "length"):
+        raise ModelUnavailable(f"vLLM ended a request with {answer.finish_reason!r}")
+    ids = tuple(answer.token_ids)
+    logprobs = (step[token].logprob for step, token in zip(answer.logprobs, ids, strict=True))
+    return GeneratedTokens(ids, tuple(logprobs), answer.finish_reason == "stop")
 
 
 def _client_error() -> type[Exception]:

@@ -20,11 +20,16 @@ from agentgyms.models.error_replies import RequestRejected
 from agentgyms.models.json_client import JsonPoster
 from agentgyms.models.rate_limit import RetryableError
 from harness.inference.completers import Sampling, check_length
+from harness.inference.completers.local_answers import (
+    GeneratedTokens,
+    completion_of,
+    generate_in_parts,
+)
 from harness.inference.completers.vllm_server import START, VLLMServer
 from harness.model.tokenizer import ChatTokenizer
 from harness.types.errors import ConfigError, ContextOverflow, HarnessError, ModelUnavailable
 from harness.types.messages import Message, images_of
-from harness.types.rollout import Completion, Usage
+from harness.types.rollout import Completion
 
 _log = logging.getLogger(__name__)
 
@@ -103,6 +108,20 @@ class VLLMServersCompleter:
             )
         prompt_ids = self._chat_tokenizer.encode_chat(messages)
         check_length(prompt_ids, sampling, self.max_length)
+        async with self._loop_state() as state, state.slots:
+            made = await generate_in_parts(
+                self._chat_tokenizer,
+                prompt_ids,
+                sampling,
+                seed,
+                lambda *request: self._generated(state, *request),
+            )
+        return completion_of(self._chat_tokenizer, prompt_ids, made)
+
+    async def _generated(
+        self, state: _LoopState, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
+    ) -> GeneratedTokens:
+        """Return what a server generates after a prompt."""
         body = {
             "token_ids": list(prompt_ids),
             "sampling_params": {
@@ -115,8 +134,10 @@ class VLLMServersCompleter:
                 "detokenize": False,
             },
         }
-        async with self._loop_state() as state, state.slots:
-            return self._completion(prompt_ids, await self._answer(state, body))
+        choice = await self._answer(state, body)
+        ids, steps = tuple(choice["token_ids"]), choice["logprobs"]["content"]
+        logprobs = (float(step["logprob"]) for _, step in zip(ids, steps, strict=True))
+        return GeneratedTokens(ids, tuple(logprobs), choice["finish_reason"] == "stop")
 
     async def _answer(self, state: _LoopState, body: dict[str, Any]) -> dict[str, Any]:
         failures = 0
@@ -218,20 +239,6 @@ class VLLMServersCompleter:
             if not state.requests:
                 self._state = None
                 await _close(state)
-
-    def _completion(self, prompt_ids: tuple[int, ...], choice: dict[str, Any]) -> Completion:
-        response = tuple(choice["token_ids"])
-        logprobs = choice["logprobs"]["content"]
-        return Completion(
-            text=self._chat_tokenizer.decode_answer(response),
-            prompt_ids=prompt_ids,
-            response_ids=response,
-            logprobs=tuple(
-                float(step["logprob"]) for _, step in zip(response, logprobs, strict=True)
-            ),
-            finished=choice["finish_reason"] == "stop",
-            usage=Usage(len(prompt_ids), len(response), 1),
-        )
 
 
 async def _close(state: _LoopState) -> None:

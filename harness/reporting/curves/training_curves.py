@@ -82,6 +82,7 @@ def panels(run: TrainingRun, records: Records) -> list[Panel]:
         "update/clipped_share": "clipped tokens",
         "rollout/invalid_share": "invalid turns",
         "rollout/unfinished_share": "cut responses",
+        "rollout/cut_thought_share": "cut thoughts",
         "credit/silent_groups": "silent groups",
     }
     distances = {

@@ -23,12 +23,15 @@ from harness.reporting.leaderboard.verification import Verified
 from harness.types.errors import ConfigError
 
 _PARTIES: Final = ("partner", "judge")
-_OF_AGENT: Final = ("style", "context", "window", "max_prompt", "examples")
+_OF_AGENT: Final = (
+    *("style", "tool_format", "context", "window", "scratchpad", "thoughts"),
+    *("max_thought_tokens", "max_prompt", "examples"),
+)
 _OF_SAMPLING: Final = ("temperature", "top_p", "max_tokens")
 _OF_TRAINED: Final = ("temperature", "top_p")
 """What a trained model does not bring with it: it is prompted as it was trained."""
 
-_PARTS: Final = ("episode", "examples", "memory", "reflect")
+_PARTS: Final = ("episode", "examples", "memory", "reflect", "scratchpad")
 NO_MODEL: Final = ("expert", "random")
 _MOST: Final = 80
 
@@ -77,7 +80,7 @@ def _of_model(result: Mapping[str, Any]) -> Iterator[str]:
     ):
         for name in names:
             value = config[section].get(name)
-            if value != standard[section][name]:
+            if value != standard[section].get(name):
                 yield f"{name.replace('_', ' ')} {_text(value)}"
     known = _templates(result, str(standard["agent"]["style"]))
     for name, version in sorted(agent.get("prompt_versions", {}).items()):

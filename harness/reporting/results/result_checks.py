@@ -8,6 +8,8 @@ from typing import Any, Final
 
 _SHARES: Final = ("invalid_share", "failed_share", "unfinished_share", "cut_share")
 
+_NO_THOUGHTS: Final = {"tokens": 0, "longest": 0, "cut_share": 0}
+
 
 def read_through(result: Mapping[str, Any]) -> None:
     """Read every value that reports use, so that a missing or wrong one is found here.
@@ -43,6 +45,7 @@ def _read_figures(figures: Mapping[str, Any]) -> None:
     shown = {name: figures.get(name) for name in ("cost", *_SHARES)}
     shown |= {"turns": figures["turns"], "parties.cost": parties["cost"]}
     _check_numbers({name: value for name, value in shown.items() if value is not None})
+    _check_numbers({n: (figures.get("thoughts") or _NO_THOUGHTS)[n] for n in _NO_THOUGHTS})
     for one in (figures.get("documentation") or {}).values():
         _check_numbers({n: one[n] for n in ("calls", "share") if one[n] is not None})
     for mean in _means(figures):

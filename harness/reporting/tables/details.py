@@ -90,6 +90,11 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
     yield f"- ended by: {_counts(figures['stop_reasons'])}"
     if figures.get("tokens"):
         yield f"- tokens: {_counts(figures['tokens'])}"
+    if thoughts := figures.get("thoughts"):
+        yield (
+            f"- thoughts: {thoughts['tokens']:,.1f} tokens per turn, the longest "
+            f"{thoughts['longest']:,}, cut off {100 * thoughts['cut_share']:.1f} %"
+        )
     if figures.get("cost") is not None:
         yield f"- cost: {figures['cost']:.4f}"
     if parties := figures.get("parties"):

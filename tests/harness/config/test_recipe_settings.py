@@ -20,6 +20,10 @@ KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 
 NEW = (
+    ("agent", "tool_format", "auto"),
+    ("agent", "max_thought_tokens", None),
+    ("agent", "thoughts", "keep"),
+    ("agent", "scratchpad", 0),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
     ("run", "plugins", []),

@@ -15,6 +15,7 @@ AS_TRAINED = [
     "agent.context='window'",
     "agent.window=1",
     "agent.max_tokens=14",
+    "agent.max_thought_tokens=12",
     "eval.temperature=0.0",
     "run.steps=1",
     "rollout.tasks_per_step=2",
@@ -116,6 +117,9 @@ def test_a_runs_folder_imports_no_module(tmp_path, monkeypatch):
         defaults.resolve(config(tmp_path, env__id="", **own), of_run)
     given = config(tmp_path, env__id=f"agentgyms:{CORRIDOR}", **own)
     assert defaults.resolve(given, of_run).env.id == f"agentgyms:{CORRIDOR}"
+    of_run = {**RUN, "agent": {"style": "tools", "tool_format": "beside:format"}}
+    with pytest.raises(ConfigError, match="give agent.tool_format yourself"):
+        defaults.resolve(config(tmp_path, **own), of_run)
 
 
 def test_a_prompted_agent_and_another_environment_have_their_own(tmp_path):

@@ -85,10 +85,14 @@ def test_a_run_stands_for_its_newest_checkpoint(run):
     assert model.identity["name"] == str(run)
     assert model.trained["agent"] == {
         "style": "act",
-        "context": "window",  # of no older version
+        "tool_format": "auto",  # of no older version
+        "context": "window",  # likewise
         "window": 5,
         "max_tokens": 48,
         "max_context": None,  # likewise
+        "max_thought_tokens": None,
+        "scratchpad": 0,
+        "thoughts": "keep",
         "temperature": 0.7,
     }
     assert model.trained["env"]["id"] == "agentgyms/Corridor-v0"

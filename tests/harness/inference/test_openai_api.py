@@ -127,13 +127,15 @@ def test_forms_of_answers(said, text, finished):
 
 
 def test_thoughts_come_in_streams_and_stay_in_the_cache(tmp_path):
-    said = {"content": "up", "reasoning_content": "the door"}
+    usage = {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 6}}
+    said = {"content": "up", "reasoning_content": "the door", "usage": usage}
     with ChatServer(lambda _: said) as server:
         settings = ServiceConfig(cache_path=str(tmp_path / "answers.sqlite"), stream=True)
         for _ in range(2):
             completer = OpenAICompleter(server.model, server.url, service=settings, cached=True)
             completion = asyncio.run(_once(completer))
             assert completion.text == "<think>\nthe door\n</think>\n\nup"
+            assert completion.thought_tokens == 6
     assert len(server.requests) == 1
 
 

@@ -98,6 +98,21 @@ def test_tokens_go_in_and_come_out(policy):
     assert (answer.response_ids, answer.logprobs, answer.finished) == ((7,), (-0.5,), True)
 
 
+def test_a_thought_at_its_limit_is_closed_and_asked_on(policy, monkeypatch):
+    """The second request has the prompt, the thought and the tokens that close it."""
+    monkeypatch.setattr(policy.chat_tokenizer.chat_encoder, "_prefill_of", lambda *_: "<think>\n")
+    closing = policy.encode("\n</think>\n\n")
+    sampling = Sampling(0.5, 40, max_thought_tokens=1)
+    with serving(choice(reason="length"), choice()) as (server, asked):
+        completer = completer_of(policy, [server], max_length=100)
+        answer = asyncio.run(completer.complete(CHAT, sampling, 3))
+    assert [one["sampling_params"]["max_tokens"] for one in asked] == [1, 39 - len(closing)]
+    assert asked[1]["token_ids"] == [*answer.prompt_ids, 7, *closing]
+    assert answer.response_ids == (7, *closing, 7)
+    assert answer.logprobs == (-0.5, -0.5)
+    assert (answer.inserted, answer.finished) == ((1, 1 + len(closing)), True)
+
+
 def test_a_server_that_does_not_start_is_waited_for_and_named():
     nobody = VLLMServer("http://127.0.0.1:9")
     begun = time.monotonic()

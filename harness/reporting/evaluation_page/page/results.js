@@ -108,6 +108,7 @@ function measures(figures, any) {
     ["Cut answers", `${percent(figures.unfinished_share)} %`, `of all turns ran into the token limit; prompts that left something out: ${percent(figures.cut_share)} %`],
   );
   if (tokens) list.push(["Tokens", (tokens.prompt + tokens.response).toLocaleString("en"), `read ${tokens.prompt.toLocaleString("en")}, written ${tokens.response.toLocaleString("en")}, in ${counted(tokens.calls, "answer")}`]);
+  if (figures.thoughts) list.push(["Thoughts, tokens", plain(figures.thoughts.tokens), `mean of a turn; the longest ${figures.thoughts.longest.toLocaleString("en")}; cut off: ${percent(figures.thoughts.cut_share)} % of all turns`]);
   if (figures.cost != null) list.push(["Cost", figures.cost.toFixed(2), "of all tokens, in the currency of the prices given"]);
   return list;
 }

@@ -1,0 +1,96 @@
+"""Answers of local policies: their completions, and generation that closes long thoughts.
+
+A thought that reaches `Sampling.max_thought_tokens` is closed with tokens that the policy does not
+sample, and generation goes on behind them. They belong to the answer and to later prompts, have no
+log-probability and are not trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from harness.inference.completers import Sampling
+from harness.model.thoughts import ThoughtLimit, find_thought
+from harness.model.tokenizer import ChatTokenizer
+from harness.types.messages import Image
+from harness.types.rollout import Completion, Usage
+from harness.types.task_draws import seed_of
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedTokens:
+    """Tokens of an answer, or of a part of it.
+
+    Attributes:
+        ids: The tokens.
+        logprobs: Log-probability of each sampled token, in nats.
+        finished: The last token ends the answer.
+        inserted: Start and end, in `ids`, of tokens that were not sampled.
+    """
+
+    ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    finished: bool = False
+    inserted: tuple[int, int] = (0, 0)
+
+
+async def generate_in_parts(
+    chat_tokenizer: ChatTokenizer,
+    prompt_ids: tuple[int, ...],
+    sampling: Sampling,
+    seed: int,
+    generate: Callable[[tuple[int, ...], Sampling, int], Awaitable[GeneratedTokens]],
+) -> GeneratedTokens:
+    """Return an answer; without a limit of thoughts it is one request.
+
+    Args:
+        chat_tokenizer: The policy's.
+        prompt_ids: Tokens of the prompt.
+        sampling: Of the whole answer.
+        seed: Of the first request; those of the others derive from it.
+        generate: Makes a request: tokens of a prompt, sampling and seed.
+    """
+    limit = ThoughtLimit(chat_tokenizer, sampling.max_thought_tokens)
+    made, room, requests = GeneratedTokens(), limit.room(()), 0
+    while not made.finished and len(made.ids) < sampling.max_tokens:
+        left = sampling.max_tokens - len(made.ids)
+        if room == 0:
+            start, added = len(made.ids), limit.closing[:left]
+            end = start + len(added)
+            made, room = replace(made, ids=made.ids + added, inserted=(start, end)), None
+            continue
+        size = left if room is None else min(room, left)
+        own_seed = seed_of(seed, requests) if requests else seed
+        own = replace(sampling, max_tokens=size)
+        part = await generate(prompt_ids + made.ids, own, own_seed)
+        made = replace(
+            made,
+            ids=made.ids + part.ids,
+            logprobs=made.logprobs + part.logprobs,
+            finished=part.finished,
+        )
+        room, requests = None if room is None else limit.room(made.ids), requests + 1
+    return made
+
+
+def completion_of(
+    chat_tokenizer: ChatTokenizer,
+    prompt_ids: tuple[int, ...],
+    made: GeneratedTokens,
+    images: Sequence[Image] = (),
+) -> Completion:
+    """Return the completion of a prompt and the tokens that were generated."""
+    thought = find_thought(chat_tokenizer, made.ids)
+    end = min(thought.end, made.inserted[0] or thought.end) if thought else 0
+    return Completion(
+        text=chat_tokenizer.decode_answer(made.ids),
+        prompt_ids=prompt_ids,
+        response_ids=made.ids,
+        logprobs=made.logprobs,
+        finished=made.finished,
+        images=tuple(images),
+        usage=Usage(len(prompt_ids), len(made.ids), 1),
+        inserted=made.inserted,
+        thought_tokens=end - thought.begin if thought else 0,
+    )

@@ -1,0 +1,114 @@
+"""Answers that call a tool: the action of a call, and what is wrong with a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agentgyms.core.errors import BadOption
+from agentgyms.models.types import ServedCall
+from agentgyms.registration import find_maker
+from agentgyms.tools import ANY_ACTION, BadCall, ToolCall, Tools
+from harness.prompts.answers import Parsed, outside_thoughts
+from harness.prompts.tool_formats import FORMATS, HERMES, ToolFormat, read_json
+from harness.types.errors import ConfigError
+
+_NONE: Final = "no tool is called"
+
+
+@dataclass(frozen=True)
+class ToolParser:
+    """Parses and writes the calls of an environment's tools.
+
+    An answer is valid if it has exactly one call, and that is a right one. Otherwise there is no
+    action, whatever else the answer says, and `problem` tells the model why.
+
+    Attributes:
+        tools: The environment's.
+        format: How the model writes calls.
+        name: The format's.
+    """
+
+    tools: Tools = ANY_ACTION
+    format: ToolFormat = HERMES
+    name: str = "hermes"
+    lettered: Final = False
+
+    def action(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
+        """Return the action of the call in an answer.
+
+        Args:
+            text: The answer.
+            calls: The calls that a server tells apart from the text; if there are none, the text is
+                parsed.
+
+        Raises:
+            BadCall: There is not exactly one call, or it is wrong.
+        """
+        found = [_typed(call) for call in calls] if calls else self._calls(text)
+        if len(found) != 1:
+            raise BadCall(f"{len(found)} tools are called at once" if found else _NONE)
+        return self.tools.action(found[0])
+
+    def parse(
+        self,
+        text: str,
+        offered: Sequence[str] = (),
+        calls: Sequence[ServedCall] | None = None,
+    ) -> Parsed:
+        """Return the action of the call in an answer; see `action`. `offered` is not used."""
+        try:
+            return Parsed(self.action(text, calls))
+        except BadCall:
+            return Parsed("", valid=False)
+
+    def problem(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
+        """Return what is wrong with an answer, for the model; "" for a valid one."""
+        try:
+            self.action(text, calls)
+        except BadCall as e:
+            return f"{e}: answer with exactly one call"
+        return ""
+
+    def write(self, action: str, offered: Sequence[str] = ()) -> str:
+        """Return the call that stands for an action.
+
+        Raises:
+            ConfigError: No tool has such an action, or the format cannot write its arguments.
+        """
+        call = self.tools.call(action)
+        answer = "" if call is None else self.format.write(call)
+        if self.parse(answer) != Parsed(action):
+            raise ConfigError(
+                f"the action {action[:80]!r} cannot be written as a call of a tool in the format "
+                f"{self.name}: expected an action of the environment"
+            )
+        return answer
+
+    def _calls(self, text: str) -> list[ToolCall]:
+        calls = self.format.parse(outside_thoughts(text))
+        return [self.tools.typed(call) for call in calls] if self.format.untyped else calls
+
+
+def parser_of(env_id: str, format_name: str) -> ToolParser:
+    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
+
+    Raises:
+        ConfigError: There is no such format.
+    """
+    try:
+        tools = getattr(find_maker(env_id)[0], "tools", ANY_ACTION)
+    except BadOption:  # only its maker knows what it is
+        tools = ANY_ACTION
+    name = "hermes" if format_name == "auto" else format_name
+    return ToolParser(tools, FORMATS.get(name), name)
+
+
+def _typed(call: ServedCall) -> ToolCall:
+    """Return a call of a server with its arguments, which it sends as the text of an object."""
+    text = call.arguments.strip() or "{}"
+    arguments, end = read_json(text)
+    if end < len(text) or not isinstance(arguments, dict):
+        raise BadCall("the arguments must be one JSON object")
+    return ToolCall(call.name, arguments)
