@@ -56,6 +56,7 @@ _LATER: Final = (
     ("model", "checkpoint", "newest"),
     ("agent", "thoughts", "keep"),
     ("agent", "scratchpad", 0),
+    ("agent", "summary_tokens", 4096),
     ("agent", "max_thought_tokens", None),
 )
 """Settings that evaluations did not have at first; at these values they are left out, so that old

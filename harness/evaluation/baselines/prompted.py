@@ -78,6 +78,7 @@ class Baseline:
             preamble=self._preamble(reflections),
             max_prompt=self._agent.max_prompt,
             thoughts=_required(self._agent.thoughts, "agent.thoughts"),
+            summary_tokens=_required(self._agent.summary_tokens, "agent.summary_tokens"),
             scratchpad=_required(self._agent.scratchpad, "agent.scratchpad"),
         )
         if self._model.backend == "expert":
@@ -116,6 +117,7 @@ class Baseline:
     def _versions(self) -> dict[str, str]:
         names = ["episode", "examples"] if self._examples else []
         names += ["memory", "reflect"] if self._reflector else []
+        names += ["summarise", "summary"] if self._agent.context == "summary" else []
         names += ["scratchpad"] if self._agent.scratchpad else []
         parts = [prompts.load_part(name, self._env_id) for name in names]
         return {self._style.name: self._style.version, **{p.name: p.version for p in parts}}

@@ -16,6 +16,7 @@ _NAMES: Final = {
     "agent.style": "Prompt style",
     "agent.context": "Context",
     "agent.window": "Past turns shown",
+    "agent.summary_tokens": "Summary from, tokens",
     "agent.scratchpad": "Notes, characters",
     "agent.thoughts": "Thoughts of earlier answers",
     "agent.max_thought_tokens": "Longest thought, tokens",
