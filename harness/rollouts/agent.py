@@ -73,6 +73,10 @@ class EpisodeView:
     summary: str = ""
     summarised: int = 0
 
+    def copied(self, turns: list[Turn]) -> EpisodeView:
+        """Return the view of a copy of the episode, whose turns are added to `turns`."""
+        return replace(self, turns=turns, prompts=[*self.prompts])
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
