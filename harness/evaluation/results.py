@@ -73,7 +73,7 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
     for section, key, default in _LATER:
-        if values[section][key] == default:
+        if values[section][key] in (default, None):
             del values[section][key]
     values["service"] = {key: values["service"][key] for key in _SERVICE}
     values["env"]["kwargs"] = without_addresses(values["env"]["kwargs"])

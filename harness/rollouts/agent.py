@@ -34,6 +34,9 @@ from harness.types.messages import Content, Image, Message
 from harness.types.rollout import Completion, Turn
 from harness.types.task_draws import seed_of
 
+SUMMARY_TOKENS: Final = 4096
+"""Tokens from which on a chat is summarised, where nothing is given."""
+
 _SUMMARIES: Final = 1
 """Stream of random numbers for summaries."""
 
@@ -152,7 +155,7 @@ class Agent:
         max_prompt: int | None = None,
         thoughts: str = "keep",
         scratchpad: int = 0,
-        summary_tokens: int = 4096,
+        summary_tokens: int = SUMMARY_TOKENS,
     ) -> None:
         """Raise `ConfigError` if a number is out of range or the context unknown."""
         if window < 0:

@@ -270,9 +270,9 @@ def _summary_figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
 
 
 def _thought_figures(answers: Sequence[Completion]) -> dict[str, float]:
-    """Return the lengths of thoughts in tokens and the share of cut ones, where they are known."""
+    """Return the lengths of thoughts in tokens and the share of cut ones, if there are any."""
     lengths = [one.thought_tokens for one in answers if one.thought_tokens is not None]
-    if not lengths:
+    if not any(lengths):
         return {}
     return {
         "rollout/thought_tokens": sum(lengths) / len(lengths),
