@@ -19,6 +19,7 @@ from harness.distributed import fsdp
 from harness.losses.value import value_loss
 from harness.model.packing import Sample, TokenBatch
 from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
 from harness.types.hyperparameters import integer, number, one_of
 from harness.types.rollout import Rollout
 
@@ -82,7 +83,16 @@ class Critic:
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: CriticSettings, context: AnnotatorContext) -> None:
-        """Copy the policy's trunk, or use the policy's own."""
+        """Copy the policy's trunk, or use the policy's own.
+
+        Raises:
+            ConfigError: A turn with a summary would have two values.
+        """
+        if context.context == "summary" and context.rows == "turn":
+            raise ConfigError(
+                "a critic of turns cannot learn with agent.context = 'summary', where a turn may "
+                "have two answers: set method.rows = 'token', or take another method"
+            )
         self._settings, self._context = settings, context
         self._has_own_trunk = settings.model == "own"
         self.trunk = context.policy.trainable_copy() if self._has_own_trunk else context.policy

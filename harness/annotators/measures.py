@@ -15,7 +15,7 @@ from harness.model.packing import Sample, single_turn
 from harness.model.policy import Policy
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number
-from harness.types.rollout import Rollout, Turn
+from harness.types.rollout import Completion, Rollout
 
 
 class Measure:
@@ -137,14 +137,13 @@ class Hindsight(Measure):
         policy = self._context.policy
         outcome = policy.chat_encoder.escape_special_tokens(rollout.turns[-1].next_observation)
         hint = policy.encode(self._settings.hint.replace("{observation}", outcome))
-        for turn in rollout.turns:
-            completion = turn.completion
+        for completion in (answer for turn in rollout.turns for answer in turn.answers):
             used = len(completion.prompt_ids) + len(completion.response_ids)
-            prompt = self._with_hint(turn, hint[: max(0, policy.max_length - used)])
+            prompt = self._with_hint(completion, hint[: max(0, policy.max_length - used)])
             yield single_turn(replace(completion, prompt_ids=prompt), 0.0)
 
-    def _with_hint(self, turn: Turn, hint: tuple[int, ...]) -> tuple[int, ...]:
-        prompt, size = turn.completion.prompt_ids, len(self._ending)
+    def _with_hint(self, completion: Completion, hint: tuple[int, ...]) -> tuple[int, ...]:
+        prompt, size = completion.prompt_ids, len(self._ending)
         if prompt[len(prompt) - size :] != self._ending:
             raise ConfigError(
                 "a prompt does not end as the chat template ends a user's message, so no hint can "

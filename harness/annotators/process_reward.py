@@ -218,4 +218,4 @@ class ProcessReward:
 
 
 def _num_tokens(rollout: Rollout) -> int:
-    return sum(turn.completion.num_sampled for turn in rollout.turns)
+    return sum(turn.num_sampled for turn in rollout.turns)

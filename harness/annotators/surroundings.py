@@ -30,7 +30,8 @@ class AnnotatorContext:
     Attributes:
         policy: The policy in training; it generated the rollouts that are annotated.
         reference: The policy before training, or None if no annotator needs it.
-        context: What a training sequence is: `"window"` (a turn) or `"transcript"` (a rollout).
+        context: What a training sequence is: `"window"` (a turn), `"transcript"` (a rollout) or
+            `"summary"` (a part of one).
         rows: What a row of the turn table is: `"turn"` or `"token"`.
         temperature: Sampling temperature of the rollouts.
         max_tokens: Largest number of tokens, padding included, of one forward pass.
@@ -85,7 +86,7 @@ class AnnotatorContext:
 def lengths_of(rollouts: Sequence[Rollout]) -> Ints:
     """Return the number of sampled response tokens of every turn. Shape [N]."""
     turns = [turn for rollout in rollouts for turn in rollout.turns]
-    return np.asarray([turn.completion.num_sampled for turn in turns], dtype=np.int64)
+    return np.asarray([turn.num_sampled for turn in turns], dtype=np.int64)
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

@@ -86,6 +86,12 @@ def _check_context(config: Config) -> None:
             f"agent.max_context is {most}, which leaves no tokens for a prompt and a response of "
             f"agent.max_tokens = {answer}: raise it, or lower agent.max_tokens"
         )
+    begin = config.agent.summary_tokens
+    if config.agent.context == "summary" and most is not None and begin + answer >= most:
+        raise ConfigError(
+            f"agent.summary_tokens is {begin}, and a summary of up to agent.max_tokens = {answer} "
+            f"does not fit behind it into agent.max_context = {most}: lower agent.summary_tokens"
+        )
 
 
 def _check_thoughts(thought: int | None, answer: int, key: str) -> None:

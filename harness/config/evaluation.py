@@ -133,8 +133,12 @@ class EvalAgentConfig(Section):
     `"glm"`, or a plug-in's `module:name`. `"auto"` takes that of the training run or of the chat
     template. Calls that a server tells apart from the text are taken as they are."""
     context: Context | None = None
-    """`window`: each turn has its own prompt; `transcript`: an episode is one growing chat.
-    None takes that of the training run or of the papers."""
+    """`window`: each turn has its own prompt; `transcript`: an episode is one growing chat;
+    `summary`: one that the model summarises once it has `summary_tokens`. None takes that of the
+    training run or of the papers."""
+    summary_tokens: PositiveInt | None = None
+    """Tokens of a prompt and its answer from which on the context `summary` asks for a summary.
+    None takes those of the training run, or 4096."""
     window: NonNegativeInt | None = None
     """Past turns that a prompt shows; None takes those of the training run or of the papers."""
     thoughts: Thoughts | None = None

@@ -20,7 +20,7 @@ from harness.config.section import (
     Table,
 )
 
-Context = Literal["window", "transcript"]
+Context = Literal["window", "transcript", "summary"]
 CONTEXTS: Final = get_args(Context)
 """Ways to show an episode to the model; see `AgentConfig.context`."""
 Thoughts = Literal["keep", "strip"]
@@ -127,7 +127,11 @@ class AgentConfig(Section):
     `"glm"`, or a plug-in's `module:name`. `"auto"` takes that of its chat template."""
     context: Context = "window"
     """`"window"`: each turn has its own prompt, which shows the last `window` turns.
-    `"transcript"`: an episode is one growing chat, and one training sequence."""
+    `"transcript"`: an episode is one growing chat, and one training sequence. `"summary"`: a
+    transcript that the model summarises once it has `summary_tokens`, and goes on from there."""
+    summary_tokens: PositiveInt = 4096
+    """Tokens of a prompt and its answer from which on the context `"summary"` asks the model for a
+    summary; the request and the summary, of at most `max_tokens`, come on top of them."""
     window: NonNegativeInt = 2
     """Past turns that a prompt shows."""
     thoughts: Thoughts = "keep"

@@ -210,6 +210,7 @@ def _agent(
         tool_format=called,
         context=agent.context or of_run.get("context") or row.context,
         window=window,
+        summary_tokens=agent.summary_tokens or of_run.get("summary_tokens", 4096),
         scratchpad=of_run.get("scratchpad", 0) if agent.scratchpad is None else agent.scratchpad,
         thoughts=agent.thoughts or of_run.get("thoughts", "keep"),
         max_thought_tokens=agent.max_thought_tokens or of_run.get("max_thought_tokens"),

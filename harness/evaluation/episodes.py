@@ -131,9 +131,9 @@ def episode_record(recording: Recording) -> EpisodeRecord:
         raise DataCorrupt("an episode is not whole, or of no evaluation: play it again")
     first, last, turns = recording.turns[0].info, recording.turns[-1].info, recording.turns[1:]
     reflection, stop_reason = described["reflection"], StopReason(described["stop_reason"])
-    tokens = [turn.agent["tokens"] for turn in turns] + (
-        [reflection["tokens"]] if reflection else []
-    )
+    tokens = [turn.agent["tokens"] for turn in turns]
+    tokens += [turn.agent["summary"]["tokens"] for turn in turns if "summary" in turn.agent]
+    tokens += [reflection["tokens"]] if reflection else []
     unrated = math.isnan(last["score"])
     if unrated and stop_reason is not StopReason.CONTEXT_LIMIT:
         raise DataCorrupt("an episode has no score: nobody rated it, play it again")

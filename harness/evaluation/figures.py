@@ -112,7 +112,7 @@ def _cost(usage: Usage, price_prompt: float, price_response: float) -> float:
 
 def _thoughts(episodes: Sequence[EpisodeRecord]) -> dict[str, dict[str, float]]:
     lengths = [length for episode in episodes for length in episode.thoughts]
-    if not lengths:
+    if not any(lengths):
         return {}
     cut = sum(episode.cut_thoughts for episode in episodes)
     share = cut / sum(episode.turns for episode in episodes)

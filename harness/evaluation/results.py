@@ -57,6 +57,7 @@ _LATER: Final = (
     ("agent", "tool_format", "auto"),
     ("agent", "thoughts", "keep"),
     ("agent", "scratchpad", 0),
+    ("agent", "summary_tokens", 4096),
     ("agent", "max_thought_tokens", None),
 )
 """Settings that evaluations did not have at first; at these values they are left out, so that old
@@ -73,7 +74,7 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
     values["run"] = {key: values["run"][key] for key in _RUN}
     values["model"] = {k: v for k, v in values["model"].items() if k not in _PLACES}
     for section, key, default in _LATER:
-        if values[section][key] == default:
+        if values[section][key] in (default, None):
             del values[section][key]
     values["service"] = {key: values["service"][key] for key in _SERVICE}
     values["env"]["kwargs"] = without_addresses(values["env"]["kwargs"])

@@ -82,8 +82,8 @@ def recompute_logprobs(
         policy, rows, config.agent.temperature, config.optimizer.micro_batch_tokens
     )
     own = np.concatenate([one.logprob for one in recomputed])
-    sampled = np.concatenate([np.asarray(turn.completion.logprobs) for turn in turns])
-    ends = np.cumsum([len(turn.completion.logprobs) for turn in turns])[:-1]
+    sampled = np.concatenate([np.asarray(one.logprobs) for turn in turns for one in turn.answers])
+    ends = np.cumsum([turn.num_sampled for turn in turns])[:-1]
     figures, weight = mismatch(own, sampled), None
     cap = config.rollout.mismatch_cap
     if cap is not None:
@@ -101,11 +101,16 @@ def _with_logprobs(
     rollouts: Sequence[Rollout], turns: Sequence[Turn], logprobs: Sequence[Floats]
 ) -> list[Rollout]:
     """Return copies of rollouts with other log-probabilities."""
-    changed = iter(
-        replace(turn, completion=replace(turn.completion, logprobs=tuple(own.tolist())))
-        for turn, own in zip(turns, logprobs, strict=True)
-    )
+    changed = (_with_own(turn, own) for turn, own in zip(turns, logprobs, strict=True))
     return [replace(one, turns=[next(changed) for _ in one.turns]) for one in rollouts]
+
+
+def _with_own(turn: Turn, logprobs: Floats) -> Turn:
+    """Return a turn with these log-probabilities of its answers' tokens."""
+    before = 0 if turn.summary is None else turn.summary.num_sampled
+    own = replace(turn.completion, logprobs=tuple(logprobs[before:].tolist()))
+    summary = turn.summary and replace(turn.summary, logprobs=tuple(logprobs[:before].tolist()))
+    return replace(turn, completion=own, summary=summary)
 
 
 def mismatch(own: Floats, sampled: Floats) -> dict[str, float]:

@@ -89,12 +89,13 @@ def samples(
 
     In the context "window" each turn is a sequence. In "transcript" each rollout is one, as long as
     every prompt starts with the tokens of the prompt and response before it; if one does not,
-    because the chat was truncated or a thought left out, a new sequence starts.
+    because the chat was truncated or a thought left out, a new sequence starts. In "summary" it
+    starts after each summary, which ends the sequence before and has the advantage of its turn.
 
     Args:
         rollouts: The rollouts of the table, with N turns in total.
         advantage: Advantage of each turn, shape [N]; or for each turn an array of its tokens'.
-        context: "window" or "transcript".
+        context: "window", "transcript" or "summary".
 
     Raises:
         TableError: Advantages and turns or tokens differ in number, an advantage is not finite, or
@@ -107,19 +108,17 @@ def samples(
     )
     packed: list[Sample] = []
     for rollout in rollouts:
-        credit_of_turn = [next(credit) for _ in rollout.turns]
+        answers = [one for turn in rollout.turns for one in _answers(turn, next(credit))]
         if context == "window":
-            answers = (turn.completion for turn in rollout.turns)
-            packed += map(single_turn, answers, credit_of_turn)
+            packed += [single_turn(*answer) for answer in answers]
         else:
-            packed += _transcripts(rollout.turns, credit_of_turn)
+            packed += _transcripts(answers)
     return packed
 
 
 def _credit_of_turns(turns: Sequence[Turn], advantage: Floats | Sequence[Floats]) -> list[Credit]:
     """Return the advantage of each turn or of its tokens, after checks against the turns."""
-    for turn in turns:
-        completion = turn.completion
+    for completion in (answer for turn in turns for answer in turn.answers):
         num_tokens, num_logprobs = completion.num_sampled, len(completion.logprobs)
         if not completion.prompt_ids or not num_tokens == num_logprobs > 0:
             raise TableError(
@@ -132,7 +131,7 @@ def _credit_of_turns(turns: Sequence[Turn], advantage: Floats | Sequence[Floats]
         return [float(value) for value in advantage]
     credit: list[Credit] = []
     for row, (turn, values) in enumerate(zip(turns, advantage, strict=True)):
-        shape, expected = np.shape(values), (turn.completion.num_sampled,)
+        shape, expected = np.shape(values), (turn.num_sampled,)
         if shape != expected:
             raise TableError(f"the advantages of turn {row} have shape {shape}, not {expected}")
         _check_finite(np.asarray(values), f"turn {row}, token")
@@ -148,6 +147,15 @@ def _check_finite(values: Floats, where: str) -> None:
         )
 
 
+def _answers(turn: Turn, credit: Credit) -> Iterator[tuple[Completion, Credit]]:
+    """Yield the answers of a turn, each with its advantage or those of its tokens."""
+    start = 0
+    for answer in turn.answers:
+        end = start + answer.num_sampled
+        yield answer, credit[start:end] if isinstance(credit, tuple) else credit
+        start = end
+
+
 def single_turn(one: Completion, credit: Credit) -> Sample:
     """Return the training sequence of one answer to its prompt."""
     turn = _turns_of_tokens(one, 0) if one.num_sampled < len(one.response_ids) else ()
@@ -161,12 +169,12 @@ def _turns_of_tokens(completion: Completion, turn: int) -> tuple[int, ...]:
     return tuple(-1 if start <= i < end else turn for i in range(size))
 
 
-def _transcripts(turns: Sequence[Turn], credit_of_turn: Sequence[Credit]) -> Iterator[Sample]:
+def _transcripts(answers: Sequence[tuple[Completion, Credit]]) -> Iterator[Sample]:
     """Yield a sequence for each unbroken part of one rollout's chat."""
     start = 0
-    for end in range(1, len(turns) + 1):
-        if end == len(turns) or not _continues(turns[end - 1].completion, turns[end].completion):
-            yield _merge_turns(turns[start:end], credit_of_turn[start:end])
+    for end in range(1, len(answers) + 1):
+        if end == len(answers) or not _continues(answers[end - 1][0], answers[end][0]):
+            yield _merge_turns(answers[start:end])
             start = end
 
 
@@ -175,21 +183,20 @@ def _continues(before: Completion, after: Completion) -> bool:
     return after.prompt_ids[: len(tokens)] == tokens and after.images[: len(images)] == images
 
 
-def _merge_turns(turns: Sequence[Turn], credit_of_turn: Sequence[Credit]) -> Sample:
-    first, last = turns[0].completion, turns[-1].completion
+def _merge_turns(answers: Sequence[tuple[Completion, Credit]]) -> Sample:
+    first, last = answers[0][0], answers[-1][0]
     start = len(first.prompt_ids)
     following = (last.prompt_ids + last.response_ids)[start:]
     turn_of_token = [-1] * len(following)
     advantage: list[float] = []
-    for i, (turn, credit) in enumerate(zip(turns, credit_of_turn, strict=True)):
-        one = turn.completion
+    for i, (one, credit) in enumerate(answers):
         begin = len(one.prompt_ids) - start
         turn_of_token[begin : begin + len(one.response_ids)] = _turns_of_tokens(one, i)
         advantage += credit if isinstance(credit, tuple) else (credit,) * one.num_sampled
     return Sample(
         first.prompt_ids,
         following,
-        tuple(chain.from_iterable(turn.completion.logprobs for turn in turns)),
+        tuple(chain.from_iterable(one.logprobs for one, _ in answers)),
         tuple(advantage),
         last.images,
         tuple(turn_of_token),

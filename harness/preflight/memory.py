@@ -219,7 +219,7 @@ def max_micro_batch_tokens(config: Config, shape: Shape) -> int:
 
 def response_share(config: Config, shape: Shape) -> float:
     """Return the largest share of response tokens in a sequence."""
-    if config.agent.context == "transcript":
+    if config.agent.context != "window":
         return 0.5
     return min(1.0, config.agent.max_tokens / max_sequence_length(config, shape))
 

@@ -119,7 +119,7 @@ def rows(config: Config, turns: int) -> Range:
     """Return the number of training sequences of a step.
 
     In the context "window" each turn is a sequence, in "transcript" each episode; without the
-    thoughts of earlier answers it is between the two.
+    thoughts of earlier answers, and with summaries, it is between the two.
 
     Args:
         config: Resolved.

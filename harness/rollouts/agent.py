@@ -24,7 +24,7 @@ from harness import prompts
 from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
 from harness.prompts import lettered, truncation
-from harness.prompts.answers import after_thoughts, has_thoughts
+from harness.prompts.answers import after_thoughts, has_thoughts, outside_thoughts
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.scratchpad import notes_in, without_notes
 from harness.prompts.truncation import NO_CUTS, Cuts
@@ -33,6 +33,13 @@ from harness.rollouts.self_play import is_partners
 from harness.types.errors import ConfigError
 from harness.types.messages import Content, Image, Message
 from harness.types.rollout import Completion, Turn
+from harness.types.task_draws import seed_of
+
+SUMMARY_TOKENS: Final = 4096
+"""Tokens from which on a chat is summarised, where nothing is given."""
+
+_SUMMARIES: Final = 1
+"""Stream of random numbers for summaries."""
 
 _MISSING: Final = "\n\n[{turns} left out here]\n\n"
 
@@ -53,6 +60,8 @@ class EpisodeView:
         opening: Template variables of a transcript's first prompt.
         shown: Content of the last prompt that the model got, without the preamble.
         left_out: Description of what that prompt left out.
+        summary: The model's last summary.
+        summarised: Number of turns that it stands for.
     """
 
     first_observation: str
@@ -65,6 +74,8 @@ class EpisodeView:
     opening: dict[str, Any] = field(default_factory=dict)
     shown: Content = ""
     left_out: str = ""
+    summary: str = ""
+    summarised: int = 0
 
     def copied(self, turns: list[Turn]) -> EpisodeView:
         """Return the view of a copy of the episode, whose turns are added to `turns`."""
@@ -81,6 +92,7 @@ class Decision:
         valid: Whether the answer has the format that the prompt asks for.
         prompt: Text of this turn's prompt, without the preamble of the episode.
         left_out: What a shortened prompt left out, such as `"2 turns"`; "" for nothing.
+        summary: The summary that the model wrote before, if it did.
     """
 
     action: str
@@ -88,6 +100,7 @@ class Decision:
     valid: bool = True
     prompt: str = ""
     left_out: str = ""
+    summary: Completion | None = None
 
 
 class Actor(Protocol):
@@ -113,12 +126,16 @@ class Agent:
     In the style `tools` the first message offers the environment's tools, and in a transcript the
     following prompts are tools' results. Tools do not count in `max_prompt`.
 
+    In the context `summary` it is a transcript until a prompt and its answer have `summary_tokens`.
+    Then the chat is asked for a summary, and goes on from the first prompt, the summary and the
+    current observation.
+
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
         style: Prompt template and parser.
         sampling: Temperature and token limit.
         window: Number of past turns in a prompt, K in the papers.
-        context: `"window"` or `"transcript"`.
+        context: `"window"`, `"transcript"` or `"summary"`.
         preamble: Text before the prompt; in a transcript before the first prompt only. The
             partner's seat in self-play gets no reflections, because they are the learner's.
         max_prompt: Largest number of characters of a prompt, with the preamble and a transcript's
@@ -126,6 +143,8 @@ class Agent:
         thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
         scratchpad: Most characters of the notes that the model may write in `<memory>` and reads in
             its next prompts; 0 for no notes. Of the context `window` only.
+        summary_tokens: Tokens of a prompt and its answer from which on the context `summary` asks
+            for a summary.
     """
 
     def __init__(
@@ -140,6 +159,7 @@ class Agent:
         max_prompt: int | None = None,
         thoughts: str = "keep",
         scratchpad: int = 0,
+        summary_tokens: int = SUMMARY_TOKENS,
     ) -> None:
         """Raise `ConfigError` if a number is out of range or the context unknown."""
         if window < 0:
@@ -152,7 +172,13 @@ class Agent:
         self.completer, self.style, self.sampling = completer, style, sampling
         self.window, self.context = window, context
         self.preamble, self.max_prompt = preamble, max_prompt
+        if context == "summary" and style.shows_image:
+            raise ConfigError(
+                f"agent.context 'summary' is for texts, and the style {style.name!r} shows images: "
+                "use 'window' or 'transcript'"
+            )
         self._shows_thoughts, self._scratchpad = thoughts == "keep", scratchpad
+        self._summary_tokens = summary_tokens
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Ask the model for the next action.
@@ -164,8 +190,26 @@ class Agent:
         """
         if self.completer is None:
             raise ConfigError("the agent has no model: make it with a completer")
+        summary = await self._summarise(self.completer, view, seed) if self._is_full(view) else None
         completion = await self.completer.complete(self.messages(view), self.sampling, seed)
-        return self.decide(view, completion)
+        return replace(self.decide(view, completion), summary=summary)
+
+    def _is_full(self, view: EpisodeView) -> bool:
+        """Return whether the chat is to be summarised before the next turn."""
+        if self.context != "summary" or len(view.turns) <= view.summarised:
+            return False
+        usage = view.turns[-1].completion.usage
+        return usage.prompt + usage.response >= self._summary_tokens
+
+    async def _summarise(self, completer: Completer, view: EpisodeView, seed: int) -> Completion:
+        """Ask for a summary of the chat before the current observation; the next prompt uses it."""
+        request = prompts.load_part("summarise", self.preamble.env_id).render()
+        messages = tool_turns.asked_instead(self.messages(view), request)
+        own_seed = seed_of(seed, _SUMMARIES)
+        completion = await completer.complete(messages, self.sampling, own_seed)
+        view.summary = outside_thoughts(completion.text).strip()
+        view.summarised = len(view.turns)
+        return completion
 
     def decide(self, view: EpisodeView, completion: Completion) -> Decision:
         """Return the decision of an answer to the last prompt."""
@@ -197,7 +241,7 @@ class Agent:
 
     def _largest_cuts(self, view: EpisodeView) -> Cuts:
         """Return the largest possible cuts."""
-        turns = len(view.turns)
+        turns = len(view.turns) - view.summarised
         if self.context == "window":
             turns = min(turns, self.window)
             turns -= bool(turns) and self.style.observes_in_history
@@ -214,7 +258,7 @@ class Agent:
 
     def _compose(self, view: EpisodeView, cuts: Cuts) -> list[Message]:
         preamble = self._preamble(view).text(cuts)
-        if self.context == "transcript":
+        if self.context != "window":
             return self._transcript(view, cuts, preamble)
         window = min(self.window, len(view.turns)) - cuts.turns
         shown = self.style.render(**_shortened(self._fields(view, window), cuts))
@@ -232,13 +276,19 @@ class Agent:
         return f"\n\n{shown}"
 
     def _transcript(self, view: EpisodeView, cuts: Cuts, preamble: str) -> list[Message]:
-        taken, missing = len(view.turns), cuts.turns
+        taken, missing = len(view.turns), view.summarised + cuts.turns
         contents = self._rendered_prompts(view, cuts)
         view.shown = contents[taken]
         first = truncation.concatenate(preamble, contents[0])
+        if view.summarised:
+            part = prompts.load_part("summary", self.preamble.env_id)
+            shown = part.render(turns=view.summarised, summary=view.summary)
+            first = truncation.concatenate(first, f"\n\n{shown}\n")
+        if cuts.turns:
+            turns = "1 turn" if cuts.turns == 1 else f"{cuts.turns} turns"
+            first = truncation.concatenate(first, _MISSING.format(turns=turns))
         if missing:
-            line = _MISSING.format(turns="1 turn" if missing == 1 else f"{missing} turns")
-            first = truncation.concatenate(first, line, contents[missing])
+            first = truncation.concatenate(first, contents[missing])
         messages = [tool_turns.opening(self.style, first)]
         for turn, content in zip(view.turns[missing:], contents[missing + 1 :], strict=True):
             said = self._assistant_message(turn.completion)

@@ -68,6 +68,10 @@ def encode(
     before = Completion("")
     for i, turn in enumerate(rollout.turns):
         line = _encode_turn(turn) | {name: column[i] for name, column in columns.items()}
+        if turn.summary is not None:
+            line["summary"] = {"text": turn.summary.text, "finished": turn.summary.finished}
+            line["summary"] |= _encode_tokens(turn.summary, before) if tokens else {}
+            before = turn.summary
         if tokens:
             line |= _encode_tokens(turn.completion, before)
             before = turn.completion
@@ -193,6 +197,8 @@ def _decode_turns(turns: Sequence[Any], images: Sequence[Image], rollout: int) -
         if not isinstance(following, Mapping):
             raise BadRequest(f"turn {i + 1} must be an object, got {type(following).__name__}")
         before = decoded[-1].completion if decoded else Completion("")
+        summary = _summary(turn, what, before)
+        before = summary or before
         action = fields.text(turn, "action", what)
         later = f"turn {i + 1}"
         own_key, next_key = f"rollout {rollout}, turn {i}", f"rollout {rollout}, turn {i + 1}"
@@ -216,9 +222,19 @@ def _decode_turns(turns: Sequence[Any], images: Sequence[Image], rollout: int) -
                 ),
                 progress=_progress(turn, what),
                 image=None if turn.get("image") is None else _shown(turn["image"], images, what),
+                summary=summary,
             )
         )
     return decoded
+
+
+def _summary(turn: Mapping[str, Any], what: str, before: Completion) -> Completion | None:
+    given = turn.get("summary")
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise BadRequest(f"'summary' of {what} must be an object, got {type(given).__name__}")
+    return _completion(given, f"the summary of {what}", before, (), "")
 
 
 def _completion(

@@ -16,7 +16,7 @@ from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.self_play import PARTNER, SEAT, SeatTurns, is_partners
 from harness.types.errors import ContextOverflow, ModelUnavailable
 from harness.types.messages import Image, text_and_image
-from harness.types.rollout import Rollout, StopReason, Turn
+from harness.types.rollout import Completion, Rollout, StopReason, Turn
 from harness.types.task_draws import TaskDraw, seed_of
 
 _PARTNER_STREAM: Final = 1
@@ -185,6 +185,7 @@ async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
         next_state_key=info["state_key"],
         progress=info["progress"],
         image=view.image,
+        summary=decision.summary,
     )
     episode.add_turn(partner, turn)
     return _update_result(episode.rollout, recorded)
@@ -216,7 +217,15 @@ def _recorded_decision(decision: Decision) -> dict[str, Any]:
         "finished": completion.finished,
         "tokens": [completion.usage.prompt, completion.usage.response],
         **thought,
+        **_recorded_summary(decision.summary),
     }
+
+
+def _recorded_summary(summary: Completion | None) -> dict[str, Any]:
+    if summary is None:
+        return {}
+    tokens = [summary.usage.prompt, summary.usage.response]
+    return {"summary": {"answer": summary.text, "tokens": tokens}}
 
 
 def describe(error: Exception) -> str:

@@ -215,6 +215,7 @@ def _agent(config: Config, completer: Completer | None, sampling: Sampling) -> A
         preamble=Preamble(config.env.id),
         thoughts=own.thoughts,
         scratchpad=own.scratchpad,
+        summary_tokens=own.summary_tokens,
     )
 
 
@@ -256,15 +257,22 @@ def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:
         "rollout/prompt_tokens": sum(len(t.completion.prompt_ids) for t in turns) / len(turns),
         "rollout/response_tokens": sum(len(t.completion.response_ids) for t in turns) / len(turns),
         **_thought_figures([turn.completion for turn in turns]),
+        **_summary_figures(rollouts),
         "rollout/lost_groups": float(lost),
         **_success_by_family(rollouts),
     }
 
 
+def _summary_figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Return the mean number of an episode's summaries, if there are any."""
+    written = sum(turn.summary is not None for rollout in rollouts for turn in rollout.turns)
+    return {"rollout/summaries": written / len(rollouts)} if written else {}
+
+
 def _thought_figures(answers: Sequence[Completion]) -> dict[str, float]:
-    """Return the lengths of thoughts in tokens and the share of cut ones, where they are known."""
+    """Return the lengths of thoughts in tokens and the share of cut ones, if there are any."""
     lengths = [one.thought_tokens for one in answers if one.thought_tokens is not None]
-    if not lengths:
+    if not any(lengths):
         return {}
     return {
         "rollout/thought_tokens": sum(lengths) / len(lengths),

@@ -76,3 +76,15 @@ def exchange(
         for i, call in enumerate(calls)
     ]
     return [{**said, "calls": tuple(calls)}, *results]
+
+
+def asked_instead(messages: Sequence[Message], request: str) -> list[Message]:
+    """Return a transcript that ends with a request in place of the current observation.
+
+    The request is a user's message, or a tool's result where the observation would be one.
+    """
+    answers = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    if not answers:
+        return [*messages, {"role": "user", "content": request}]
+    at = answers[-1] + 1
+    return [*messages[:at], {**messages[at], "content": request}, *messages[at + 1 :]]

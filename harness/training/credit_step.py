@@ -71,7 +71,9 @@ class CreditAssignment:
             rollouts, reward=self._config.reward, reward_scale=self._config.reward_scale
         )
         lengths = lengths_of(rollouts)
-        overlong = overlong_penalties(lengths, self._max_tokens, self._config.overlong_share or 0.0)
+        answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
+        sizes = np.asarray([one.num_sampled for one in answers], dtype=np.int64)
+        overlong = overlong_penalties(sizes, self._max_tokens, self._config.overlong_share or 0.0)
         turns = replace(turns, reward=turns.reward - self._config.reward_scale * overlong)
         by_token = self._rows == "token"
         rows = token_table(turns, lengths) if by_token else turns

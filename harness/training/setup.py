@@ -228,7 +228,7 @@ def _load(path: str, config: Config) -> Policy:
     style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     if style.shows_image and policy.vision is None:
         raise text_only_error(config.policy.model, style.name)
-    if config.agent.context == "transcript":
+    if config.agent.context != "window":
         policy.chat_encoder.check_transcripts(style.tools.tools.schemas if style.tools else ())
     return policy
 

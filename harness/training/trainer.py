@@ -223,7 +223,9 @@ class Trainer:
             with self._progress.episodes() as on_finish:
                 played = self._player.play(step, on_finish)
             turns = [turn for rollout in played.rollouts for turn in rollout.turns]
-            check_finite("the log-probability", [turn.completion.logprobs for turn in turns])
+            check_finite(
+                "the log-probability", [one.logprobs for turn in turns for one in turn.answers]
+            )
             self.generator.sleep()
         with self.phases("rescore"), with_hints(config, "compute log-probabilities"):
             recomputed = recompute_logprobs(config, self.policy, played.rollouts)
@@ -245,7 +247,7 @@ class Trainer:
         with self.phases("sync"):
             self.generator.sync()
         tokens = {
-            "collect": sum(len(turn.completion.response_ids) for turn in turns),
+            "collect": sum(len(one.response_ids) for turn in turns for one in turn.answers),
             "update": int(figures["update/model_tokens"]),
         }
         measured = self.phases.take(tokens, models_cost(played.rollouts))

@@ -94,7 +94,8 @@ class Turn:
 
     `observation`, `image` and `state_key` belong to the state before the action; `next_*` to the
     state after it. `feedback` is the environment's, or `malformed` where the answer does not follow
-    the format that the prompt requires.
+    the format that the prompt requires. `summary` is the model's summary of the turns before, if it
+    wrote one in front of this turn: no environment step, and credited as this turn is.
     """
 
     observation: str
@@ -108,6 +109,17 @@ class Turn:
     next_state_key: str
     progress: float
     image: Image | None = None
+    summary: Completion | None = None
+
+    @property
+    def answers(self) -> tuple[Completion, ...]:
+        """What the model generated for this turn: a summary if it wrote one, then the answer."""
+        return (self.completion,) if self.summary is None else (self.summary, self.completion)
+
+    @property
+    def num_sampled(self) -> int:
+        """Number of tokens that the policy sampled for this turn."""
+        return sum(answer.num_sampled for answer in self.answers)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from harness.evaluation.baselines.expert import ExpertActor, RandomActor
 from harness.evaluation.baselines.reflexion import Reflection, Reflector
 from harness.inference.completers import Completer, Sampling
 from harness.prompts.few_shot import Preamble
-from harness.rollouts.agent import Actor, Agent
+from harness.rollouts.agent import SUMMARY_TOKENS, Actor, Agent
 from harness.types.errors import ConfigError
 from harness.types.messages import Message
 from harness.types.rollout import Rollout
@@ -79,8 +79,9 @@ class Baseline:
             _required(self._agent.context, "agent.context"),
             preamble=self._preamble(reflections),
             max_prompt=self._agent.max_prompt,
-            thoughts=_required(self._agent.thoughts, "agent.thoughts"),
-            scratchpad=_required(self._agent.scratchpad, "agent.scratchpad"),
+            thoughts=self._agent.thoughts or "keep",
+            summary_tokens=self._agent.summary_tokens or SUMMARY_TOKENS,
+            scratchpad=self._agent.scratchpad or 0,
         )
         if self._model.backend == "expert":
             return ExpertActor(agent, self._model.expert)
@@ -118,6 +119,7 @@ class Baseline:
     def _versions(self) -> dict[str, str]:
         names = ["episode", "examples"] if self._examples else []
         names += ["memory", "reflect"] if self._reflector else []
+        names += ["summarise", "summary"] if self._agent.context == "summary" else []
         names += ["scratchpad"] if self._agent.scratchpad else []
         parts = [prompts.load_part(name, self._env_id) for name in names]
         return {self._style.name: self._style.version, **{p.name: p.version for p in parts}}

@@ -24,14 +24,14 @@ from harness.types.errors import ConfigError
 
 _PARTIES: Final = ("partner", "judge")
 _OF_AGENT: Final = (
-    *("style", "tool_format", "context", "window", "scratchpad", "thoughts"),
+    *("style", "tool_format", "context", "window", "summary_tokens", "scratchpad", "thoughts"),
     *("max_thought_tokens", "max_prompt", "examples"),
 )
 _OF_SAMPLING: Final = ("temperature", "top_p", "max_tokens")
 _OF_TRAINED: Final = ("temperature", "top_p")
 """What a trained model does not bring with it: it is prompted as it was trained."""
 
-_PARTS: Final = ("episode", "examples", "memory", "reflect", "scratchpad")
+_PARTS: Final = ("episode", "examples", "memory", "reflect", "scratchpad", "summarise", "summary")
 NO_MODEL: Final = ("expert", "random")
 _MOST: Final = 80
 

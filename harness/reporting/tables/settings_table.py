@@ -17,6 +17,7 @@ _NAMES: Final = {
     "agent.tool_format": "Format of tool calls",
     "agent.context": "Context",
     "agent.window": "Past turns shown",
+    "agent.summary_tokens": "Summary from, tokens",
     "agent.scratchpad": "Notes, characters",
     "agent.thoughts": "Thoughts of earlier answers",
     "agent.max_thought_tokens": "Longest thought, tokens",

@@ -24,6 +24,7 @@ NEW = (
     ("agent", "max_thought_tokens", None),
     ("agent", "thoughts", "keep"),
     ("agent", "scratchpad", 0),
+    ("agent", "summary_tokens", 4096),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
     ("run", "plugins", []),

@@ -85,14 +85,15 @@ def test_a_run_stands_for_its_newest_checkpoint(run):
     assert model.identity["name"] == str(run)
     assert model.trained["agent"] == {
         "style": "act",
-        "tool_format": "auto",  # of no older version
-        "context": "window",  # likewise
+        "tool_format": "auto",  # of no older version, like all that the run does not give
+        "context": "window",
+        "summary_tokens": 4096,
         "window": 5,
-        "max_tokens": 48,
-        "max_context": None,  # likewise
-        "max_thought_tokens": None,
-        "scratchpad": 0,
         "thoughts": "keep",
+        "scratchpad": 0,
+        "max_tokens": 48,
+        "max_thought_tokens": None,
+        "max_context": None,
         "temperature": 0.7,
     }
     assert model.trained["env"]["id"] == "agentgyms/Corridor-v0"

@@ -10,7 +10,7 @@ import torch
 from sequences import sample
 
 from harness import config as configs
-from harness.config import CONTEXTS, OptimizerConfig
+from harness.config import OptimizerConfig
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, samples
 from harness.model.policy import Policy
@@ -162,7 +162,7 @@ def test_a_transcript_and_its_windows_give_one_update(policy):
         completion = Completion("x", prompt, response, (-3.0,) * len(response))
         rollout.turns.append(Turn("o", "s", completion, "x", "x", "ok", 0.0, "o", "s", 0.0))
     made = []
-    for context in CONTEXTS:
+    for context in ("window", "transcript"):
         packed = on_policy(policy, samples([rollout], np.array([1.0, -0.5, 2.0]), context))
         learner = learner_of(policy, ratio="turn")
         made.append((learner.update(packed, step=0, seed=0), weights(learner)))
