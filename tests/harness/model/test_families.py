@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness import prompts
+from harness.config import LoraConfig
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.model.packing import Sample, to_batch
@@ -13,6 +14,7 @@ from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw
 from tests.harness.tiny_families import FAMILIES, make_policy
 
@@ -46,3 +48,14 @@ def test_recorded_logprobs_are_the_policys_own(policy, context):
     with torch.no_grad():
         logprob, _ = policy.logprobs(batch)
     torch.testing.assert_close(logprob, batch.old_logprob, atol=1e-4, rtol=0)
+
+
+def test_adapters_on_experts_are_refused_and_other_layers_are_adapted():
+    lora = LoraConfig(rank=2, targets=("q_proj", "up_proj"))
+    with pytest.raises(ConfigError, match=r"'up_proj' is of the experts of this qwen3_moe") as said:
+        make_policy("qwen3_moe").adapt(lora, "nowhere", 1)
+    assert len(str(said.value)) < 300
+    policy = make_policy("qwen3_moe")
+    policy.adapt(LoraConfig(rank=2), "nowhere", 1)
+    adapted = {n.split(".lora_")[0] for n, p in policy.model.named_parameters() if p.requires_grad}
+    assert {name.rpartition(".")[2] for name in adapted} == {"q_proj", "k_proj", "v_proj", "o_proj"}
