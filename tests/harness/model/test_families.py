@@ -1,15 +1,18 @@
 """Tiny models of other families: what is generated has the probabilities that training computes."""
 
 import asyncio
+import copy
 
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForImageTextToText
 
 from harness import prompts
 from harness.config import LoraConfig
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.model.packing import Sample, to_batch
+from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
@@ -59,3 +62,64 @@ def test_adapters_on_experts_are_refused_and_other_layers_are_adapted():
     policy.adapt(LoraConfig(rank=2), "nowhere", 1)
     adapted = {n.split(".lora_")[0] for n, p in policy.model.named_parameters() if p.requires_grad}
     assert {name.rpartition(".")[2] for name in adapted} == {"q_proj", "k_proj", "v_proj", "o_proj"}
+
+
+def test_rows_without_padding_have_the_same_logprobs_or_are_refused(policy):
+    rows = [Sample(tuple(range(3, 3 + n)), (7, 9, 11), (0.0,) * 3, 1.0) for n in (5, 31, 2)]
+    batch = to_batch(rows, policy.pad_id)
+    packed = policy.frozen_copy()
+    kind = policy.model.config.model_type
+    if kind in ("qwen3_5_text", "gemma3_text"):
+        with pytest.raises(
+            ConfigError, match=f"padding_free is not for this {kind}: it has layers"
+        ):
+            packed.set_padding_free(True)
+        packed.set_padding_free(None)
+        assert not packed.padding_free
+        return
+    packed.set_padding_free(True)
+    with torch.no_grad():
+        expected, _ = policy.logprobs(batch)
+        logprob, _ = packed.logprobs(batch)
+    torch.testing.assert_close(logprob, expected, atol=1e-5, rtol=0)
+
+
+def test_adapters_change_nothing_at_first_and_are_merged_into_the_weights(policy, tmp_path):
+    rows = [Sample((3, 4, 5), (7, 9, 11), (0.0,) * 3, 1.0)]
+    batch = to_batch(rows, policy.pad_id)
+    adapted = Policy(copy.deepcopy(policy.model), policy.tokenizer, "cpu")
+    adapted.adapt(LoraConfig(rank=2), "nowhere", 1)
+    with torch.no_grad():
+        torch.testing.assert_close(adapted.logprobs(batch)[0], policy.logprobs(batch)[0])
+        for weight in adapted.model.parameters():
+            if weight.requires_grad:
+                weight.normal_(std=0.1)
+    adapted.save(tmp_path, merged=True)
+    merged = Policy.load(str(tmp_path), "cpu")
+    with torch.no_grad():
+        logprob, _ = adapted.logprobs(batch)
+        assert (logprob - policy.logprobs(batch)[0]).abs().max() > 1e-3
+        torch.testing.assert_close(merged.logprobs(batch)[0], logprob, atol=1e-4, rtol=0)
+
+
+def test_a_checkpoint_of_a_model_that_sees_trains_on_text(tmp_path):
+    """In training mode, where transformers' own Gemma 3 asks for types of tokens."""
+    plain = make_policy("gemma3_text")
+    seen = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    seen |= {"num_attention_heads": 2, "image_size": 32, "patch_size": 8, "vision_use_head": False}
+    config = AutoConfig.for_model(
+        "gemma3",
+        text_config=plain.model.config.to_dict(),
+        vision_config=seen,
+        mm_tokens_per_image=4,
+    )
+    AutoModelForImageTextToText.from_config(config).save_pretrained(tmp_path)
+    plain.tokenizer.save_pretrained(tmp_path)
+    policy = Policy.load(str(tmp_path), "cpu")
+    asked = HFCompleter(policy).complete([{"role": "user", "content": "go"}], Sampling(1.0, 6), 1)
+    said = asyncio.run(asked)
+    policy.model.train()
+    batch = to_batch([Sample(said.prompt_ids, said.response_ids, said.logprobs, 1.0)], 0)
+    logprob, _ = policy.logprobs(batch)
+    torch.testing.assert_close(logprob, batch.old_logprob, atol=1e-5, rtol=0)
+    logprob.sum().backward()

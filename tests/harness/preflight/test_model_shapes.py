@@ -12,7 +12,7 @@ from harness.model import adapters
 from harness.preflight import memory, model_shapes
 from harness.preflight.memory import Precision
 from harness.types.errors import ConfigError
-from tests.harness.tiny_families import EXPERTS, FAMILIES, LINEAR
+from tests.harness.tiny_families import EXPERTS, FAMILIES, LINEAR, SEEING, SEEN
 
 SIZE = {
     "vocab_size": 500,
@@ -32,22 +32,19 @@ TEXT = {
         "sliding_window": 16,
         "layer_types": ["sliding_attention", "full_attention"] * 2,
     },
-    "qwen2_5_vl_text": {"rope_parameters": ROTATED},
-}
-VISION = {
-    "depth": 2,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_heads": 4,
-    "out_hidden_size": 112,
+    **{f"{family}_text": {"rope_parameters": ROTATED} for family in SEEING},
 }
 MIXED, FULL, HALF = Precision(4, 2), Precision(4, 4), Precision(2, 2)
 
 
 def described(family, **changes):
-    if family == "qwen2_5_vl":
+    if family in SEEING:
+        changes |= {"rope_parameters": ROTATED}
         return AutoConfig.for_model(
-            family, text_config=SIZE | changes, vision_config=VISION, tie_word_embeddings=True
+            family,
+            text_config=SIZE | changes,
+            vision_config=SEEN | {"out_hidden_size": 112},
+            tie_word_embeddings=True,
         )
     return AutoConfig.for_model(family, **SIZE | TEXT[family] | changes)
 
@@ -74,6 +71,8 @@ def model_of(config):
         ("Qwen/Qwen3-14B", 14_768_307_200),
         ("Qwen/Qwen3-32B", 32_762_123_264),
         ("Qwen/Qwen3-30B-A3B", 30_532_122_624),
+        ("Qwen/Qwen3-VL-4B-Instruct", 4_437_815_808),
+        ("Qwen/Qwen3-VL-8B-Instruct", 8_767_123_696),
         ("Qwen/Qwen3.5-9B", 8_953_803_264),
         ("meta-llama/Llama-3.1-8B-Instruct", 8_030_261_248),
         ("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400),
@@ -91,7 +90,7 @@ def test_known_models_have_the_published_parameters(model, parameters):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("family", [*FAMILIES, "qwen2_5_vl"])
+@pytest.mark.parametrize("family", [*FAMILIES, *SEEING])
 def test_a_shape_has_the_models_parameters(family, tied, tmp_path):
     config = described(family, tie_word_embeddings=tied)
     config.save_pretrained(tmp_path)
@@ -103,7 +102,7 @@ def test_a_shape_has_the_models_parameters(family, tied, tmp_path):
 
 
 @pytest.mark.parametrize("targets", [("all-linear",), ("q_proj", "v_proj")])
-@pytest.mark.parametrize("family", [*FAMILIES, "qwen2_5_vl"])
+@pytest.mark.parametrize("family", [*FAMILIES, *SEEING])
 def test_adapters_are_counted_as_peft_makes_them(targets, family):
     config = described(family)
     shape, model = model_shapes.measure(config), model_of(config)
