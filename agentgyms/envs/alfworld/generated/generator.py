@@ -17,8 +17,10 @@ from agentgyms.envs.alfworld.problem import FAMILIES, Fact, Goal, Problem
 COUNTS: Final = {"train": 600, "valid_seen": 40, "valid_unseen": 40, "sample": 2}
 """Number of tasks of each family, by split."""
 
-VERSION: Final = "1"
-"""Increase it whenever a task id maps to another task."""
+VERSION: Final = "2"
+"""Increase it whenever a task id maps to another task or sentence."""
+
+_SEED: Final = "1"
 
 _NUM_THINGS: Final = {"small": (3, 5), "large": (14, 22)}
 _TOOLS: Final = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
@@ -29,12 +31,12 @@ _CLASSES: Final = 16
 """Number of classes of contents; the first two are valid_seen and sample, the rest train."""
 
 _SENTENCES: Final = {
-    "pick": ("put a {o} {in_} {p}.", "bring a {o} to {p}."),
-    "look": ("look at a {o} under the {p}.", "hold a {o} under the {p}."),
-    "clean": ("put a clean {o} {in_} {p}.", "wash a {o} and put it {in_} {p}."),
-    "heat": ("put a hot {o} {in_} {p}.", "warm a {o} up and put it {in_} {p}."),
-    "cool": ("put a cold {o} {in_} {p}.", "chill a {o} and put it {in_} {p}."),
-    "pick2": ("put two {o} {in_} {p}.", "bring two {o} to {p}."),
+    "pick": ("put {a_thing} {in_a_place}.", "bring {a_thing} to {a_place}."),
+    "look": ("look at {a_thing} under {a_place}.", "hold {a_thing} under {a_place}."),
+    "clean": ("put {a_clean_thing} {in_a_place}.", "wash {a_thing} and put it {in_a_place}."),
+    "heat": ("put {a_hot_thing} {in_a_place}.", "warm up {a_thing} and put it {in_a_place}."),
+    "cool": ("put {a_cold_thing} {in_a_place}.", "chill {a_thing} and put it {in_a_place}."),
+    "pick2": ("put two {things} {in_a_place}.", "bring two {things} to {a_place}."),
 }
 
 
@@ -82,7 +84,7 @@ def household(task_id: str) -> Household:
     """Return the contents of the task with this id, one of `list_tasks`."""
     size, split, family, _ = task_id.split("-")
     for attempt in count():
-        made = _furnished(size, split, family, Chance(VERSION, task_id, attempt))
+        made = _furnished(size, split, family, Chance(_SEED, task_id, attempt))
         if made is not None and (split == "valid_unseen" or _split_of(made) == split):
             return made
     raise AssertionError("unreachable")
@@ -207,6 +209,19 @@ def _properties(name: str) -> list[str]:
 
 
 def _sentence(made: Household) -> str:
-    template = _SENTENCES[made.family][made.wording]
+    thing, a_place = THINGS[made.target], _indefinite(made.place.lower())
+    name, article = thing.name.lower(), "some" if thing.portions else ""
+    adjectives = {f"a_{word}_thing": f"{word} {name}" for word in ("clean", "hot", "cold")}
+    phrases = {"a_thing": name, **adjectives}
     word = FURNITURE[made.place].word if made.place in FURNITURE else ""
-    return template.format(o=made.target.lower(), p=made.place.lower(), in_=word)
+    return _SENTENCES[made.family][made.wording].format(
+        **{key: _indefinite(phrase, article) for key, phrase in phrases.items()},
+        things=thing.plural,
+        a_place=a_place,
+        in_a_place=f"{word} {a_place}",
+    )
+
+
+def _indefinite(phrase: str, article: str = "") -> str:
+    """Return a phrase with its indefinite article, such as `an apple` or `some bread`."""
+    return f"{article or ('an' if phrase[0] in 'aeiou' else 'a')} {phrase}"
