@@ -9,7 +9,7 @@ import copy
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -257,6 +257,8 @@ def save_merged(model: Any, folder: Path) -> None:
 def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and weight of a model with adapters merged in: W + alpha / rank * B A for W.
 
+    Names are those of the files that transformers saves.
+
     Sums are computed in float32 and cast to the weight's type, one weight at a time.
     """
     layers = {name: module for name, module in model.named_modules() if _has_adapter(module)}
@@ -268,7 +270,17 @@ def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
                 full = (full.float() + _update(layers[name])).to(full.dtype)
             yield f"{name}.{kind}", full
         elif not _ADAPTER.search(key):
-            yield key, full_tensor(weight)
+            yield from _as_stored(model, key, full_tensor(weight))
+
+
+def _as_stored(model: Any, key: str, weight: torch.Tensor) -> Iterable[tuple[str, torch.Tensor]]:
+    """Return a weight by its names in files; there, each expert's has a name of its own."""
+    if ".experts." not in key or weight.dim() != _STACKED:
+        return [(key, weight)]
+    from transformers.core_model_loading import revert_weight_conversion
+
+    parts: dict[str, torch.Tensor] = revert_weight_conversion(model, {key: weight})
+    return parts.items()
 
 
 def _has_adapter(module: torch.nn.Module) -> bool:

@@ -69,14 +69,16 @@ class Shape:
             if every or name.rpartition(".")[2] in lora.targets
         )
 
-    def cache_bytes(self, tokens: int, number_bytes: int) -> int:
+    def cache_bytes(self, tokens: int, number_bytes: int, *, whole: bool = False) -> int:
         """Return the bytes that generation keeps of a sequence: keys, values and states.
 
         Args:
             tokens: Length of the sequence.
             number_bytes: Bytes of a key's number.
+            whole: Layers with a sliding window keep all tokens, as in the policy's own generator.
         """
-        kept = sum(min(tokens, tokens if window is None else window) for window in self.windows)
+        limits = (tokens if whole or window is None else window for window in self.windows)
+        kept = sum(min(tokens, limit) for limit in limits)
         return 2 * kept * self.keys * number_bytes + self.state
 
 

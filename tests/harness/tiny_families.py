@@ -82,14 +82,14 @@ def _qwen3_vl(tokenizer, max_length):
     return Qwen3VLForConditionalGeneration(config)
 
 
-def make_policy(family):
+def make_policy(family, **changes):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     tokenizer = tiny.make_tokenizer([WORDS, *WORDS.split()] * 20, 400)
     config = AutoConfig.for_model(
         family,
         vocab_size=len(tokenizer),
-        **SIZE | FAMILIES[family] | tiny.special_tokens(tokenizer),
+        **SIZE | FAMILIES[family] | tiny.special_tokens(tokenizer) | changes,
     )
     torch.manual_seed(1)
     policy = Policy(AutoModelForCausalLM.from_config(config), tokenizer, "cpu")

@@ -5,6 +5,7 @@ import copy
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from harness import prompts
@@ -123,3 +124,13 @@ def test_a_checkpoint_of_a_model_that_sees_trains_on_text(tmp_path):
     logprob, _ = policy.logprobs(batch)
     torch.testing.assert_close(logprob, batch.old_logprob, atol=1e-5, rtol=0)
     logprob.sum().backward()
+
+
+def test_weights_for_another_engine_have_the_names_of_saved_files(policy, tmp_path):
+    policy.save(tmp_path)
+    stored = load_file(tmp_path / "model.safetensors")
+    named = dict(policy.named_weights())
+    assert stored.keys() - named.keys() == set()
+    assert named.keys() - stored.keys() <= {"lm_head.weight"}, "it may be tied to the embedding"
+    for name, weight in stored.items():
+        assert torch.equal(named[name], weight), name

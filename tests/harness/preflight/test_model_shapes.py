@@ -9,7 +9,7 @@ from transformers import AutoModelForImageTextToText as ImageText
 
 from harness import config as configs
 from harness.model import adapters
-from harness.preflight import memory, model_shapes
+from harness.preflight import memory, model_shapes, resolve
 from harness.preflight.memory import Precision
 from harness.types.errors import ConfigError
 from tests.harness.tiny_families import EXPERTS, FAMILIES, LINEAR, SEEING, SEEN
@@ -182,6 +182,8 @@ def test_the_cache_is_that_of_generation(family, tokens):
     held += [one for value in held if isinstance(value, list | dict) for one in parts(value)]
     measured = sum(t.numel() * t.element_size() for t in held if torch.is_tensor(t))
     assert shape.cache_bytes(tokens, 4) == pytest.approx(measured, rel=0.05)
+    every = 2 * len(shape.windows) * shape.keys * 4 * tokens + shape.state
+    assert shape.cache_bytes(tokens, 4, whole=True) == every
 
 
 def parts(several):
@@ -193,6 +195,16 @@ def test_an_architecture_of_another_family_is_measured(tmp_path):
     shape = model_shapes.shape_of(configs.PolicyConfig(model=str(tmp_path)))
     assert (shape.hidden, shape.layers, shape.keys) == (32, 2, 32)
     assert memory.activation_bytes(run(False), shape, FULL) > 0
+
+
+def test_an_architecture_that_needs_numbers_has_a_plan_without_activations(monkeypatch):
+    def fails(*_):
+        raise RuntimeError("data-dependent")
+
+    monkeypatch.setattr(memory, "kept_bytes", fails)
+    config = resolve.resolve(run(False))
+    held = memory.memory(config, model_shapes.shape_of(config.policy), memory.Machine("cpu"))
+    assert "activations: cannot be counted for this architecture" in {one.name for one in held}
 
 
 def test_experts_count_by_those_that_a_token_passes_through():
