@@ -14,7 +14,7 @@ WIDE = {"hidden_size": 128, "head_dim": 32}
 """The smallest heads that vLLM's attention on the CPU takes."""
 
 
-@pytest.mark.parametrize("family", ["qwen3", "qwen3_moe"])
+@pytest.mark.parametrize("family", ["qwen3", "gemma3_text"])
 def test_greedy_answers_are_the_policys_own_before_and_after_new_weights(family, tmp_path):
     make_policy(family, **WIDE).save(tmp_path)
     run = subprocess.run(
