@@ -86,9 +86,7 @@ def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
         ConfigError: A target is of experts.
     """
     every = targets == (_EVERY_LINEAR,)
-    if not any(
-        ".experts." in f".{n}." and p.dim() == _STACKED for n, p in model.named_parameters()
-    ):
+    if not has_experts(model):
         return _EVERY_LINEAR if every else list(targets)
     if every:
         linear = (n for n, m in model.named_modules() if isinstance(m, torch.nn.Linear))
@@ -101,6 +99,12 @@ def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
             "the other layers), or train all weights with policy.lora.rank = 0"
         )
     return list(targets)
+
+
+def has_experts(model: Any) -> bool:
+    """Return whether a model is a mixture of experts, whose weights are one tensor in a layer."""
+    named = model.named_parameters()
+    return any(".experts." in f".{name}." and p.dim() == _STACKED for name, p in named)
 
 
 def _check_layers(model: Any) -> None:

@@ -9,9 +9,11 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from harness import prompts
-from harness.config import LoraConfig
+from harness.config import LoraConfig, load
+from harness.distributed.process_group import SINGLE_PROCESS
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
+from harness.inference.vllm_generators import EngineGenerator
 from harness.model.packing import Sample, to_batch
 from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
@@ -134,3 +136,9 @@ def test_weights_for_another_engine_have_the_names_of_saved_files(policy, tmp_pa
     assert named.keys() - stored.keys() <= {"lm_head.weight"}, "it may be tied to the embedding"
     for name, weight in stored.items():
         assert torch.equal(named[name], weight), name
+
+
+def test_experts_are_not_generated_by_vllm_on_the_cpu(tmp_path):
+    config = load("corridor-tiny", ["rollout.backend='vllm'"])
+    with pytest.raises(ConfigError, match="keeps the old weights of experts .* this qwen3_moe"):
+        EngineGenerator(config, make_policy("qwen3_moe"), tmp_path, SINGLE_PROCESS)
