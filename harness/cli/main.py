@@ -35,11 +35,13 @@ main.add_command(list_methods)
 
 @main.command()
 def recipes() -> None:
-    """List the built-in recipes."""
+    """List the built-in recipes, and the models that take the place of theirs."""
     from harness import config as configs
 
     for name, about in configs.list_recipes().items():
         click.echo(f"{name:32} {about}")
+    for name, about in configs.list_models().items():
+        click.echo(f"{f'RECIPE+{name}':32} {about}")
 
 
 def run() -> None:

@@ -51,6 +51,8 @@ def train(
 ) -> None:
     """Train with RECIPE: a TOML file, or the name of one that is built in (`harness recipes`).
 
+    RECIPE+MODEL, such as alfworld-gigpo-1.5b+qwen3-4b, trains another model with its settings.
+
     With --seeds or --sweep several runs are trained one after another, in the folders
     NAME-KEY=VALUE-seedN. The same command again skips those that are finished and goes on with the
     others.

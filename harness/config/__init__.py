@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.config.files import (
         RECIPES,
         from_dict,
+        list_models,
         list_recipes,
         load,
         merged,
@@ -90,6 +91,7 @@ __all__ = [
     "digest",
     "digest_values",
     "from_dict",
+    "list_models",
     "list_recipes",
     "load",
     "merged",
@@ -137,6 +139,7 @@ __getattr__ = lazy_names(
         "digest": "harness.config.digests",
         "digest_values": "harness.config.digests",
         "from_dict": "harness.config.files",
+        "list_models": "harness.config.files",
         "list_recipes": "harness.config.files",
         "load": "harness.config.files",
         "merged": "harness.config.files",

@@ -18,6 +18,9 @@ from harness.types.errors import ConfigError
 RECIPES: Final = Path(__file__).parent / "recipes"
 """Folder of the built-in recipes; those in its folder `bases/` are only for `extends`."""
 
+MODELS: Final = RECIPES / "models"
+"""Folder of the models that a recipe's name can end with: `alfworld-gigpo-1.5b+qwen3-4b`."""
+
 SOURCES: Final = Path(__file__).parent / "sources.toml"
 """What papers and scripts say of settings: `source` tables with `name`, `recipes`, `settings`."""
 
@@ -32,13 +35,14 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a recipe, and import its plug-ins.
 
     Args:
-        path: A TOML file, or the name of a built-in recipe.
+        path: A TOML file, or the name of a built-in recipe; `+` and the name of one of `MODELS`
+            behind it trains that model, in a run whose name ends with it.
         overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text.
 
     Raises:
         ConfigError: The file is missing or not TOML, or a key or value is wrong.
     """
-    values = read(_find(path, Path()))
+    values = _with_model(path)
     values.pop(DEPARTURES, None)
     config = build(Config, overridden(values, overrides))
     plugins.load(config.run.plugins)
@@ -51,7 +55,7 @@ def departures(path: str | Path) -> dict[str, str]:
     Raises:
         ConfigError: The file is missing or not TOML.
     """
-    return dict(read(_find(path, Path())).get(DEPARTURES, {}))
+    return dict(_with_model(path).get(DEPARTURES, {}))
 
 
 def from_dict(values: Mapping[str, Any]) -> Config:
@@ -65,10 +69,35 @@ def from_dict(values: Mapping[str, Any]) -> Config:
 
 def list_recipes() -> dict[str, str]:
     """Return the built-in recipes by name, each with its first comment line."""
+    return _first_lines(RECIPES)
+
+
+def list_models() -> dict[str, str]:
+    """Return the models that a recipe's name can end with, each with its first comment line."""
+    return _first_lines(MODELS)
+
+
+def _first_lines(folder: Path) -> dict[str, str]:
     return {
         file.stem: file.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
-        for file in sorted(RECIPES.glob("*.toml"))
+        for file in sorted(folder.glob("*.toml"))
     }
+
+
+def _with_model(path: str | Path) -> dict[str, Any]:
+    """Return the settings of a recipe, with the model that its name ends with."""
+    recipe, plus, model = str(path).rpartition("+")
+    if not plus or "/" in model or Path(path).exists():
+        return read(_find(path, Path()))
+    known = list_models()
+    if model not in known:
+        raise ConfigError(
+            f"there is no model {model!r:.60} for a recipe: expected one of {', '.join(known)}; "
+            "any other goes by --set policy.model=..."
+        )
+    values = merged(read(_find(recipe, Path())), read(MODELS / f"{model}.toml"))
+    name = values.get("run", {}).get("name", Path(recipe).stem)
+    return merged(values, {"run": {"name": f"{name}-{model}"}})
 
 
 def _find(path: str | Path, folder: Path) -> Path:

@@ -22,8 +22,9 @@ from harness.inference.completers.vllm_server import VLLMServer
 from harness.inference.completers.vllm_servers import PATIENCE_S, VLLMServersCompleter
 from harness.inference.weight_check import WeightCheck
 from harness.inference.weight_sync import make_transfer
+from harness.model import adapters
 from harness.model.policy import Policy
-from harness.types.errors import ModelUnavailable
+from harness.types.errors import ConfigError, ModelUnavailable
 
 _log = logging.getLogger(__name__)
 
@@ -50,8 +51,14 @@ class EngineGenerator:
         """Start the engine.
 
         Raises:
-            ConfigError: vLLM is not installed, or cannot run the model with these arguments.
+            ConfigError: vLLM is not installed, or cannot run the model with these arguments, or
+                cannot give it new weights.
         """
+        if policy.device.type == "cpu" and adapters.has_experts(policy.model):
+            raise ConfigError(
+                "rollout.backend 'vllm' on the CPU keeps the old weights of experts (vLLM packs "
+                f"them): set it to 'hf' for this {policy.model.config.model_type}, or use a GPU"
+            )
         processes.run_on_first(lambda: _write_model_files(policy, folder))
         arguments = _engine_arguments(config, policy, processes)
         self._engine = VLLMCompleter(

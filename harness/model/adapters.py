@@ -8,7 +8,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,9 @@ BASE_FOLDER: Final = "base"
 _BASE: Final = "base_layer"
 _ADAPTER: Final = re.compile(r"\.lora_[A-Za-z_]+\.")
 _EVERY_LINEAR: Final = "all-linear"
+_OF_EXPERTS: Final = ("gate_proj", "up_proj", "down_proj", "gate_up_proj")
+_STACKED: Final = 3
+"""Dimensions of the weights of all experts of a layer."""
 
 
 def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
@@ -52,18 +56,55 @@ def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
         r=config.rank,
         lora_alpha=alpha,  # type: ignore[arg-type]  # any number divides by the rank
         lora_dropout=config.dropout,
-        target_modules=_EVERY_LINEAR if targets == (_EVERY_LINEAR,) else list(targets),
+        target_modules=_target_modules(model, targets),
         task_type="CAUSAL_LM",
     )
     model.name_or_path = base
     with torch.random.fork_rng(devices=[]):  # a GPU's adapters are made on the CPU as well
         torch.manual_seed(seed % 2**63)
         try:
-            model.add_adapter(described)
+            _add(model, described)
         except ValueError as e:
             raise ConfigError(f"policy.lora.targets {targets!r} cannot be used: {e}") from e
     _check_layers(model)
     _prepare_for_training(model)
+
+
+def _add(model: Any, described: Any) -> None:
+    """Add adapters without peft's warning of a pattern that it writes itself for experts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The following (rank|alpha)_pattern keys", RuntimeWarning)
+        model.add_adapter(described)
+
+
+def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
+    """Return peft's setting for the layers to adapt; experts are none of them.
+
+    The experts of a layer are one tensor, whose adapters could not be merged by layers.
+
+    Raises:
+        ConfigError: A target is of experts.
+    """
+    every = targets == (_EVERY_LINEAR,)
+    if not has_experts(model):
+        return _EVERY_LINEAR if every else list(targets)
+    if every:
+        linear = (n for n, m in model.named_modules() if isinstance(m, torch.nn.Linear))
+        return sorted({".".join(name.split(".")[-2:]) for name in linear if "." in name})
+    named = [name for name in targets if name in _OF_EXPERTS]
+    if named:
+        raise ConfigError(
+            f"policy.lora.targets: {named[0]!r} is of the experts of this "
+            f"{model.config.model_type}, which take no adapters: leave it out (all-linear adapts "
+            "the other layers), or train all weights with policy.lora.rank = 0"
+        )
+    return list(targets)
+
+
+def has_experts(model: Any) -> bool:
+    """Return whether a model is a mixture of experts, whose weights are one tensor in a layer."""
+    named = model.named_parameters()
+    return any(".experts." in f".{name}." and p.dim() == _STACKED for name, p in named)
 
 
 def _check_layers(model: Any) -> None:
@@ -97,7 +138,7 @@ def load(model: Any, folder: Path) -> None:
     try:
         described = PeftConfig.from_pretrained(str(folder))
         base, described.inference_mode = described.base_model_name_or_path, False
-        model.add_adapter(described)
+        _add(model, described)
     except (OSError, ValueError, TypeError) as e:
         raise ConfigError(f"the adapters in {folder} cannot be used: {e}") from e
     model.name_or_path = base
@@ -220,6 +261,8 @@ def save_merged(model: Any, folder: Path) -> None:
 def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and weight of a model with adapters merged in: W + alpha / rank * B A for W.
 
+    Names are those of the files that transformers saves.
+
     Sums are computed in float32 and cast to the weight's type, one weight at a time.
     """
     layers = {name: module for name, module in model.named_modules() if _has_adapter(module)}
@@ -231,7 +274,17 @@ def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
                 full = (full.float() + _update(layers[name])).to(full.dtype)
             yield f"{name}.{kind}", full
         elif not _ADAPTER.search(key):
-            yield key, full_tensor(weight)
+            yield from _as_stored(model, key, full_tensor(weight))
+
+
+def _as_stored(model: Any, key: str, weight: torch.Tensor) -> Iterable[tuple[str, torch.Tensor]]:
+    """Return a weight by its names in files; there, each expert's has a name of its own."""
+    if ".experts." not in key or weight.dim() != _STACKED:
+        return [(key, weight)]
+    from transformers.core_model_loading import revert_weight_conversion
+
+    parts: dict[str, torch.Tensor] = revert_weight_conversion(model, {key: weight})
+    return parts.items()
 
 
 def _has_adapter(module: torch.nn.Module) -> bool:

@@ -73,15 +73,25 @@ def is_fast(model: Any, dtype: torch.dtype) -> bool:
     return kind.startswith(_FLASH) or _varlen is not None
 
 
+def language_model(model: Any) -> Any:
+    """Return the layers of a model without its output layer and, if it has one, vision model."""
+    return getattr(model.base_model, "language_model", model.base_model)
+
+
+_OF_IMAGES: Final = "deepstack_visual_embeds"
+"""An argument of Qwen3-VL that has a row for each image token, in the order of the tokens."""
+
+
 def packed_features(
-    model: Any, given: dict[str, torch.Tensor], lengths: Sequence[int], where: torch.Tensor
+    model: Any, given: dict[str, Any], lengths: Sequence[int], where: torch.Tensor
 ) -> torch.Tensor:
     """Return the last layer's features that predict tokens, sequences packed. Shape [A, H].
 
     Args:
         model: A model prepared by `allow_packed`.
         given: Its arguments for B sequences padded on the right to T tokens: `input_ids` [B, T] or
-            `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...
+            `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...;
+            what a vision-language model wants beside them.
         lengths: Lengths of the sequences without padding; empty means T each.
         where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
     """
@@ -90,8 +100,11 @@ def packed_features(
     index = torch.arange(width, device=where.device)
     real = index < torch.tensor(sizes, device=where.device)[:, None]  # [B, T]
     position = given.get("position_ids", index.expand(rows, width))
-    out = model.base_model(
-        **{name: x[real][None] for name, x in given.items() if name != "position_ids"},
+    apart = {name: given[name] for name in (_OF_IMAGES,) if name in given}
+    by_token = given.keys() - apart.keys() - {"position_ids"}
+    out = language_model(model)(
+        **{name: given[name][real][None] for name in by_token},
+        **apart,
         position_ids=position[..., real].unsqueeze(-2),
         use_cache=False,
         **_boundaries(model, sizes, where.device),

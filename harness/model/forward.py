@@ -11,7 +11,7 @@ import torch
 from harness.distributed import fsdp
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.model import adapters
-from harness.model.attention import allow_packed, is_fast, packed_features
+from harness.model.attention import allow_packed, is_fast, language_model, packed_features
 from harness.model.output_layer import token_scores
 from harness.model.packing import Sample, TokenBatch, micro_batch_indices, padding_sample, to_batch
 from harness.model.vision import Vision
@@ -22,7 +22,7 @@ class Network:
     """A transformers model on one device, or sharded over those of several processes.
 
     Args:
-        model: A causal language model, or a Qwen2.5-VL.
+        model: A causal language model, or a vision-language model.
         pad_id: Padding token.
         device: `"cpu"`, `"cuda"`, or None for a GPU if there is one.
         precision: `"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16 (autocast); or
@@ -142,15 +142,14 @@ class Network:
             if self.padding_free:
                 return packed_features(self.model, self._inputs(batch), batch.lengths, where)
             # Padding is on the right, where a causal model's tokens do not attend: no mask needed.
-            out = self.model.base_model(**self._inputs(batch), use_cache=False)
+            out = language_model(self.model)(**self._inputs(batch), use_cache=False)
         hidden: torch.Tensor = out.last_hidden_state
         return hidden[:, :-1][where[:, 1:]]
 
-    def _inputs(self, batch: TokenBatch) -> dict[str, torch.Tensor]:
+    def _inputs(self, batch: TokenBatch) -> dict[str, Any]:
         if self.vision is None:
             return {"input_ids": batch.tokens}
-        seen = self.vision.embed(batch.tokens, batch.images)
-        return {"inputs_embeds": seen.embedding, "position_ids": seen.position}
+        return self.vision.embed(batch.tokens, batch.images).inputs()
 
     def set_padding_free(self, wanted: bool | None) -> None:
         """Choose whether the sequences of a batch are packed without padding.

@@ -26,10 +26,10 @@ class Policy(Network):
     """A transformers model and tokenizer on one device.
 
     Args:
-        model: A causal language model, or a Qwen2.5-VL.
+        model: A causal language model, or a vision-language model.
         tokenizer: Its tokenizer, with a chat template.
         device: See `Network`.
-        image_processor: Image processor of a Qwen2.5-VL; None for a text model.
+        image_processor: Image processor of a vision-language model; None for a text model.
         precision: See `Network`.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Images of a Qwen2.5-VL: their tokens in the prompt, features and positions.
+"""Images of a Qwen2.5-VL or Qwen3-VL: their tokens in the prompt, features and positions.
 
 transformers' PIL code prepares the images: it gives the same numbers on every machine and does not
 need torchvision. B: number of sequences. T: number of tokens. H: the model's width.
@@ -16,7 +16,7 @@ import torch
 from harness.types.errors import ConfigError
 from harness.types.messages import GENERATED_IMAGE_TOKEN, Image
 
-MODEL_TYPES: Final = ("qwen2_5_vl",)
+MODEL_TYPES: Final = ("qwen2_5_vl", "qwen3_vl")
 """Types of vision-language models, as `config.json` names them."""
 
 _CACHED_IMAGES = 256
@@ -32,18 +32,30 @@ class Embedded:
         position: Positions in time, height and width. Shape [3, B, T], integers.
         shift: Position minus index of the tokens after the sequence; 0 or less, since an image has
             fewer positions than tokens. Shape [B], integers.
+        deep: Features of images that the first layers add to their outputs at the images' tokens,
+            for each of these layers; empty if the model has none. Shapes [image tokens, H].
+        is_image: The images' tokens. Shape [B, T], booleans.
     """
 
     embedding: torch.Tensor
     position: torch.Tensor
     shift: torch.Tensor
+    deep: tuple[torch.Tensor, ...]
+    is_image: torch.Tensor
+
+    def inputs(self) -> dict[str, Any]:
+        """Return the arguments of the language model."""
+        given: dict[str, Any] = {"inputs_embeds": self.embedding, "position_ids": self.position}
+        if self.deep:
+            given |= {"visual_pos_masks": self.is_image, "deepstack_visual_embeds": self.deep}
+        return given
 
 
 class Vision:
     """The image inputs of one model.
 
     Args:
-        model: A Qwen2.5-VL on its device.
+        model: A Qwen2.5-VL or Qwen3-VL on its device.
         image_processor: Its image processor, of the PIL kind.
     """
 
@@ -112,9 +124,10 @@ class Vision:
         is_image = self._places(tokens, shown)
         embedding = self.model.get_input_embeddings()(tokens)
         flat = [image for row in shown for image in row if image != GENERATED_IMAGE_TOKEN]
-        grid = None
+        grid: torch.Tensor | None = None
+        deep: tuple[torch.Tensor, ...] = ()
         if flat:
-            feature, grid = self._features(flat)
+            feature, deep, grid = self._features(flat)
             embedding = embedding.masked_scatter(is_image[..., None], feature.to(embedding.dtype))
         position, shift = self.model.base_model.get_rope_index(  # counts token by token: on the CPU
             tokens.cpu(),
@@ -122,7 +135,8 @@ class Vision:
             image_grid_thw=grid,
             attention_mask=None if mask is None else mask.cpu(),
         )
-        return Embedded(embedding, position.to(tokens.device), shift[:, 0].to(tokens.device))
+        position, shift = position.to(tokens.device), shift[:, 0].to(tokens.device)
+        return Embedded(embedding, position, shift, deep, is_image)
 
     def _places(self, tokens: torch.Tensor, images: Sequence[Sequence[Image]]) -> torch.Tensor:
         """Return a mask of the images' tokens. Shape [B, T]."""
@@ -136,10 +150,12 @@ class Vision:
         rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)
         return is_mark & table.to(tokens.device).gather(1, rank)
 
-    def _features(self, images: Sequence[Image]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the tokens' features and the grids of images; equal images are encoded once.
+    def _features(
+        self, images: Sequence[Image]
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...], torch.Tensor]:
+        """Return features of images, those for the first layers, and grids.
 
-        Shapes [tokens of all images, H], [images, 3].
+        Equal images are encoded once. Shapes [tokens of all images, H] each, and [images, 3].
         """
         prepared = {image: self._prepare(image) for image in images}
         output = self.model.base_model.get_image_features(
@@ -147,9 +163,10 @@ class Vision:
             torch.stack([grid for _, grid in prepared.values()]).to(self.model.device),
             return_dict=True,
         )
-        feature = dict(zip(prepared, output.pooler_output, strict=True))
-        grids = torch.stack([prepared[image][1] for image in images])
-        return torch.cat([feature[image] for image in images]), grids
+        levels = [output.pooler_output, *(getattr(output, "deepstack_features", None) or ())]
+        of_image = [dict(zip(prepared, level, strict=True)) for level in levels]
+        feature, *deep = (torch.cat([level[image] for image in images]) for level in of_image)
+        return feature, tuple(deep), torch.stack([prepared[image][1] for image in images])
 
     @torch.inference_mode(mode=False)  # remembered from generation, used with gradients
     def _prepare_uncached(self, image: Image) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,6 +1,7 @@
 """The memory that a run needs on each device, and the disk space of its checkpoints.
 
-Weights, gradients and AdamW's moments are exact; activations are an estimate.
+Weights, gradients, AdamW's moments and activations are counted on transformers' own classes; how
+long sequences get is an estimate.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from harness.config import Config, replace
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.model.output_layer import MOST_LOGITS
+from harness.preflight.activations import kept_bytes
 from harness.preflight.model_shapes import Shape, shape_of
 from harness.preflight.resolve import annotator_settings, needs_reference
 from harness.types.errors import ConfigError
@@ -193,7 +195,11 @@ def _forward_and_backward(
 ) -> Iterator[Allocation]:
     """Yield the allocations of forward and backward passes."""
     tokens = max_micro_batch_tokens(config, shape)
-    yield Allocation("activations", tokens * activation_bytes(config, shape, precision), "learning")
+    try:
+        name, kept = "activations", activation_bytes(config, shape, precision)
+    except Exception:  # code of an architecture that needs numbers, which fake tensors lack
+        name, kept = "activations: cannot be counted for this architecture", 0.0
+    yield Allocation(name, tokens * kept, "learning")
     logits = min(response_share(config, shape) * tokens * shape.vocabulary, MOST_LOGITS)
     yield Allocation(
         "logits", 4 * logits * 4, "learning"
@@ -225,20 +231,15 @@ def response_share(config: Config, shape: Shape) -> float:
 
 
 def activation_bytes(config: Config, shape: Shape, precision: Precision) -> float:
-    """Return the bytes that are kept of one token for the backward pass.
+    """Return the bytes of activations that are kept of one token for the backward pass.
 
-    PyTorch keeps of transformers' Qwen2 and Llama: norms in float32, queries, keys, values and the
-    output of attention, four widths of the gated layer. With gradient checkpointing it keeps only
-    the input of each layer, and all of one layer.
+    With gradient checkpointing PyTorch keeps only the input of each layer, and all of one layer.
+    Images count by their tokens in the language model.
     """
-    h, f, q, k = shape.hidden, shape.feed_forward, shape.queries, shape.keys
-    w, stream = precision.compute, precision.weight
-    norms, last = 2 * h * (4 + 4 + w), h * (4 + 4)
-    attention = w * (2 * q + 2 * k) + 3 * q * (stream - w)
-    layer = norms + attention + w * 4 * f
+    layers, rest = kept_bytes(shape.text, precision.weight, precision.compute)
     if config.policy.gradient_checkpointing:
-        return shape.layers * h * stream + layer + last
-    return shape.layers * layer + last
+        return shape.layers * shape.hidden * precision.weight + max(layers) + rest
+    return sum(layers) + rest
 
 
 def _generator(
@@ -266,9 +267,11 @@ def cache_size(config: Config, shape: Shape, machine: Machine) -> float:
     """Return the bytes of the key-value cache for all live episodes at full length."""
     precision = Precision.of(config, machine)
     live = math.ceil(live_episodes(config) / machine.processes)
-    if config.rollout.backend == "hf":
+    own = config.rollout.backend == "hf"
+    if own:
         live = min(live, config.rollout.max_batch)
-    return live * max_sequence_length(config, shape) * shape.cache_bytes(precision.compute)
+    tokens = max_sequence_length(config, shape)
+    return live * shape.cache_bytes(tokens, precision.compute, whole=own)
 
 
 def live_episodes(config: Config) -> int:

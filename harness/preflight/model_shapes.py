@@ -6,6 +6,7 @@ sizes are exact for every architecture that transformers has.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +14,22 @@ from typing import Any, Final
 
 import torch
 
+from agentgyms.core.errors import path_end
 from harness.config import LoraConfig, PolicyConfig
 from harness.model import tiny, tiny_vl
 from harness.model.vision import MODEL_TYPES
+from harness.preflight.activations import layer_kinds
 from harness.types.errors import ConfigError
 
 KNOWN: Final[dict[str, dict[str, Any]]] = tomllib.loads(
     (Path(__file__).parent / "known_models.toml").read_text(encoding="utf-8")
 )
-"""Fields of the `config.json` of the models in the recipes, by their names on the hub."""
+"""Fields of the `config.json` of models that may not be here, by their names on the hub."""
+
+_MOST: Final = 180
+"""Characters of transformers' error that a message repeats."""
+
+_LINEAR: Final = "linear_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +40,25 @@ class Shape:
         parameters: Number of all parameters, those of a vision model included.
         hidden: Width of the hidden states.
         layers: Number of transformer layers.
-        queries: Width of all queries of a layer.
         keys: Width of all keys of a layer, and of all values.
-        feed_forward: Width of the feed-forward layers; of a mixture of experts, of all experts that
-            one token passes through.
         vocabulary: Rows of the embedding.
         max_length: Longest sequence in tokens.
         linear: Name, inputs and outputs of each linear layer that can have an adapter.
+        windows: Of each layer that keeps keys, the number of tokens that it keeps; None for all.
+        state: Bytes that layers of linear attention keep of a sequence, however long, in float32.
+        text: transformers' configuration of the language model, as JSON.
     """
 
     parameters: int
     hidden: int
     layers: int
-    queries: int
     keys: int
-    feed_forward: int
     vocabulary: int
     max_length: int
     linear: tuple[tuple[str, int, int], ...] = ()
+    windows: tuple[int | None, ...] = ()
+    state: int = 0
+    text: str = ""
 
     def adapter_parameters(self, lora: LoraConfig) -> int:
         """Return the number of parameters of low-rank adapters."""
@@ -60,9 +69,17 @@ class Shape:
             if every or name.rpartition(".")[2] in lora.targets
         )
 
-    def cache_bytes(self, number_bytes: int) -> int:
-        """Return the bytes of the keys and values of one token."""
-        return 2 * self.layers * self.keys * number_bytes
+    def cache_bytes(self, tokens: int, number_bytes: int, *, whole: bool = False) -> int:
+        """Return the bytes that generation keeps of a sequence: keys, values and states.
+
+        Args:
+            tokens: Length of the sequence.
+            number_bytes: Bytes of a key's number.
+            whole: Layers with a sliding window keep all tokens, as in the policy's own generator.
+        """
+        limits = (tokens if whole or window is None else window for window in self.windows)
+        kept = sum(min(tokens, limit) for limit in limits)
+        return 2 * kept * self.keys * number_bytes + self.state
 
 
 def shape_of(policy: PolicyConfig) -> Shape:
@@ -81,16 +98,17 @@ def shape_of(policy: PolicyConfig) -> Shape:
     file = config_file_of(policy.model)
     if file is None and policy.model not in KNOWN:
         raise ConfigError(
-            f"policy.model {policy.model!r} is not on this machine, and its shape is not known: "
-            f"download it with `hf download {policy.model}`, or use one of {', '.join(KNOWN)}"
+            f"policy.model {policy.model!r:.90} is not on this machine and its shape is unknown: "
+            f"run `hf download {policy.model:.90} config.json`, which is a file of 1 kB"
         )
     try:
         if file is None:
             return measure(AutoConfig.for_model(**KNOWN[policy.model]))
         return measure(AutoConfig.from_pretrained(file.parent, trust_remote_code=False))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
+    except Exception as e:  # of a damaged config.json, transformers raises errors of any kind
+        reason = " ".join(str(e).split())[:_MOST]
         raise ConfigError(
-            f"the shape of {policy.model!r} cannot be read from its config.json: {e}"
+            f"the shape of {path_end(policy.model)!r} cannot be read from its config.json: {reason}"
         ) from e
 
 
@@ -124,26 +142,32 @@ def measure(config: Any) -> Shape:
     text = config.get_text_config()
     heads = int(text.num_attention_heads)
     head = int(getattr(text, "head_dim", None) or text.hidden_size // heads)
+    kinds = layer_kinds(text)
     return Shape(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         hidden=int(text.hidden_size),
         layers=int(text.num_hidden_layers),
-        queries=heads * head,
         keys=int(getattr(text, "num_key_value_heads", None) or heads) * head,
-        feed_forward=_feed_forward(text),
         vocabulary=int(text.vocab_size),
         max_length=int(text.max_position_embeddings),
         linear=_linear_layers(model),
+        windows=tuple(
+            int(text.sliding_window) if "sliding" in kind else None
+            for kind in kinds
+            if kind != _LINEAR
+        ),
+        state=sum(_state_bytes(text) for kind in kinds if kind == _LINEAR),
+        text=json.dumps({**text.to_dict(), "model_type": text.model_type}, default=str),
     )
 
 
-def _feed_forward(text: Any) -> int:
-    """Return the feed-forward width that one token passes through in a layer."""
-    experts = getattr(text, "num_experts_per_tok", None)
-    width = getattr(text, "moe_intermediate_size", None)
-    if experts and width:
-        return int(experts * width)
-    return int(getattr(text, "intermediate_size", None) or 4 * text.hidden_size)
+def _state_bytes(text: Any) -> int:
+    """Return the bytes that a layer of linear attention keeps of a sequence (gated delta rule)."""
+    keys = int(text.linear_num_key_heads) * int(text.linear_key_head_dim)
+    heads = int(text.linear_num_value_heads)
+    values = heads * int(text.linear_value_head_dim)
+    convolved = (2 * keys + values) * int(text.linear_conv_kernel_dim)
+    return 4 * (convolved + values * int(text.linear_key_head_dim))
 
 
 def _linear_layers(model: Any) -> tuple[tuple[str, int, int], ...]:

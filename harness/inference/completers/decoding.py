@@ -6,11 +6,12 @@ Sequences are padded on the left, so that all continue in the last column. B row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch.nn.functional import pad
 
+from harness.model.attention import language_model
 from harness.model.policy import Policy
 from harness.model.vision import Vision
 from harness.types.messages import Image
@@ -73,7 +74,15 @@ class DecodeBatch(Generic[Row]):
         with self.policy.autocast():
             seen = vision.embed(tokens, images, self._mask)
         self._shift = seen.shift
-        return self._forward(seen.position, inputs_embeds=seen.embedding)
+        with self.policy.autocast():
+            output = language_model(self.policy.model)(
+                **seen.inputs(),
+                attention_mask=self._mask,
+                past_key_values=self._cache,
+                use_cache=True,
+            )
+            logits = self.policy.model.get_output_embeddings()(output.last_hidden_state[:, -1])
+        return cast("torch.Tensor", logits)
 
     def append(self, tokens: Sequence[int]) -> None:
         """Set the next input token of each live row."""

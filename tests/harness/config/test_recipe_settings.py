@@ -150,3 +150,32 @@ def test_what_is_only_extended_is_no_recipe_of_its_own():
     files = [*bases, *configs.RECIPES.glob("*.toml")]
     extended = " ".join(file.read_text(encoding="utf-8") for file in files)
     assert all(f'extends = "bases/{base.stem}"' in extended for base in bases), "none is idle"
+
+
+@pytest.mark.parametrize("model", configs.list_models())
+def test_every_recipe_takes_every_model_of_its_kind(model):
+    own = configs.files.read(configs.files.MODELS / f"{model}.toml")["policy"]["model"]
+    for name in configs.list_recipes():
+        config, plain = configs.load(f"{name}+{model}"), configs.load(name)
+        assert config.run.name == f"{plain.run.name}-{model}"
+        assert config.policy.model == own
+        policy = configs.replace(config.policy, model="", chat_template_kwargs={})
+        assert policy == configs.replace(plain.policy, model="")
+        assert configs.replace(config, run=plain.run, policy=plain.policy) == plain
+
+
+def test_a_model_joins_a_recipe_of_ones_own(tmp_path):
+    mine = written(tmp_path, "mine.toml", "extends = 'alfworld-gigpo-1.5b'\n[run]\nname = 'mine'\n")
+    config = configs.load(f"{mine}+qwen3-4b", ["policy.lora.rank=8"])
+    assert (config.run.name, config.policy.lora.rank) == ("mine-qwen3-4b", 8)
+    odd = written(tmp_path, "a+qwen3-4b", "[run]\nname = 'odd'\n")
+    assert configs.load(odd).run.name == "odd"
+
+
+def test_a_model_that_no_recipe_knows_is_named():
+    with pytest.raises(
+        ConfigError, match=r"no model 'qwen9' .*one of qwen2.5-0.5b, .*--set policy"
+    ):
+        configs.load("alfworld-gigpo-1.5b+qwen9")
+    with pytest.raises(ConfigError, match="there is no recipe alfworld-gigpo-1"):
+        configs.load("alfworld-gigpo-1+qwen3-4b")

@@ -50,6 +50,23 @@ def test_a_recipe_is_planned_and_lacks_only_what_is_elsewhere(name):
     assert json.dumps(configs.to_dict(configs.from_dict(json.loads(kept)))) == kept
 
 
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("alfworld-gigpo-1.5b+qwen3-1.7b", "1.72 B"),
+        ("webshop-scpo-1.5b+qwen3-4b", "4.02 B"),
+        ("appworld-gvpo-7b+qwen3-8b", "8.19 B"),
+        ("searchqa-gigpo-3b+qwen2.5-0.5b", "0.49 B"),
+        ("sotopia-grpo-7b+qwen2.5-3b", "3.09 B"),
+        ("visual-sokoban-gigpo-3b+qwen3-vl-4b", "4.44 B"),
+    ],
+)
+def test_a_recipe_with_another_model_is_planned(name, billions):
+    plan = planning.plan(configs.load(name), 8)
+    assert all(map(ELSEWHERE.match, plan.missing)), plan.missing
+    assert f"{billions} parameters" in plan.text()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_tells_what_it_is(name):
     config, said = configs.load(name), comments(name)

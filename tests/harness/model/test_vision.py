@@ -10,7 +10,6 @@ from picture_chats import CHATS, ask, image
 from PIL import Image
 from transformers import Qwen2_5_VLProcessor, image_utils
 
-from harness.config import TinyConfig
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.model import tiny_vl
@@ -18,17 +17,15 @@ from harness.model.packing import Sample, merge, to_batch
 from harness.model.policy import Policy
 from harness.types.errors import ConfigError
 from harness.types.messages import images_of, shared_image, texts_of
+from tests.harness.tiny_families import SEEING, make_seeing
 
 WORDS = "where is the box push up down left right still wall floor target lamp red"
-SIZE = TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=256)
 
 
-@pytest.fixture(scope="module")
-def seeing():
-    """A tiny random Qwen2.5-VL on the CPU."""
-    tokenizer = tiny_vl.make_tokenizer([WORDS, *WORDS.split()] * 20, 400)
-    model = tiny_vl.make_model(SIZE, tokenizer, seed=1)
-    return Policy(model, tokenizer, "cpu", tiny_vl.make_image_processor())
+@pytest.fixture(scope="module", params=SEEING)
+def seeing(request):
+    """A tiny random model that sees, on the CPU."""
+    return make_seeing(request.param, WORDS)
 
 
 class Processor(Qwen2_5_VLProcessor):
@@ -230,7 +227,9 @@ def test_save_and_load_keep_what_is_seen(seeing, tmp_path):
 
 
 def test_a_model_that_reads_only_refuses_images(policy):
-    with pytest.raises(ConfigError, match="a qwen2 cannot see: use a model of type qwen2_5_vl"):
+    with pytest.raises(
+        ConfigError, match="a qwen2 cannot see: use a model of type qwen2_5_vl or qwen3_vl"
+    ):
         policy.encode_chat(CHATS[0])
 
 

@@ -15,9 +15,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from harness import annotators, config, losses
 from harness.annotators import AnnotatorContext
-from harness.config import OptimizerConfig, TinyConfig
+from harness.config import OptimizerConfig
 from harness.credit import TurnTable
-from harness.model import attention, tiny_vl
+from harness.model import attention
 from harness.model.logprobs import score_tokens
 from harness.model.output_layer import token_scores
 from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
@@ -27,6 +27,7 @@ from harness.training.learner import Learner
 from harness.training.optimizer import learning_rate
 from harness.types.errors import ConfigError
 from harness.types.messages import Image
+from tests.harness.tiny_families import SEEING, make_seeing
 
 
 def packed_copy(policy):
@@ -92,12 +93,9 @@ def test_no_sequence_of_a_row_sees_another(policy):
     assert not torch.equal(before[1], after[1])
 
 
-def test_images_pass_without_padding_too():
-    words = "where is the box push up down left right still wall floor target lamp red"
-    tokenizer = tiny_vl.make_tokenizer([words, *words.split()] * 20, 400)
-    size = TinyConfig(layers=2, hidden=32, heads=4, feed_forward=64, max_length=256)
-    model = tiny_vl.make_model(size, tokenizer, seed=1)
-    seeing = Policy(model, tokenizer, "cpu", tiny_vl.make_image_processor())
+@pytest.mark.parametrize("family", SEEING)
+def test_images_pass_without_padding_too(family):
+    seeing = make_seeing(family)
     rows = [
         Sample(
             seeing.encode_chat(chat), (8, 9, 10), (-3.0,) * 3, 1.0, seeing.chat_encoder.images(chat)

@@ -4,11 +4,13 @@ import shutil
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
 from harness import config as configs
+from harness.model.policy import Policy
 from harness.training import setup
 from tests.harness.small_training import last_checkpoint, lines
-from tests.harness.tiny_families import FAMILIES, make_policy
+from tests.harness.tiny_families import FAMILIES, SEEING, make_policy, make_seeing
 
 SHORT = [
     "warmstart.episodes=10",
@@ -34,15 +36,35 @@ def recipe(name, model, tmp_path, *overrides):
     return configs.load(name, [*own, *SHORT, *overrides])
 
 
+@pytest.fixture(scope="module", params=SEEING)
+def seeing(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("seeing") / request.param
+    make_seeing(request.param, max_length=1024).save(folder)
+    return folder
+
+
 @pytest.mark.slow
 def test_ten_steps_of_gigpo_and_their_resume(model, tmp_path):
-    from transformers import AutoModelForCausalLM
-
     settings = ["agent.context='transcript'", "env.max_turns=4", "eval.every=5"]
     config = recipe(
         "corridor-tiny", model, tmp_path, *settings, "run.steps=10", "checkpoint.every=5",
         "checkpoint.keep=2",
     )  # fmt: skip
+    trains_and_resumes(config, tmp_path, AutoModelForCausalLM)
+
+
+@pytest.mark.slow
+def test_ten_steps_on_pictures_and_their_resume(seeing, tmp_path):
+    context = "transcript" if seeing.name == "qwen3_vl" else "window"
+    config = recipe(
+        "visual-sokoban-tiny", seeing, tmp_path, f"agent.context={context!r}", "env.max_turns=3",
+        "run.steps=10", "eval.every=5", "checkpoint.every=5", "checkpoint.keep=2",
+        "warmstart.episodes=6", "warmstart.steps=5",
+    )  # fmt: skip
+    trains_and_resumes(config, tmp_path, AutoModelForImageTextToText)
+
+
+def trains_and_resumes(config, tmp_path, loader):
     whole = setup.start(config)
     before = [p.detach().clone() for p in whole.policy.model.parameters()]
     whole.run()
@@ -59,7 +81,7 @@ def test_ten_steps_of_gigpo_and_their_resume(model, tmp_path):
     assert all(map(torch.equal, resumed.policy.model.parameters(), after))
     assert lines(resumed) == lines(whole)
 
-    loaded = AutoModelForCausalLM.from_pretrained(last_checkpoint(whole).folder)
+    loaded = loader.from_pretrained(last_checkpoint(whole).folder)
     assert all(map(torch.equal, loaded.parameters(), after))
 
 
@@ -67,9 +89,24 @@ def test_ten_steps_of_gigpo_and_their_resume(model, tmp_path):
 def test_a_step_on_alfworld(model, tmp_path):
     config = recipe(
         "alfworld-tiny", model, tmp_path, "run.steps=1", "env.max_turns=3", "eval.every=0",
-        f"policy.lora.rank={0 if model.name == 'qwen3_moe' else 4}",  # experts take no adapters
+        "policy.lora.rank=4",
     )  # fmt: skip
     trainer = setup.start(config)
     trainer.run()
     assert trainer.step == 1
     assert any("update/loss" in line for line in lines(trainer))
+
+
+@pytest.mark.slow
+def test_adapters_on_a_model_that_sees_and_rows_without_padding(seeing, tmp_path):
+    config = recipe(
+        "visual-sokoban-tiny", seeing, tmp_path, "run.steps=1", "env.max_turns=3", "eval.every=0",
+        "policy.lora.rank=4", "optimizer.padding_free=true", "warmstart.episodes=6",
+        "warmstart.steps=5",
+    )  # fmt: skip
+    trainer = setup.start(config)
+    trainer.run()
+    again = Policy.load(str(last_checkpoint(trainer).folder), "cpu")
+    adapters = dict(again.model.named_parameters())
+    for name, trained in trainer.policy.model.named_parameters():
+        assert torch.equal(adapters[name], trained), name

@@ -1,0 +1,34 @@
+"""vLLM for real, on the CPU, with tiny models of other families: answers, and new weights."""
+
+import json
+import subprocess
+
+import pytest
+import vllm_serving
+
+from tests.harness.tiny_families import make_policy
+
+pytestmark = pytest.mark.vllm
+
+WIDE = {"hidden_size": 128, "head_dim": 32}
+"""The smallest heads that vLLM's attention on the CPU takes."""
+
+
+@pytest.mark.parametrize("family", ["qwen3", "gemma3_text"])
+def test_greedy_answers_are_the_policys_own_before_and_after_new_weights(family, tmp_path):
+    make_policy(family, **WIDE).save(tmp_path)
+    run = subprocess.run(
+        [vllm_serving.python(), "-m", "vllm_families"],
+        input=json.dumps({"folder": str(tmp_path), "engine": vllm_serving.ENGINE}),
+        env=vllm_serving.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    before, after = json.loads(run.stdout.splitlines()[-1])
+    assert before[0] != after[0], "the update changes what is said"
+    for own, theirs in (before, after):
+        for (tokens, logprobs), (others, more) in zip(own, theirs, strict=True):
+            assert tokens == others
+            assert more == pytest.approx(logprobs, abs=1e-4)
