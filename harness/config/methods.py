@@ -138,6 +138,7 @@ _STEPWISE: Final = (
     ),
     Method("salt", "salt", _SALT, loss_settings=_BY_SEQUENCE),
     Method("salt_rloo", "salt", _SALT, credit={"base": "rloo"}, loss_settings=_BY_SEQUENCE),
+    Method("graphgpo", "graphgpo", "arXiv:2605.26684", loss_settings=_KL),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",
