@@ -139,6 +139,9 @@ _STEPWISE: Final = (
     Method("salt", "salt", _SALT, loss_settings=_BY_SEQUENCE),
     Method("salt_rloo", "salt", _SALT, credit={"base": "rloo"}, loss_settings=_BY_SEQUENCE),
     Method("graphgpo", "graphgpo", "arXiv:2605.26684", loss_settings=_KL),
+    Method("g2po", "g2po", "arXiv:2606.22995", loss_settings=_KL),
+    # Its ratio of an action is the mean over the tokens: in the context "window" a sequence is one.
+    Method("gagpo", "gagpo", "arXiv:2605.13217", loss_settings={**_KL, "ratio": "sequence"}),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

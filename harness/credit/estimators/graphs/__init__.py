@@ -4,6 +4,8 @@ Takes a turn table; returns one advantage per row. `transitions` has the graph t
 """
 
 from harness.credit.estimators.graphs import (  # noqa: F401 (registers the estimators)
+    g2po,
+    gagpo,
     graphgpo,
     salt,
 )

@@ -50,7 +50,7 @@ class Transitions:
         return pairs // max(len(self.group), 1), pairs % max(len(self.group), 1)
 
     def distances(self) -> Floats:
-        """Return the least number of turns from each state to its group's goal, inf if none. [S]"""
+        """Return the least number of turns from each state to its goal, or inf. Shape [S]."""
         distance = np.where(self.goal, 0.0, np.inf)
         source, target = self.edges()
         while True:  # breadth first: a state that is reached is never nearer
