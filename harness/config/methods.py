@@ -142,6 +142,7 @@ _STEPWISE: Final = (
     Method("g2po", "g2po", "arXiv:2606.22995", loss_settings=_KL),
     # Its ratio of an action is the mean over the tokens: in the context "window" a sequence is one.
     Method("gagpo", "gagpo", "arXiv:2605.13217", loss_settings={**_KL, "ratio": "sequence"}),
+    Method("milegpo", "milegpo", "arXiv:2608.19803", loss_settings=_KL),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

@@ -7,5 +7,6 @@ from harness.credit.estimators.graphs import (  # noqa: F401 (registers the esti
     g2po,
     gagpo,
     graphgpo,
+    milegpo,
     salt,
 )
