@@ -146,6 +146,14 @@ _STEPWISE: Final = (
     Method("milegpo", "milegpo", "arXiv:2608.19803", loss_settings=_KL),
     Method("proxmo", "proxmo", "arXiv:2602.19225", loss_settings=_KL),
     Method("aem", "aem", "arXiv:2605.00425", loss_settings=_KL, annotators={"entropy": {}}),
+    Method("beacon", "beacon", "arXiv:2605.06078", loss_settings=_KL, annotators={"subgoals": {}}),
+    Method(
+        "planpo",
+        "planpo",
+        "arXiv:2608.17289",
+        loss_settings=_KL,
+        annotators={"response_length": {}},
+    ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

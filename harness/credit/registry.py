@@ -31,6 +31,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "invalid_penalty": 0.1,
         "penalty_on": "row",
         "edge_cost": 1.0,
+        "reached_only": True,
     },
     "verl_agent": {
         "statistics": "turn",
@@ -42,6 +43,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "penalty_on": "row",
         "drop_zero": True,
         "edge_cost": 0.0,
+        "reached_only": False,
     },
 }
 """Settings of hyperparameters that estimators share: the papers', verl-agent's code's.

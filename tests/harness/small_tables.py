@@ -52,6 +52,7 @@ def one_rollout(rng, rollout, group):
                 "value": rng.gauss(0, 1),
                 "process_reward": rng.choice((0.0, 0.0, 0.25, -0.5)),
                 "entropy": rng.uniform(0, 2),
+                "length": float(rng.randint(1, 9)),
             }
         )
         state = after

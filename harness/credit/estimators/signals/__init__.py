@@ -5,6 +5,8 @@ Takes a turn table with their columns; returns one advantage per row.
 
 from harness.credit.estimators.signals import (  # noqa: F401 (registers the estimators)
     aem,
+    beacon,
     empg,
     hcapo,
+    planpo,
 )
