@@ -126,7 +126,7 @@ INFO = (
 ESTIMATORS = (
     "dmpo dr_grpo ecpo empg gae gigpo grpo gvpo hcapo hgpo imitation oprl prime reinforce "
     "reinforce_pp rloo salt scpo "
-    "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo"
+    "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "

@@ -16,10 +16,10 @@ from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
 OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length")
-BATCH_WIDE = ("dmpo", "empg", "prime", "reinforce_pp")
+BATCH_WIDE = ("cast", "dmpo", "empg", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
-ABSOLUTE = ("gae", "imitation", "reinforce")
+ABSOLUTE = ("cast", "gae", "imitation", "reinforce")
 """Estimators that do not compare rollouts with each other."""
 
 

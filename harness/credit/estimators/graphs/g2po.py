@@ -71,7 +71,8 @@ def g2po(
     returns = np.bincount(turns.rollout, weights=reward)[turns.rollout]  # [N]
     left = np.bincount(turns.rollout)[turns.rollout] - turns.turn  # T - t
     state = encode(turns.group, turns.state_key)
-    here = group_mean(float(gamma) ** left * returns, state)
+    discounted: Floats = float(gamma) ** left * returns
+    here = group_mean(discounted, state)
     ends = np.where(turns.success, returns, 0.0)
     reached = np.where(turns.goes_on, np.roll(here, -1), ends)
     group = encode(turns.group)

@@ -6,7 +6,9 @@ Takes a turn table with their columns; returns one advantage per row.
 from harness.credit.estimators.signals import (  # noqa: F401 (registers the estimators)
     aem,
     beacon,
+    cast,
     empg,
     hcapo,
+    igpo,
     planpo,
 )

@@ -93,8 +93,8 @@ def segments(turns: TurnTable, milestone: Bools) -> tuple[Ints, Ints, Bools]:
         Three arrays of shape [N].
     """
     n = len(turns)
-    before = np.cumsum(milestone) - milestone
-    segment = before - before[turns.starts][turns.rollout]
+    before: Ints = np.cumsum(milestone) - milestone
+    segment: Ints = before - before[turns.starts][turns.rollout]
     row = np.arange(n)
     following = np.minimum.accumulate(np.where(milestone, row, n)[::-1])[::-1]
     end = np.append(turns.rollout, -1)[following]
