@@ -68,7 +68,7 @@ def g2po(
     number("gamma", gamma, 0, 1)
     episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
     reward, local = penalised(turns, invalid_penalty, penalty_on)
-    returns = np.bincount(turns.rollout, weights=reward)[turns.rollout]  # [N]
+    returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)[turns.rollout]  # [N]
     left = np.bincount(turns.rollout)[turns.rollout] - turns.turn  # T - t
     state = encode(turns.group, turns.state_key)
     discounted: Floats = float(gamma) ** left * returns
