@@ -34,9 +34,9 @@ ORDER = {
         "play", "serving", "sessions", "observability",
     ),
     "harness": (
-        "__main__", "cli", "training", "reporting", "evaluation", "preflight", "runs", "rollouts",
-        "inference", "annotators", "losses", "credit", "model", "prompts", "distributed", "config",
-        "types", "__init__",
+        "__main__", "cli", "training", "reporting", "evaluation", "preflight", "runs", "audit",
+        "rollouts", "inference", "annotators", "losses", "credit", "model", "prompts",
+        "distributed", "config", "types", "__init__",
     ),
 }  # fmt: skip
 """The rooms of each package, top to bottom: a room imports only rooms below it."""

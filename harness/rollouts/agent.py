@@ -63,6 +63,10 @@ class EpisodeView:
     shown: Content = ""
     left_out: str = ""
 
+    def copied(self, turns: list[Turn]) -> EpisodeView:
+        """Return the view of a copy of the episode, whose turns are added to `turns`."""
+        return replace(self, turns=turns, prompts=[*self.prompts])
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

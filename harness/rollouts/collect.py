@@ -20,7 +20,7 @@ from harness.rollouts.agent import Actor
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import run_episode
-from harness.rollouts.groups import GroupRunner
+from harness.rollouts.groups import GroupRunner, PlayEpisode
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 
@@ -58,6 +58,18 @@ async def collect(
         seed=seed,
         allow_initial_overflow=options.allow_initial_overflow,
     )
+    return await collect_episodes(pool, draws, play, options=options, group_indices=group_indices)
+
+
+async def collect_episodes(
+    pool: EnvPool,
+    draws: Sequence[TaskDraw],
+    play: PlayEpisode,
+    *,
+    options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
+    group_indices: Sequence[int] | None = None,
+) -> list[Rollout]:
+    """Return the rollouts of every task, as `collect` does, each played by `play`."""
     stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     slots = asyncio.Semaphore(await pool.max_open_groups())
     remaining = options.num_groups(len(draws))

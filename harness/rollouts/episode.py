@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agentgyms.core.env import Feedback, Observation, TextEnv
@@ -89,6 +90,17 @@ class Episode:
         """Set the latest observation and `info`."""
         self.observation, self.info = observation, info
         self.text_and_image = text_and_image(observation)
+
+    def moved_to(self, env: TextEnv) -> Episode:
+        """Return a copy of this episode on a fork of its environment, without a recording."""
+        twin = copy.copy(self)
+        twin.env = env
+        twin.rollout = replace(self.rollout, turns=[*self.rollout.turns], recording=None)
+        twin._seats = self._seats.copied(twin.rollout.turns)
+        twin._views = {
+            partner: view.copied(twin._seats.of(partner)) for partner, view in self._views.items()
+        }
+        return twin
 
     def add_turn(self, partner: bool, turn: Turn) -> None:
         """Add a turn to the seat that took it."""

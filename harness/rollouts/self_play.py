@@ -52,6 +52,12 @@ class SeatTurns:
         """Return the list of a seat's turns; later turns are added to it."""
         return self._turns[partner]
 
+    def copied(self, own: list[Turn]) -> SeatTurns:
+        """Return a copy whose learner's turns are in `own`."""
+        twin = SeatTurns(own)
+        twin._turns[True] = [*self._turns[True]]
+        return twin
+
     def add(self, partner: bool, turn: Turn) -> None:
         """Add a turn to its seat, and its reward and next state to the other seat's last turn."""
         self._turns[partner].append(turn)

@@ -53,9 +53,9 @@ def render(style, window, env_id="agentgyms/ALFWorld-v0"):
 
 def test_the_compact_prompt_to_the_letter():
     assert render("compact", 1) == (
-        "put a mug on shelf. | shelf1 drawer1 | > open drawer1 | drawer1 is open. mug1. >"
+        "put mug on shelf. | shelf1 drawer1 | > open drawer1 | drawer1 is open. mug1. >"
     )
-    assert render("compact", 0) == "put a mug on shelf. | shelf1 drawer1 | >"
+    assert render("compact", 0) == "put mug on shelf. | shelf1 drawer1 | >"
 
 
 def test_the_think_prompt_to_the_letter():

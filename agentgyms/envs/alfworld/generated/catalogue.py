@@ -31,23 +31,13 @@ class Thing:
         name: Such as `ButterKnife`.
         sort: Decides where it goes.
         traits: Some of `cleanable`, `heatable`, `coolable`, `sliceable`, `vessel`, `lamp`.
-        portions: What one counts of a thing that is named in the singular, such as `loaves`.
+        mass: Whether English does not count it: some bread, not a bread.
     """
 
     name: str
     sort: str
     traits: frozenset[str]
-    portions: str = ""
-
-    @property
-    def plural(self) -> str:
-        """The name for more than one, in lower case, such as `knives` or `loaves of bread`."""
-        name = self.name.lower()
-        if self.portions:
-            return f"{self.portions} of {name}"
-        if name.endswith("knife"):
-            return f"{name.removesuffix('fe')}ves"
-        return name + ("es" if name.endswith(("ch", "o", "x")) else "s")
+    mass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +65,8 @@ def _furniture(name: str, holds: str, *, openable: bool = False, word: str = "on
     return Furniture(name, openable, frozenset(holds.split()), word)
 
 
-def _thing(name: str, sort: str, traits: str = "", portions: str = "") -> Thing:
-    return Thing(name, sort, frozenset(traits.split()), portions)
+def _thing(name: str, sort: str, traits: str = "", *, mass: bool = False) -> Thing:
+    return Thing(name, sort, frozenset(traits.split()), mass)
 
 
 _EVERYDAY: Final = "dish paper gadget decor"
@@ -120,7 +110,7 @@ THINGS: Final = {
         _thing("Book", "paper"),
         _thing("Bowl", "dish", _DISH),
         _thing("Box", "toy", "vessel"),
-        _thing("Bread", "food", "heatable coolable sliceable", "loaves"),
+        _thing("Bread", "food", "heatable coolable sliceable", mass=True),
         _thing("ButterKnife", "cutlery", "cleanable"),
         _thing("Candle", "decor"),
         _thing("CellPhone", "gadget"),
@@ -134,7 +124,7 @@ THINGS: Final = {
         _thing("KeyChain", "gadget"),
         _thing("Knife", "cutlery", "cleanable"),
         _thing("Laptop", "gadget"),
-        _thing("Lettuce", "food", "cleanable coolable sliceable", "heads"),
+        _thing("Lettuce", "food", "cleanable coolable sliceable", mass=True),
         _thing("Mug", "dish", _DISH),
         _thing("Newspaper", "paper"),
         _thing("Pan", "pan", "cleanable coolable vessel"),
@@ -152,7 +142,7 @@ THINGS: Final = {
         _thing("SprayBottle", "toiletry"),
         _thing("TeddyBear", "toy"),
         _thing("TissueBox", "decor"),
-        _thing("ToiletPaper", "toiletry", portions="rolls"),
+        _thing("ToiletPaper", "toiletry", mass=True),
         _thing("Tomato", "food", _FOOD),
         _thing("Towel", "textile"),
         _thing("Vase", "decor"),

@@ -36,7 +36,10 @@ _SENTENCES: Final = {
     "clean": ("put {a_clean_thing} {in_a_place}.", "wash {a_thing} and put it {in_a_place}."),
     "heat": ("put {a_hot_thing} {in_a_place}.", "warm up {a_thing} and put it {in_a_place}."),
     "cool": ("put {a_cold_thing} {in_a_place}.", "chill {a_thing} and put it {in_a_place}."),
-    "pick2": ("put two {things} {in_a_place}.", "bring two {things} to {a_place}."),
+    "pick2": (
+        "put {a_thing} {in_a_place}, then {another}.",
+        "bring {a_thing} to {a_place}, then {another}.",
+    ),
 }
 
 
@@ -210,13 +213,13 @@ def _properties(name: str) -> list[str]:
 
 def _sentence(made: Household) -> str:
     thing, a_place = THINGS[made.target], _indefinite(made.place.lower())
-    name, article = thing.name.lower(), "some" if thing.portions else ""
+    name, article = thing.name.lower(), "some" if thing.mass else ""
     adjectives = {f"a_{word}_thing": f"{word} {name}" for word in ("clean", "hot", "cold")}
     phrases = {"a_thing": name, **adjectives}
     word = FURNITURE[made.place].word if made.place in FURNITURE else ""
     return _SENTENCES[made.family][made.wording].format(
         **{key: _indefinite(phrase, article) for key, phrase in phrases.items()},
-        things=thing.plural,
+        another="some more" if thing.mass else "another one",
         a_place=a_place,
         in_a_place=f"{word} {a_place}",
     )

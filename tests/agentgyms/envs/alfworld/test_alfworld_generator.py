@@ -117,7 +117,7 @@ def test_games_begin_unsolved_and_their_sentences_name_what_is_wanted(size):
         problem = generate(task.task_id)
         game = build_game(problem, task.task_id)
         assert game.aim.reached(game.initial) == 0
-        assert problem.goal.target.removesuffix("fe") in problem.sentence  # two knives
+        assert problem.goal.target in problem.sentence
         assert problem.goal.place in problem.sentence
         assert problem.goal.family == task.family
         assert game.targets.bit_count() == (2 if task.family == "pick2" else 1)
@@ -155,8 +155,18 @@ def test_both_sentences_of_a_family_occur():
             ("put a clean egg on a desk.", "wash an egg and put it on a desk."),
         ),
         ("look", "AlarmClock", "DeskLamp", ("look at an alarmclock under a desklamp.", "hold an")),
-        ("pick2", "Knife", "Drawer", ("put two knives in a drawer.", "bring two knives to a")),
-        ("pick2", "ToiletPaper", "Shelf", ("put two rolls of toiletpaper on a", "bring two rolls")),
+        (
+            "pick2",
+            "Knife",
+            "Drawer",
+            ("put a knife in a drawer, then another one.", "bring a knife"),
+        ),
+        (
+            "pick2",
+            "ToiletPaper",
+            "Shelf",
+            ("put some toiletpaper on a shelf, then some more.", "bring"),
+        ),
     ],
 )
 def test_sentences_are_english(family, target, place, sentences):
@@ -164,21 +174,6 @@ def test_sentences_are_english(family, target, place, sentences):
     for wording, start in enumerate(sentences):
         made = generator.Household(plan, (), (), family, target, place, wording)
         assert generator._sentence(made).startswith(start)
-
-
-def test_names_for_two_are_plurals():
-    plurals = {name: thing.plural for name, thing in THINGS.items()}
-    assert [
-        plurals[name] for name in ("Mug", "Watch", "Tomato", "Box", "ButterKnife", "Bread")
-    ] == [
-        "mugs",
-        "watches",
-        "tomatoes",
-        "boxes",
-        "butterknives",
-        "loaves of bread",
-    ]
-    assert len(set(plurals.values())) == len(plurals)
 
 
 def test_traits_and_sorts_are_known():

@@ -1,0 +1,248 @@
+"""How well the credit of a method agrees with the true advantages, with intervals over tasks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from harness.audit.ranks import Ranks, correlation, correlations_within, places, ranks_within
+from harness.audit.truth import Truth
+from harness.types.arrays import Bools, Floats, Ints
+from harness.types.errors import TableError
+
+CLEAR: Final = 0.15
+"""A true advantage is clear from this size on, in units of the reward, if it also is at least two
+standard errors."""
+MOST: Final = 0.1
+"""Share of the turns that `precision` and `recall` take, those with the most credit."""
+DRAWS: Final = 1000
+"""Bootstrap samples of tasks."""
+
+_Statistic = Callable[[Floats], float]
+"""Weight of each group in a sample [G] -> the figure, nan where it is not defined."""
+
+_Factory = Callable[[Truth, Floats, Floats], _Statistic]
+"""The truth, the advantages that are wanted and those of a method -> their figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a method.
+
+    Attributes:
+        value: Over all tasks; nan where it is not defined.
+        interval: 95 % percentile interval by bootstrap over tasks.
+        over_first: Difference to the first method's figure.
+        over_first_interval: Its interval, by the same samples of tasks.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    over_first: float
+    over_first_interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The figures of all methods.
+
+    Attributes:
+        figures: By method and name of the figure, see `NAMES`.
+        ceilings: By name of the figure, for correlations: what the truth would reach if it were
+            measured a second time with as many continuations; nan where it has no signal.
+        clear: Share of turns whose true advantage is clear.
+    """
+
+    figures: Mapping[str, Mapping[str, Figure]]
+    ceilings: Mapping[str, float]
+    clear: float
+
+
+def agree(
+    truth: Truth, advantages: Mapping[str, Floats], *, seed: int = 0, draws: int = DRAWS
+) -> Agreement:
+    """Compare the credit of methods with the truth.
+
+    Args:
+        truth: Of N turns.
+        advantages: Of each method. Shape [N] each.
+        seed: Of the bootstrap; equal arguments give equal intervals.
+        draws: Number of bootstrap samples; each draws as many tasks as there are.
+
+    Raises:
+        TableError: A method's advantages have another shape, or are not finite.
+    """
+    for name, credit in advantages.items():
+        if credit.shape != truth.advantage.shape or not np.isfinite(credit).all():
+            raise TableError(
+                f"{name} gave no finite advantage for each of {len(truth.turns)} turns"
+            )
+    samples = _samples(int(truth.turns.group.max()) + 1, seed, draws)
+    figures: dict[str, dict[str, Figure]] = {name: {} for name in advantages}
+    for title, statistic_of in _STATISTICS.items():
+        first: Floats | None = None
+        for name, credit in advantages.items():
+            statistic = statistic_of(truth, truth.advantage, credit)
+            drawn = np.array([statistic(weights) for weights in samples])
+            first = drawn if first is None else first
+            low, high = _interval(drawn[1:])
+            apart = drawn - first
+            figures[name][title] = Figure(
+                float(drawn[0]), (low, high), float(apart[0]), _interval(apart[1:])
+            )
+    ceilings = {title: _ceiling(truth, _STATISTICS[title], samples[0]) for title in CORRELATIONS}
+    return Agreement(figures, ceilings, float(_clear(truth).mean()))
+
+
+def _samples(groups: int, seed: int, draws: int) -> Floats:
+    """Return the weights of the groups: all once, then bootstrap samples. Shape [1 + draws, G]."""
+    rng = np.random.default_rng([seed, groups])
+    drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=draws)
+    return np.concatenate([np.ones((1, groups)), drawn]).astype(np.float64)
+
+
+def _interval(values: Floats) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return math.nan, math.nan
+    low, high = np.percentile(known, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def _ceiling(truth: Truth, statistic_of: _Factory, weights: Floats) -> float:
+    """Return the correlation of two measurements with K continuations each.
+
+    Quarters and halves of the K are compared with each other; 1/r is linear in 1/K where the errors
+    of K are independent, so it is extrapolated. With 16 to 48 continuations this is 0.01 to 0.02
+    too low; the Spearman-Brown formula is 0.01 to 0.045 too high for ranks within few turns.
+    """
+    quarters = [np.arange(i, truth.returns.shape[1], 4) for i in range(4)]
+
+    def mean_of(splits: list[tuple[Ints, Ints]]) -> float:
+        found = [
+            statistic_of(truth, truth.advantage_by(one), truth.advantage_by(two))(weights)
+            for one, two in splits
+        ]
+        return math.fsum(found) / len(found)
+
+    by_quarters = mean_of(list(itertools.combinations(quarters, 2)))
+    by_halves = mean_of(
+        [
+            (np.append(quarters[0], quarters[i]), np.append(*(quarters[j] for j in others)))
+            for i, others in ((1, (2, 3)), (2, (1, 3)), (3, (1, 2)))
+        ]
+    )
+    if not (by_quarters > 0 and by_halves > 0):
+        return math.nan
+    inverse = 1.5 / by_halves - 0.5 / by_quarters
+    return 1 / inverse if inverse >= 1 else 1.0
+
+
+def _clear(truth: Truth) -> Bools:
+    """Return whether each true advantage is clear. Shape [N]."""
+    clear: Bools = np.abs(truth.advantage) >= np.maximum(CLEAR, 2 * truth.error)
+    return clear
+
+
+def _over_all_turns(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
+    """Return Spearman's correlation over all turns; 0 for constant credit."""
+    group, ranks = truth.turns.group, (Ranks(wanted), Ranks(credit))
+
+    def statistic(weights: Floats) -> float:
+        rows = weights[group]
+        return correlation(ranks[0].of(rows), ranks[1].of(rows), rows)
+
+    return statistic
+
+
+def _within(parts_of: Callable[[Truth], Ints]) -> _Factory:
+    """Return the mean correlation within parts of the turns, weighted by their number of turns.
+
+    Parts in which the truth does not differ are left out; constant credit has 0 there.
+    """
+
+    def factory(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
+        part = parts_of(truth)
+        every = correlations_within(ranks_within(part, wanted), ranks_within(part, credit), part)
+        known = np.isfinite(every)
+        first = np.unique(part, return_index=True)[1]
+        groups, values = truth.turns.group[first][known], every[known]
+        sizes = np.bincount(part)[known].astype(np.float64)
+
+        def statistic(weights: Floats) -> float:
+            rows = weights[groups] * sizes
+            return float((rows * values).sum() / rows.sum()) if rows.sum() else math.nan
+
+        return statistic
+
+    return factory
+
+
+def _rollout_of(truth: Truth) -> Ints:
+    return truth.turns.rollout
+
+
+def _state_of(truth: Truth) -> Ints:
+    """Return the number of each turn's state; states of two groups are different. Shape [N]."""
+    turns = truth.turns
+    states = [f"{group}/{key}" for group, key in zip(turns.group, turns.state_key, strict=True)]
+    return np.unique(np.array(states, dtype=object), return_inverse=True)[1].astype(np.int64)
+
+
+def _sign(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
+    """Return the share of clear turns whose credit has the sign of the truth; 0 is wrong."""
+    return _share(truth, np.sign(credit) == np.sign(wanted), _clear(truth))
+
+
+def _share(truth: Truth, right: Bools | Floats, among: Bools | Floats) -> _Statistic:
+    """Return the share of `right` in `among`, both weights of rows."""
+    groups = int(truth.turns.group.max()) + 1
+    hits, all_ = (
+        np.bincount(truth.turns.group, weights=np.asarray(value, np.float64), minlength=groups)
+        for value in (np.asarray(right, np.float64) * among, among)
+    )
+
+    def statistic(weights: Floats) -> float:
+        total = float(weights @ all_)
+        return float(weights @ hits) / total if total else math.nan
+
+    return statistic
+
+
+def _taken(credit: Floats) -> Floats:
+    """Return how much of each turn is among those with the most credit, in [0, 1]. Shape [N].
+
+    Of equal turns at the limit each has the same share.
+    """
+    place = places(credit)
+    counts = np.bincount(place)
+    above = counts[::-1].cumsum()[::-1] - counts
+    wanted = math.ceil(MOST * len(credit))
+    return np.clip((wanted - above) / counts, 0.0, 1.0)[place]
+
+
+def _precision(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
+    """Return the share of clearly good turns among those with the most credit."""
+    return _share(truth, _clear(truth) & (wanted > 0), _taken(credit))
+
+
+def _recall(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
+    """Return the share of the clearly good turns that are among those with the most credit."""
+    return _share(truth, _taken(credit), _clear(truth) & (wanted > 0))
+
+
+_STATISTICS: Final[dict[str, _Factory]] = {
+    "spearman": _over_all_turns,
+    "within_rollouts": _within(_rollout_of),
+    "within_states": _within(_state_of),
+    "sign": _sign,
+    "precision": _precision,
+    "recall": _recall,
+}
+NAMES: Final = tuple(_STATISTICS)
+CORRELATIONS: Final = NAMES[:3]

@@ -1,0 +1,80 @@
+"""Ranks and their correlations, of rows that may count several times, and within parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from harness.types.arrays import Floats, Ints
+
+_TINY: Final = 1e-12
+
+
+class Ranks:
+    """Ranks of values where rows may count several times; equal values have their mean rank."""
+
+    def __init__(self, values: Floats) -> None:
+        """Keep the order of the values [N]."""
+        self._place = places(values)
+
+    def of(self, rows: Floats) -> Floats:
+        """Return the ranks, given how often each row counts. Shape [N]."""
+        counts = np.bincount(self._place, weights=rows)
+        ranks: Floats = (counts.cumsum() - (counts - 1) / 2)[self._place]
+        return ranks
+
+
+def places(values: Floats) -> Ints:
+    """Return the place of each value among the different values; noise of rounding is ignored."""
+    scale = float(np.abs(values).max(initial=0.0)) or 1.0
+    return np.unique(np.round(values / scale, 9), return_inverse=True)[1].astype(np.int64)
+
+
+def correlation(one: Floats, two: Floats, weights: Floats) -> float:
+    """Return Pearson's correlation of rows with weights.
+
+    It is nan if the first is constant, else 0 if the second is.
+    """
+    total = weights.sum()
+    one = one - (one * weights).sum() / total
+    two = two - (two * weights).sum() / total
+    spread = (one**2 * weights).sum(), (two**2 * weights).sum()
+    if spread[0] <= _TINY:
+        return math.nan
+    if spread[1] <= _TINY:
+        return 0.0
+    return float((one * two * weights).sum() / math.sqrt(spread[0] * spread[1]))
+
+
+def ranks_within(part: Ints, values: Floats) -> Floats:
+    """Return the mean ranks of values among those of their part. Shape [N]."""
+    place = places(values)
+    cell = part * (place.max(initial=0) + 1) + place
+    _, first, cells, counts = np.unique(
+        cell, return_index=True, return_inverse=True, return_counts=True
+    )
+    sizes = np.bincount(part)
+    before = counts.cumsum() - counts - (sizes.cumsum() - sizes)[part[first]]
+    ranks: Floats = (before + (counts + 1) / 2)[cells]
+    return ranks
+
+
+def correlations_within(one: Floats, two: Floats, part: Ints) -> Floats:
+    """Return Pearson's correlation of each part. Shape [parts].
+
+    It is nan if the first is constant there, else 0 if the second is.
+    """
+    sizes = np.bincount(part)
+
+    def centred(values: Floats) -> Floats:
+        centred: Floats = values - (np.bincount(part, weights=values) / sizes)[part]
+        return centred
+
+    one, two = centred(one), centred(two)
+    of_one, of_two, both = (
+        np.bincount(part, weights=product) for product in (one * one, two * two, one * two)
+    )
+    found = both / np.sqrt(np.maximum(of_one * of_two, _TINY))
+    return np.where(of_one <= _TINY, np.nan, np.where(of_two <= _TINY, 0.0, found))

@@ -1,0 +1,139 @@
+"""Truth sets: a measured truth in one file. It scores estimators without model or environment."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgyms.core.errors import not_written, path_end
+from harness.audit.truth import Cost, Truth, TruthOptions
+from harness.credit.table import TurnTable
+from harness.types.errors import ConfigError, TableError
+
+FORMAT: Final = "agentgyms-truth-1"
+_NAMES: Final = ("state_key", "next_state_key", "action_key", "text")
+_NUMBERS: Final = ("rollout", "group", "turn", "reward", "success", "valid", "failed")
+_DAMAGES: Final = (
+    *(ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError),
+    *(TableError, ConfigError, zipfile.BadZipFile, zlib.error),
+)
+_LARGEST: Final = 1 << 28
+"""Bytes that an array of a file may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthSet:
+    """A measured truth and where it is from.
+
+    Attributes:
+        truth: The rollouts' turns with the returns of continuations.
+        tasks: Task of each group.
+        about: Environment, its data version, policy and seed, as JSON has them.
+        digest: Of the turns and returns, in hexadecimal digits.
+    """
+
+    truth: Truth
+    tasks: tuple[str, ...]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Digest of turns, returns and options; equal for equal content."""
+        found = blake2b(json.dumps(asdict(self.truth.options), sort_keys=True).encode())
+        for name, array in sorted(_arrays(self).items()):
+            found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+        return found.hexdigest()[:16]
+
+
+def write(path: Path, truth_set: TruthSet) -> None:
+    """Write a truth set as one file; equal sets give equal bytes.
+
+    Raises:
+        BadOption: The file cannot be written.
+    """
+    head = {
+        "format": FORMAT,
+        "options": asdict(truth_set.truth.options),
+        "cost": asdict(truth_set.truth.cost),
+        "about": dict(truth_set.about),
+        "digest": truth_set.digest,
+    }
+    arrays = _arrays(truth_set) | {"head": _bytes_of(head)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+    except OSError as e:
+        raise not_written(path, e) from e
+
+
+def read(path: Path) -> TruthSet:
+    """Return a truth set.
+
+    Raises:
+        ConfigError: The file cannot be read or is damaged.
+    """
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            sizes = [one.file_size for one in file.zip.infolist()]
+            if max(sizes) > _LARGEST:
+                raise ValueError(f"an array has {max(sizes)} bytes")
+            found = {name: file[name] for name in file.files}
+        truth_set, head = _from_arrays(found)
+    except OSError as e:
+        raise ConfigError(f"{path_end(path)} cannot be read: {e.strerror or e}") from e
+    except _DAMAGES as e:
+        raise ConfigError(f"{path_end(path)} is no truth set, or damaged: {e!s:.100}") from e
+    if head.get("digest") != truth_set.digest:
+        raise ConfigError(f"{path_end(path)} is damaged: its digest is another one")
+    return truth_set
+
+
+def _arrays(truth_set: TruthSet) -> dict[str, NDArray[Any]]:
+    truth = truth_set.truth
+    returns = truth.returns
+    small = bool(np.isin(returns, (0.0, 1.0)).all())
+    arrays = {
+        "returns": returns.astype(np.uint8 if small else np.float32),
+        "tasks": _bytes_of(list(truth_set.tasks)),
+    }
+    for name in _NUMBERS:
+        column = getattr(truth.turns, name)
+        arrays[name] = column.astype(np.int32) if column.dtype == np.int64 else column
+    columns = [getattr(truth.turns, name) for name in _NAMES]
+    words, place = np.unique(np.concatenate(columns).astype(str), return_inverse=True)
+    arrays["words"] = _bytes_of(words.tolist())
+    for name, own in zip(_NAMES, np.split(place, len(_NAMES)), strict=True):
+        arrays[name] = own.astype(np.int32)
+    return arrays
+
+
+def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str, Any]]:
+    head = json.loads(found["head"].tobytes())
+    if head["format"] != FORMAT:
+        raise ValueError(f"its format is {head['format']!r:.40}, expected {FORMAT}")
+    words = json.loads(found["words"].tobytes())
+    names = {name: [words[i] for i in found[name]] for name in _NAMES}
+    numbers = {name: found[name] for name in _NUMBERS}
+    turns = TurnTable.from_columns(**numbers, **names)
+    returns = found["returns"].astype(np.float64)
+    options = TruthOptions(**head["options"])
+    if returns.shape != (len(turns), options.continuations) or not np.isfinite(returns).all():
+        raise ValueError(f"returns of shape {returns.shape} for {len(turns)} turns")
+    truth = Truth(turns, returns, options, Cost(**head["cost"]))
+    tasks = tuple(map(str, json.loads(found["tasks"].tobytes())))
+    return TruthSet(truth, tasks, head["about"]), head
+
+
+def _bytes_of(value: Any) -> NDArray[np.uint8]:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
