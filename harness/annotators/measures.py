@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, single_turn
 from harness.model.policy import Policy
+from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number
 from harness.types.rollout import Completion, Rollout
@@ -187,10 +189,73 @@ class EnvironmentReward(Measure):
         reward = np.array([turn.reward for one in rollouts for turn in one.turns], dtype=float)
         ends = np.cumsum([len(one.turns) for one in rollouts]) - 1
         reward[ends[[one.success for one in rollouts]]] -= self._settings.outcome
+        return replace(turns, process_reward=_as_rows(self._context, reward, lengths_of(rollouts)))
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseLengthSettings:
+    """Settings of `ResponseLength`: none."""
+
+    needs_reference: ClassVar[bool] = False
+
+
+class ResponseLength(Measure):
+    """Fills `length`: the tokens of each response, also in every row of its tokens."""
+
+    columns: ClassVar[tuple[str, ...]] = ("length",)
+
+    def __init__(self, settings: ResponseLengthSettings, context: AnnotatorContext) -> None:
+        """Store the context."""
+        self._context = context
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with its lengths."""
         lengths = lengths_of(rollouts)
-        tokens = np.zeros(int(lengths.sum()))
-        tokens[np.cumsum(lengths) - 1] = reward  # of a table of tokens: at a response's last one
-        return replace(turns, process_reward=self._context.as_rows(tokens, lengths))
+        rows = np.repeat(lengths, lengths) if self._context.rows == "token" else lengths
+        return replace(turns, length=rows.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class SubgoalsSettings:
+    """Settings of `Subgoals`: none."""
+
+    needs_reference: ClassVar[bool] = False
+
+
+class Subgoals(Measure):
+    """Fills `process_reward`: what a turn adds to the best progress of its rollout so far.
+
+    Progress is the environment's share of the task's subgoals, 0 before the first turn and where it
+    is unknown. So a subgoal that is undone and reached again counts once. With rows of tokens, the
+    last one of a turn has its number.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("process_reward",)
+
+    def __init__(self, settings: SubgoalsSettings, context: AnnotatorContext) -> None:
+        """Store the context."""
+        self._context = context
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with the gains in progress."""
+        gains = np.array([gain for one in rollouts for gain in _gains(one)], dtype=np.float64)
+        return replace(turns, process_reward=_as_rows(self._context, gains, lengths_of(rollouts)))
+
+
+def _gains(rollout: Rollout) -> Iterator[float]:
+    """Yield what each turn adds to the best progress so far."""
+    best = 0.0
+    for turn in rollout.turns:
+        gain = max(0.0, turn.progress - best) if math.isfinite(turn.progress) else 0.0
+        best += gain
+        yield gain
+
+
+def _as_rows(context: AnnotatorContext, of_turns: Floats, lengths: Ints) -> Floats:
+    """Return numbers of turns as the table's rows: of tokens, the last one of a turn has it."""
+    tokens = np.zeros(int(lengths.sum()))
+    tokens[np.cumsum(lengths) - 1] = of_turns
+    return context.as_rows(tokens, lengths)
 
 
 def _ending(policy: Policy) -> tuple[int, ...]:

@@ -17,6 +17,10 @@ from harness.annotators.measures import (
     HindsightSettings,
     ReferenceKL,
     ReferenceKLSettings,
+    ResponseLength,
+    ResponseLengthSettings,
+    Subgoals,
+    SubgoalsSettings,
 )
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
 from harness.annotators.surroundings import AnnotatorContext
@@ -42,6 +46,8 @@ _ANNOTATORS: Final = Registry(
         "environment_reward": _Entry(
             EnvironmentRewardSettings, EnvironmentReward, EnvironmentReward.columns
         ),
+        "response_length": _Entry(ResponseLengthSettings, ResponseLength, ResponseLength.columns),
+        "subgoals": _Entry(SubgoalsSettings, Subgoals, Subgoals.columns),
     },
 )
 

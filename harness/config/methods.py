@@ -94,6 +94,7 @@ _CLASSIC: Final = (
         "arXiv:2507.18071",
         loss_settings={"ratio": "sequence", "clip_low": 3e-4, "clip_high": 4e-4, **_SEQUENCES},
     ),
+    Method("maxrl", "maxrl", "arXiv:2602.02710", loss_settings=_SEQUENCES),
     # GVPO's description of LOOP says "several epochs" without a number; two is the smallest.
     Method(
         "loop", "rloo", "arXiv:2502.01600", loss_settings=_SEQUENCES, run={"optimizer.epochs": 2}
@@ -138,6 +139,21 @@ _STEPWISE: Final = (
     ),
     Method("salt", "salt", _SALT, loss_settings=_BY_SEQUENCE),
     Method("salt_rloo", "salt", _SALT, credit={"base": "rloo"}, loss_settings=_BY_SEQUENCE),
+    Method("graphgpo", "graphgpo", "arXiv:2605.26684", loss_settings=_KL),
+    Method("g2po", "g2po", "arXiv:2606.22995", loss_settings=_KL),
+    # Its ratio of an action is the mean over the tokens: in the context "window" a sequence is one.
+    Method("gagpo", "gagpo", "arXiv:2605.13217", loss_settings={**_KL, "ratio": "sequence"}),
+    Method("milegpo", "milegpo", "arXiv:2608.19803", loss_settings=_KL),
+    Method("proxmo", "proxmo", "arXiv:2602.19225", loss_settings=_KL),
+    Method("aem", "aem", "arXiv:2605.00425", loss_settings=_KL, annotators={"entropy": {}}),
+    Method("beacon", "beacon", "arXiv:2605.06078", loss_settings=_KL, annotators={"subgoals": {}}),
+    Method(
+        "planpo",
+        "planpo",
+        "arXiv:2608.17289",
+        loss_settings=_KL,
+        annotators={"response_length": {}},
+    ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

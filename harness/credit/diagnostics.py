@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from harness.credit import evidence
-from harness.credit.estimators import dmpo, hgpo, imitation, salt, scpo
+from harness.credit.estimators import dmpo, hgpo, imitation, scpo
 from harness.credit.estimators.gae import gae_returns
+from harness.credit.estimators.graphs import salt
 from harness.credit.groups import encode, group_mean, group_size
 from harness.credit.registry import layers
 from harness.credit.returns import STEP_RETURNS, episode_returns, step_returns

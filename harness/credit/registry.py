@@ -30,6 +30,8 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "step_weight": 1.0,
         "invalid_penalty": 0.1,
         "penalty_on": "row",
+        "edge_cost": 1.0,
+        "reached_only": True,
     },
     "verl_agent": {
         "statistics": "turn",
@@ -40,6 +42,8 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "invalid_penalty": 0.1,
         "penalty_on": "row",
         "drop_zero": True,
+        "edge_cost": 0.0,
+        "reached_only": False,
     },
 }
 """Settings of hyperparameters that estimators share: the papers', verl-agent's code's.

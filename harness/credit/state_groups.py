@@ -48,7 +48,7 @@ def states(turns: TurnTable, similarity: float | None = None) -> Ints:
     if similarity == 0:
         raise ConfigError("similarity must be above 0, or all states are equal")
     first = np.unique(exact, return_index=True)[1]  # a row of each of S states
-    texts = _texts(turns, exact, first)
+    texts = state_texts(turns, exact, first)
     owners = defaultdict(list)
     for state, group in enumerate(turns.group[first].tolist()):
         owners[group].append(state)
@@ -88,8 +88,14 @@ def _fitting(text: str, leaders: Sequence[str], similarity: float) -> int:
     return len(leaders)
 
 
-def _texts(turns: TurnTable, exact: Ints, first: Ints) -> list[str]:
-    """Return the text of each of S states; see `states`."""
+def state_texts(turns: TurnTable, exact: Ints, first: Ints) -> list[str]:
+    """Return the text of each of S states; see `states`.
+
+    Args:
+        turns: N turns.
+        exact: State of each turn, 0..S-1. [N].
+        first: A row of each state. [S].
+    """
     known: dict[int, str] = {}
     states_of, owner = exact.tolist(), turns.rollout.tolist()
     for row, text in enumerate(turns.text.tolist()[:-1]):

@@ -130,7 +130,10 @@ def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-_COMPARE_STATES: Final = ("ecpo", "gigpo", "hgpo", "salt", "scpo")
+_COMPARE_STATES: Final = (
+    *("ecpo", "gigpo", "hgpo", "salt", "scpo"),
+    *("g2po", "gagpo", "graphgpo", "milegpo", "proxmo"),
+)
 """Estimators that compare turns in equal states; tokens of a turn would count as visits."""
 
 

@@ -137,5 +137,6 @@ _TURN_REDUCTIONS: Final[dict[str, Callable[[Floats, Ints], Floats]]] = {
     "entropy": _mean,
     "hindsight": _geometric_mean,
     "kl": _sum,
+    "length": _first,
 }
 """How each token column is reduced to a column of turns."""

@@ -45,6 +45,7 @@ def further_columns(given, rng):
         "entropy": rng.random(n) * 2,
         "hindsight": rng.uniform(0.05, 1, size=n),
         "kl": rng.normal(size=n) * 0.1,
+        "length": rng.integers(1, 9, size=n),
     }
 
 

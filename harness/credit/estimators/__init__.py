@@ -1,26 +1,27 @@
 """Estimators of credit, one paper a file.
 
 Each takes a turn table and hyperparameters, and returns one advantage per row. Importing this
-package registers all of them.
+package registers all of them; `graphs` and `signals` hold more.
 """
 
 from harness.credit.estimators import (  # noqa: F401 (registers the estimators)
     dmpo,
     dr_grpo,
     ecpo,
-    empg,
     gae,
     gigpo,
+    graphs,
     grpo,
     gvpo,
-    hcapo,
     hgpo,
     imitation,
+    maxrl,
     oprl,
     prime,
+    proxmo,
     reinforce,
     reinforce_pp,
     rloo,
-    salt,
     scpo,
+    signals,
 )

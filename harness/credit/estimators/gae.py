@@ -57,7 +57,7 @@ def gae(
     number("eps", eps, 0)
     one_of("ddof", ddof, (0, 1))
     reward, local = penalised(turns, invalid_penalty, penalty_on)
-    advantage = _advantages(replace(turns, reward=reward), gamma, lam)
+    advantage = temporal_advantages(replace(turns, reward=reward), gamma, lam)
     if penalty_on == "row":
         advantage = advantage - local
     if not whiten:
@@ -85,10 +85,15 @@ def gae_returns(
     turns.require(("value",), "gae_returns")
     assert turns.value is not None
     reward, _ = penalised(turns, invalid_penalty, penalty_on)
-    return _advantages(replace(turns, reward=reward), gamma, lam) + turns.value
+    return temporal_advantages(replace(turns, reward=reward), gamma, lam) + turns.value
 
 
-def _advantages(turns: TurnTable, gamma: float, lam: float) -> Floats:
+def temporal_advantages(turns: TurnTable, gamma: float, lam: float) -> Floats:
+    """Return the generalised advantages of a table that has values, before whitening. Shape [N].
+
+    Raises:
+        ConfigError: A discount is not in [0, 1].
+    """
     number("gamma", gamma, 0, 1)
     number("lam", lam, 0, 1)
     assert turns.value is not None

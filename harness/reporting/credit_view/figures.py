@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from harness import credit
-from harness.credit.estimators import ecpo, salt, scpo
+from harness.credit.estimators import ecpo, scpo
+from harness.credit.estimators.graphs import salt
 from harness.credit.groups import encode, group_size
 from harness.credit.registry import Base, base_estimator
 from harness.credit.table import TurnTable

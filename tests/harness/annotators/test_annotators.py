@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -89,6 +90,37 @@ def test_environments_rewards_are_process_rewards_without_the_outcome(policy, co
         assert not np.delete(got, ends).any()
         got = got[ends]
     assert got.tolist() == [reward for rollout in expected for reward in rollout]
+
+
+@pytest.mark.parametrize(("context", "rows"), KINDS)
+def test_subgoals_are_gains_over_the_best_progress_so_far(policy, context, rows):
+    rollouts = some_rollouts(policy, context)
+    rollout = max(rollouts, key=lambda one: len(one.turns))
+    reached = [0.25, math.nan, 0.5, 0.25, 0.5, 1.0][: len(rollout.turns)]
+    rollout.turns[:] = [
+        dataclasses.replace(turn, progress=progress)
+        for turn, progress in zip(rollout.turns, reached, strict=True)
+    ]
+    told = AnnotatorContext(policy, context=context, rows=rows)
+    table = annotators.make("subgoals", {}, told).annotate(table_of(rollouts, rows), rollouts)
+    got, lengths = table.process_reward, lengths_of(rollouts)
+    if rows == "token":
+        got = got[np.cumsum(lengths) - 1]
+    gains = [0.25, 0.0, 0.25, 0.0, 0.0, 0.5][: len(reached)]
+    expected = [gains if one is rollout else [0.0] * len(one.turns) for one in rollouts]
+    assert got.tolist() == [gain for one in expected for gain in one]
+
+
+@pytest.mark.parametrize(("context", "rows"), KINDS)
+def test_lengths_are_those_of_the_responses(policy, context, rows):
+    rollouts = some_rollouts(policy, context)
+    told = AnnotatorContext(policy, context=context, rows=rows)
+    table = annotators.make("response_length", {}, told).annotate(
+        table_of(rollouts, rows), rollouts
+    )
+    lengths = lengths_of(rollouts)
+    expected = np.repeat(lengths, lengths) if rows == "token" else lengths
+    assert table.length.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("context", ["window", "transcript"])
@@ -345,6 +377,8 @@ def test_who_needs_the_policy_before_training():
         "critic": False,
         "entropy": False,
         "environment_reward": False,
+        "response_length": False,
+        "subgoals": False,
         "hindsight": False,
         "process_reward": False,
         "reference_kl": True,

@@ -8,7 +8,7 @@ from transformers import BertModel, Qwen2Config, Qwen2ForSequenceClassification
 from harness.annotators import semantic
 from harness.credit import TurnTable
 from harness.credit.estimators import scpo
-from harness.credit.estimators.salt import salt
+from harness.credit.estimators.graphs.salt import salt
 from harness.credit.similarity import Cached, Exact
 from harness.types.errors import ConfigError
 

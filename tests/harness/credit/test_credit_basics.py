@@ -11,16 +11,16 @@ from strategies import turn_tables
 
 from harness.credit import TurnTable
 from harness.credit.estimators.dr_grpo import dr_grpo
-from harness.credit.estimators.empg import empg
 from harness.credit.estimators.gae import gae, gae_returns
 from harness.credit.estimators.gigpo import gigpo
 from harness.credit.estimators.grpo import grpo
-from harness.credit.estimators.hcapo import hcapo
 from harness.credit.estimators.hgpo import hgpo, histories
 from harness.credit.estimators.prime import prime
 from harness.credit.estimators.reinforce import reinforce
 from harness.credit.estimators.reinforce_pp import reinforce_pp
 from harness.credit.estimators.rloo import leave_one_out, rloo
+from harness.credit.estimators.signals.empg import empg
+from harness.credit.estimators.signals.hcapo import hcapo
 from harness.credit.groups import encode, group_size, standardise, whiten
 from harness.credit.registry import preset
 from harness.credit.returns import rewards_to_go

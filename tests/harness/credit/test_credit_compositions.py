@@ -11,7 +11,7 @@ from strategies import permuted, turn_tables
 
 from harness import credit
 from harness.credit import TurnTable, registry
-from harness.credit.estimators.salt import merged
+from harness.credit.estimators.graphs.salt import merged
 from harness.types.errors import ConfigError
 
 COMPOSED = {

@@ -9,7 +9,8 @@ import pytest
 
 from harness import credit
 from harness.credit import TurnTable
-from harness.credit.estimators import ecpo, salt
+from harness.credit.estimators import ecpo
+from harness.credit.estimators.graphs import salt
 
 CASES = Path(os.environ.get("AGENTGYMS_TEST_CASES") or ".", "credit")
 

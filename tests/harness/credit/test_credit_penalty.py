@@ -26,7 +26,7 @@ READS_VALIDITY = {
 """Estimators that invalid turns matter to beside the penalty, and the settings that end that."""
 COUNTS_INVALID_AS_ONE = ("ecpo",)
 """Estimators to which all invalid actions of a state are one action."""
-READS_SUCCESS = ("prime", "scpo")
+READS_SUCCESS = ("planpo", "prime", "scpo")
 """Estimators to which a penalty on the return is not a failure, as a lower reward may be."""
 TWO = TurnTable.from_columns(
     rollout=[0, 0, 1], group=[0, 0, 0], reward=[0.0, 1.0, 0.0], valid=[True, False, True]
@@ -54,7 +54,7 @@ def some_table(seed=0, rollouts=6, turns=4):
         action_key=[f"a{k}" for k in rng.integers(0, 2, n)],
         text=[f"a || {i % turns}" for i in range(n)],
         **{name: rng.uniform(0.1, 0.9, n) for name in ("value", "process_reward", "entropy")},
-        **{name: rng.uniform(0.1, 0.9, n) for name in ("hindsight", "kl")},
+        **{name: rng.uniform(0.1, 0.9, n) for name in ("hindsight", "kl", "length")},
     )
 
 

@@ -15,11 +15,11 @@ from harness.credit import TurnTable, registry
 from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
-OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl")
-BATCH_WIDE = ("dmpo", "empg", "prime", "reinforce_pp")
+OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length")
+BATCH_WIDE = ("cast", "dmpo", "empg", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
-ABSOLUTE = ("gae", "imitation", "reinforce")
+ABSOLUTE = ("cast", "gae", "imitation", "reinforce")
 """Estimators that do not compare rollouts with each other."""
 
 

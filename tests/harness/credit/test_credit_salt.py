@@ -8,8 +8,8 @@ from strategies import permuted, turn_tables
 
 from harness import credit
 from harness.credit import TurnTable
+from harness.credit.estimators.graphs.salt import edges, merged, salt
 from harness.credit.estimators.grpo import grpo
-from harness.credit.estimators.salt import edges, merged, salt
 from harness.types.errors import ConfigError
 
 

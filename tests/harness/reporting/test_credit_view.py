@@ -374,10 +374,13 @@ def test_what_the_documentation_says_is_so(tmp_path):
     assert "2 rollouts in 1 group, 3 turns" in result.output
     (snippet,) = re.findall(r"```python\n(.*?)```", text_, re.S)
     exec(snippet, {})
-    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \|.*\| ([`\w]*) ?\|$", text_, re.M)
-    shown_values = {name: estimator for estimator, names, _ in rows for name in names.split(", ")}
+    found = re.findall(r"^\| `(\w+)` \| ([\w, ]*)\|.*\| ([`\w]*) ?\|$", text_, re.M)
+    rows = [
+        (name, list(filter(None, of.strip().split(", "))), column) for name, of, column in found
+    ]
+    shown_values = {name: estimator for estimator, names, _ in rows for name in names}
     assert shown_values == {row.name: row.estimator for row in methods.METHODS.values()}
     assert {estimator for estimator, _, _ in rows} == set(credit.names())
     for estimator, names, column in rows:
-        row = methods.METHODS[names.split(", ")[0]]
-        assert column == " ".join(f"`{c}`" for c in compare.columns_of(estimator, row.credit))
+        given = methods.METHODS[names[0]].credit if names else {}
+        assert column == " ".join(f"`{c}`" for c in compare.columns_of(estimator, given))

@@ -1,0 +1,90 @@
+"""GraphGPO: turns are compared by how near to success they lead in the group's graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.credit.estimators.graphs.transitions import Transitions, group_maximum
+from harness.credit.estimators.grpo import Statistics, episode_part
+from harness.credit.groups import Norm, standardise
+from harness.credit.registry import estimator
+from harness.credit.returns import PenaltyOn
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats
+from harness.types.hyperparameters import number
+
+
+@estimator("graphgpo")
+def graphgpo(
+    turns: TurnTable,
+    *,
+    decay: float = 0.1,
+    edge_cost: float = 1.0,
+    success_reward: float = 10.0,
+    norm: Norm = "std",
+    statistics: Statistics = "rollout",
+    ddof: int = 1,
+    eps: float = 1e-6,
+    step_weight: float = 1.0,
+    invalid_penalty: float = 0.1,
+    penalty_on: PenaltyOn = "step",
+) -> Floats:
+    """Episode advantage plus the advantage of what the turn leads to, in the graph of the group.
+
+    A = A_E + beta A_G. The states of all rollouts of a group are the nodes of a graph, its turns
+    the edges; the last turn of a success leads to the goal. d(s) is the least number of turns from
+    s to the goal; a state that does not lead there has the largest such number of the group plus 1.
+    A turn from s to s' has the return R_G = r omega^(d(s') + c) (Eq. 4), whatever came of its
+    rollout, and A_G = (R_G - mean) / (std + eps) over the group's turns from s. A state with one
+    turn, and a group without success, get A_G = 0. A_E is `grpo`.
+    Reference: Cheng et al. 2026, Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment
+    for Agentic Reinforcement Learning (GraphGPO), arXiv:2605.26684, section 4, as its readers and a
+    public reimplementation describe it.
+    Departs from it: states are equal when the environment's keys are; every turn costs 1.
+
+    The released code leaves c out: `edge_cost=0`, set by the preset `verl_agent`. With `norm="std"`
+    that changes nothing but the part of eps.
+
+    Args:
+        turns: N turns of R rollouts; reads `success` and the states.
+        decay: omega of Eq. 4, in [0, 1]; the paper's is 0.1.
+        edge_cost: c of Eq. 4, at least 0.
+        success_reward: r, the return of the goal itself; the papers train on 10.
+        norm: Divide both parts by their standard deviations (`std`) or only centre them (`mean`).
+        statistics: Of the episode part; see `grpo`.
+        ddof: 1 for sample standard deviations, 0 for the population's.
+        eps: Added to the standard deviations; at least 0.
+        step_weight: beta, weight of A_G.
+        invalid_penalty: Of an invalid turn, at least 0; of the episode part.
+        penalty_on: `step`, `row` or `return`; see `grpo`.
+
+    Returns:
+        Advantage of each turn. Shape [N].
+
+    Raises:
+        ConfigError: A hyperparameter is out of its range.
+    """
+    number("step_weight", step_weight)
+    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
+    graph = Transitions.of(turns)
+    value = goal_values(graph, decay, edge_cost, success_reward)[graph.target]
+    return episode + step_weight * standardise(value, graph.source, norm=norm, ddof=ddof, eps=eps)
+
+
+def goal_values(
+    graph: Transitions, decay: float, edge_cost: float, success_reward: float
+) -> Floats:
+    """Return R_G of a turn that leads to each state, equal ones in groups without success. [S].
+
+    Raises:
+        ConfigError: A number is out of its range.
+    """
+    number("decay", decay, 0, 1)
+    number("edge_cost", edge_cost, 0)
+    number("success_reward", success_reward)
+    distance = graph.distances()
+    found = np.isfinite(distance)
+    farthest = group_maximum(np.where(found, distance, 0.0), graph.group)
+    steps = np.where(found, distance, farthest + 1)
+    values: Floats = success_reward * float(decay) ** (steps + edge_cost)
+    return values
