@@ -13,10 +13,11 @@ from training_rates import SEED, Clock, Rate, Setting, afresh, warm_policy
 from harness.config import Config
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
-from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
+from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.demonstrations import Demonstrator
 from harness.rollouts.player import make_agent, make_pool, make_prompt_agent
+from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.messages import Message
 from harness.types.rollout import Completion
 from harness.types.task_draws import TaskSampler

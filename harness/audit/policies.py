@@ -11,9 +11,10 @@ from typing import Any, Final, Protocol
 from agentgyms.core import experts
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import EnvUnavailable
-from harness.rollouts.agent import Agent, Decision, EpisodeView
+from harness.rollouts.agent import Agent
 from harness.rollouts.episode import Episode, run_episode
 from harness.rollouts.forks import fork
+from harness.rollouts.views import Decision, EpisodeView
 from harness.types.errors import ConfigError
 from harness.types.messages import texts_of
 from harness.types.rollout import Completion, Usage

@@ -20,12 +20,12 @@ import numpy as np
 
 from harness.audit.policies import AuditPolicy, Continuation
 from harness.credit.table import TurnTable
-from harness.rollouts.agent import Decision, EpisodeView
 from harness.rollouts.collect import collect_episodes
 from harness.rollouts.collect_options import CollectOptions, OnFinish
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import Episode, run_episode
 from harness.rollouts.self_play import is_partners
+from harness.rollouts.views import Decision, EpisodeView
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.hyperparameters import unknown

@@ -16,11 +16,11 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from harness.rollouts.agent import Actor
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import run_episode
 from harness.rollouts.groups import GroupRunner, PlayEpisode
+from harness.rollouts.views import Actor
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 

@@ -8,10 +8,10 @@ from itertools import chain
 
 from harness.distributed.process_group import ProcessGroup
 from harness.distributed.signals import Abandoned
-from harness.rollouts.agent import Actor
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.views import Actor
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 

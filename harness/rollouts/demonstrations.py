@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from agentgyms.core import experts
 from harness.prompts import PromptStyle
-from harness.rollouts.agent import Agent, Decision, EpisodeView, choices_of
+from harness.rollouts.agent import Agent, choices_of
+from harness.rollouts.views import Decision, EpisodeView
 from harness.types.errors import ConfigError
 from harness.types.messages import Message, texts_of
 from harness.types.rollout import Completion

@@ -9,10 +9,10 @@ from typing import Final
 from harness.credit import TurnTable
 from harness.credit.returns import episode_returns
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from harness.rollouts.agent import Actor
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.views import Actor
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw, seed_of

@@ -11,9 +11,9 @@ from agentgyms.core.env import Feedback, Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.recording.recorder import make_header
 from agentgyms.recording.recording_format import RecordedTurn, Recording
-from harness.rollouts.agent import Actor, Decision, EpisodeView
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.self_play import PARTNER, SEAT, SeatTurns, is_partners
+from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.errors import ContextOverflow, ModelUnavailable
 from harness.types.messages import Image, text_and_image
 from harness.types.rollout import Completion, Rollout, StopReason, Turn

@@ -16,12 +16,13 @@ from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
 from harness.prompts.few_shot import Preamble
-from harness.rollouts.agent import Actor, Agent, Decision, EpisodeView
+from harness.rollouts.agent import Agent
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
 from harness.rollouts.demonstrations import Demonstrator
 from harness.rollouts.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.errors import ContextOverflow, TrainingError
 from harness.types.rollout import Completion, Rollout, StopReason
 from harness.types.task_draws import TaskDraw, TaskSampler, seed_of

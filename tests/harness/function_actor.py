@@ -1,6 +1,6 @@
 """An actor that decides with a function."""
 
-from harness.rollouts.agent import Decision
+from harness.rollouts.views import Decision
 from harness.types.rollout import Completion
 
 

@@ -18,9 +18,9 @@ from harness.evaluation.episodes import describe_episode
 from harness.evaluation.figures import summarise
 from harness.reporting.evaluation_page import packed_episodes
 from harness.reporting.results.loading import load
-from harness.rollouts.agent import Decision
 from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.views import Decision
 from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import TaskDraw
 

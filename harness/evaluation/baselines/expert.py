@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-from harness.rollouts.agent import Agent, Decision, EpisodeView, choices_of
+from harness.rollouts.agent import Agent, choices_of
 from harness.rollouts.demonstrations import expert_answer
+from harness.rollouts.views import Decision, EpisodeView
 from harness.types.rollout import Completion, Usage
 
 _ANSWERED = Usage(calls=1)

@@ -11,7 +11,8 @@ from harness.evaluation.baselines.expert import ExpertActor, RandomActor
 from harness.evaluation.baselines.reflexion import Reflection, Reflector
 from harness.inference.completers import Completer, Sampling
 from harness.prompts.few_shot import Preamble
-from harness.rollouts.agent import SUMMARY_TOKENS, Actor, Agent
+from harness.rollouts.agent import SUMMARY_TOKENS, Agent
+from harness.rollouts.views import Actor
 from harness.types.errors import ConfigError
 from harness.types.messages import Message
 from harness.types.rollout import Rollout

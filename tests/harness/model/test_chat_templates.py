@@ -19,7 +19,8 @@ from harness.model.tokenizer import ChatTokenizer
 from harness.prompts import tool_formats
 from harness.prompts.answers import Parsed, has_thoughts
 from harness.prompts.parsing import PARSERS
-from harness.rollouts.agent import Agent, EpisodeView
+from harness.rollouts.agent import Agent
+from harness.rollouts.views import EpisodeView
 from harness.types.errors import ConfigError
 from harness.types.rollout import Completion, Rollout, Turn
 

@@ -15,7 +15,8 @@ from harness.prompts import parsing
 from harness.prompts.answers import Parsed
 from harness.prompts.few_shot import Preamble
 from harness.prompts.truncation import content_text
-from harness.rollouts.agent import Agent, EpisodeView
+from harness.rollouts.agent import Agent
+from harness.rollouts.views import EpisodeView
 from harness.types.messages import shared_image
 from harness.types.rollout import Completion, Rollout, StopReason, Turn
 

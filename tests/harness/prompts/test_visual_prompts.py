@@ -8,7 +8,8 @@ from agentgyms.envs.sokoban.image import LEGEND
 from harness import prompts
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.rollouts.agent import Agent, EpisodeView
+from harness.rollouts.agent import Agent
+from harness.rollouts.views import EpisodeView
 from harness.types.errors import ConfigError
 from harness.types.messages import images_of, text_and_image, texts_of
 

@@ -23,13 +23,14 @@ from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts.few_shot import Preamble
 from harness.reporting import run_and_report
-from harness.rollouts.agent import Agent, Decision
+from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import Episode, run_episode
 from harness.rollouts.from_recordings import from_recordings
 from harness.rollouts.self_play import goal_of
+from harness.rollouts.views import Decision
 from harness.types.errors import EvaluationStopped
 from harness.types.rollout import Completion, StopReason
 from harness.types.task_draws import TaskDraw, seed_of

@@ -8,7 +8,6 @@ import pytest
 
 from agentgyms.models.types import ServedCall
 from harness import prompts
-from harness.config import CONTEXTS
 from harness.evaluation.baselines.expert import ExpertActor, RandomActor
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
@@ -17,7 +16,7 @@ from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.types.rollout import Completion
+from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import TaskDraw
 from tests.harness.lamp_env import LAMPS
 
@@ -62,7 +61,7 @@ def played(answers, context="window", env_id=CORRIDOR, window=2):
     return rollout, chats
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", ["window", "transcript"])
 @pytest.mark.parametrize("form", FORMATS.names())
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_expert_wins_every_task_in_every_format(name, form, context):
@@ -157,3 +156,33 @@ def test_the_other_styles_offer_no_tools():
     scripted = ScriptedCompleter(lambda messages: "x" if "tools" in messages[0] else "")
     (rollout,) = play(CORRIDOR, "valid_seen", Agent(scripted, style, Sampling(), 2), tasks=1)
     assert {turn.completion.text for turn in rollout.turns} == {""}
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_a_summary_is_asked_for_where_the_result_of_the_last_call_would_be(served):
+    """No call is left without its result, as servers demand it."""
+    calls = (ServedCall("call-1", "walk", '{"direction": "right"}'),) if served else None
+    said = Completion("" if served else CALL, calls=calls, usage=Usage(9, 9, 1))
+    told = []
+
+    class Answering:
+        async def complete(self, messages, sampling, seed):
+            told.append([dict(message) for message in messages])
+            asked = "Your context is nearly full" in str(messages[-1]["content"])
+            return Completion("I walked right.") if asked else said
+
+    style = prompts.load("tools", CORRIDOR, "hermes")
+    actor = Agent(Answering(), style, Sampling(), 0, "summary", summary_tokens=1)
+    (rollout,) = play(CORRIDOR, "valid_seen", actor, tasks=1, max_turns=3)
+    assert [turn.summary is not None for turn in rollout.turns] == [False, True, True]
+    roles = [[message["role"] for message in chat] for chat in told]
+    assert roles == [
+        ["user"],
+        ["user", "assistant", "tool"],
+        ["user"],
+        ["user", "assistant", "tool"],
+        ["user"],
+    ]
+    assert told[1][-1].get("call_id") == ("call-1" if served else None)
+    assert "I walked right." in str(told[2][0]["content"])
+    assert told[2][0]["tools"] == told[0][0]["tools"]
