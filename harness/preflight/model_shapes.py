@@ -26,7 +26,7 @@ KNOWN: Final[dict[str, dict[str, Any]]] = tomllib.loads(
 )
 """Fields of the `config.json` of models that may not be here, by their names on the hub."""
 
-_MOST: Final = 180
+_MOST: Final = 150
 """Characters of transformers' error that a message repeats."""
 
 _LINEAR: Final = "linear_attention"

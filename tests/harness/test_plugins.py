@@ -102,26 +102,58 @@ def test_a_recipe_names_its_plugins(tmp_path):
     harness("train", "--resume", folder, cwd=tmp_path, installed=False)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["method.name='toys'"], "unknown method 'toys': expected .*did you mean toy?"),
-        (["method.name='nowhere:toy'"], "plug-in 'nowhere' cannot be imported: ModuleNotFound"),
-        (["method.name='wrong_plugins:gone'"], "the module wrong_plugins has no 'gone'"),
-        (["method.name='wrong_plugins:HELLO'"], "'wrong_plugins:HELLO' is no method: it is 'hell"),
-        (["method.name='wrong_plugins:no_numbers'"], "must return finite numbers, one for each"),
-        (["method.name='wrong_plugins:too_few'"], "for 4 rows it returned array"),
-        (["method.name='wrong_plugins:without_arguments'"], "cannot use its settings: TypeError"),
-        (["run.plugins=['nowhere']"], "the plug-in 'nowhere' cannot be imported"),
-        (["method.reward='nothing'"], "unknown reward 'nothing': expected one of .*toy_progress"),
-        (["method.name='toy'", "method.loss={power=2}"], "no hyperparameter 'power'"),
-    ],
-)
-def test_a_wrong_plugin_ends_in_one_line(given, message, tmp_path):
-    done = harness("train", "corridor-tiny", *settings(*given), cwd=tmp_path, code=2)
-    assert re.search(message, done.stderr), done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert not (tmp_path / "runs").exists()
+WRONG = [
+    (["method.name='toys'"], "unknown method 'toys': expected .*did you mean toy?"),
+    (["method.name='nowhere:toy'"], "plug-in 'nowhere' cannot be imported: ModuleNotFound"),
+    (["method.name='wrong_plugins:gone'"], "the module wrong_plugins has no 'gone'"),
+    (["method.name='wrong_plugins:HELLO'"], "'wrong_plugins:HELLO' is no method: it is 'hell"),
+    (["method.name='wrong_plugins:no_numbers'"], "must return finite numbers, one for each"),
+    (["method.name='wrong_plugins:too_few'"], "for 4 rows it returned array"),
+    (["method.name='wrong_plugins:without_arguments'"], "cannot use its settings: TypeError"),
+    (["run.plugins=['nowhere']"], "the plug-in 'nowhere' cannot be imported"),
+    (["method.reward='nothing'"], "unknown reward 'nothing': expected one of .*toy_progress"),
+    (["method.name='toy'", "method.loss={power=2}"], "no hyperparameter 'power'"),
+]
+"""Settings, and what the refusal says."""
+
+ONE_AFTER_ANOTHER = """
+import contextlib, io, json, sys
+from harness.cli import main
+for words in json.load(sys.stdin):
+    sys.argv, told, code = ["harness", *words], io.StringIO(), 0
+    with contextlib.redirect_stderr(told):
+        try:
+            main.run()
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([code, told.getvalue()]))
+"""
+"""Runs commands in one process, which imports torch once."""
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory):
+    """The exit status and error output of a training command with each of `WRONG`."""
+    folder = tmp_path_factory.mktemp("wrong")
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(INSTALLED)])},
+        input=json.dumps([["train", "corridor-tiny", *settings(*given)] for given, _ in WRONG]),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert not (folder / "runs").exists()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_wrong_plugin_ends_in_one_line(number, refusals):
+    code, told = refusals[number]
+    assert code == 2
+    assert re.search(WRONG[number][1], told), told
+    assert len(told.strip().splitlines()) == 1, told
 
 
 @pytest.mark.slow
