@@ -108,7 +108,8 @@ def shape_of(policy: PolicyConfig) -> Shape:
     except Exception as e:  # of a damaged config.json, transformers raises errors of any kind
         reason = " ".join(str(e).split())[:_MOST]
         raise ConfigError(
-            f"the shape of {path_end(policy.model, 80)!r} cannot be read from its config.json: {reason}"
+            f"the shape of {path_end(policy.model, 80)!r} cannot be read from its config.json: "
+            f"{reason}"
         ) from e
 
 
