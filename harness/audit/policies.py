@@ -157,6 +157,6 @@ class AgentPolicy:
         if rollout.error:
             raise EnvUnavailable(f"a continuation of {rollout.task_id} failed: {rollout.error}")
         own = rollout.turns[len(episode.rollout.turns) :]
-        usage = sum((turn.completion.usage for turn in own), Usage())
+        usage = sum((one.usage for turn in own for one in turn.answers), Usage())
         rewards = tuple(turn.reward for turn in own)
         return Continuation(rewards, rollout.success, rollout.score, usage)

@@ -87,11 +87,11 @@ class Message(TypedDict):
 
     An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
     longer chat that contains the message. It may have the `calls` of tools that a server has told
-    apart from its text; a tool's message then has the `call_id` of the one that it answers.
+    apart from its text; a tool's message then has the `call_id` of the one that it answers. With
+    `without_thoughts` the content lacks the answer's thoughts, and of `token_ids` only those behind
+    the thoughts belong to the chat.
 
     The first message may have `tools`, which the chat offers, in the form of OpenAI's API.
-    longer chat that contains the message. With `without_thoughts` the content lacks the answer's
-    thoughts, and of `token_ids` only those behind the thoughts belong to the chat.
     """
 
     role: str
