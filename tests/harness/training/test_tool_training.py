@@ -1,4 +1,4 @@
-"""Training and evaluation with calls of tools, on every environment with a tiny model."""
+"""Training and evaluation with calls of tools and with thoughts, on every environment."""
 
 from itertools import pairwise
 
@@ -27,13 +27,21 @@ RECIPES = {
     "appworld-gvpo-tiny": "transcript",
     "sotopia-oprl-tiny": "transcript",
 }
-TOOLS = ["agent.style=tools", "agent.max_tokens=8"]
+STYLES = {
+    "tools": ["agent.max_tokens=8"],
+    "think": ["agent.max_tokens=12", "agent.max_thought_tokens=4"],
+}
+"""Prompt styles of models that call tools, and that think."""
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_step_of_training_and_an_evaluation_call_tools(name, tmp_path, scorers):
-    given = [*TOOLS, f"agent.context={RECIPES[name]}"]
+def test_a_step_of_training_and_an_evaluation(name, style, tmp_path, scorers):
+    context = RECIPES[name]
+    given = [f"agent.style={style}", f"agent.context={context}", *STYLES[style]]
+    if style == "think" and context == "transcript":
+        given.append("agent.thoughts=strip")
     trainer = setup.start(small_recipes.small(name, tmp_path, scorers, given))
     trainer.run()
     asked = config(
@@ -45,8 +53,8 @@ def test_a_step_of_training_and_an_evaluation_call_tools(name, tmp_path, scorers
         run__tasks=1,
     )
     agent = result(run_and_report.run(asked))["agent"]
-    assert (agent["style"], agent["context"]) == ("tools", RECIPES[name])
-    assert agent["tool_format"] == "hermes"
+    assert (agent["style"], agent["context"]) == (style, context)
+    assert agent.get("tool_format") == ("hermes" if style == "tools" else None)
 
 
 @pytest.mark.slow
