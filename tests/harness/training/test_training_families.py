@@ -64,6 +64,21 @@ def test_ten_steps_on_pictures_and_their_resume(seeing, tmp_path):
     trains_and_resumes(config, tmp_path, AutoModelForImageTextToText)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "steps"), [("corridor-tiny", 10), ("alfworld-tiny", 1)], ids=["corridor", "alfworld"]
+)
+def test_models_that_see_train_on_texts(seeing, name, steps, tmp_path):
+    config = recipe(
+        name, seeing, tmp_path, f"run.steps={steps}", "env.max_turns=3", "eval.every=0",
+        "warmstart.episodes=6", "warmstart.steps=5",
+    )  # fmt: skip
+    trainer = setup.start(config)
+    trainer.run()
+    assert trainer.step == steps
+    assert len([one for one in lines(trainer) if "update/loss" in one]) == steps
+
+
 def trains_and_resumes(config, tmp_path, loader):
     whole = setup.start(config)
     before = [p.detach().clone() for p in whole.policy.model.parameters()]
