@@ -66,6 +66,7 @@ def try_mutant(ask, code, timeout_s=300):
     return ask(do="mutant", path=ENGINE, code=code, tests=[TEST], timeout_s=timeout_s)
 
 
+@pytest.mark.slow
 def test_a_mutant_is_noticed_and_no_file_is_changed(ask):
     source = (ROOT / ENGINE).read_text(encoding="utf-8")
     clearing = "        self.bits &= ~(1 << (self.game.layout.cool + o))\n"

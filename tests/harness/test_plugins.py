@@ -164,6 +164,7 @@ def test_a_reward_of_a_wrong_length_ends_the_run(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_trains(tmp_path):
     page = (ROOT / "docs/plugins.md").read_text()
     module = re.search(r"```python\n# (\w+)\.py\n(.*?)```", page, re.DOTALL)
@@ -194,12 +195,14 @@ def test_a_plugin_may_look_for_others_while_it_is_imported(monkeypatch):
     assert sorted(loaded) == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_estimators_need_no_registration(tmp_path):
     chosen = settings("method.name='toy_credit:plain'", "run.name='plain'")
     done = harness("train", "corridor-tiny", *chosen, "--print-config", cwd=tmp_path)
     assert json.loads(done.stdout)["method"]["name"] == "toy_credit:plain"
 
 
+@pytest.mark.slow
 def test_a_file_alone_gets_no_reward_imported(tmp_path):
     """The settings of a stranger's run name code; `harness credit` does not import it."""
     folder = tmp_path / "run"

@@ -73,6 +73,7 @@ def test_too_few_files_are_told(limits, caplog):
     assert "2000 sessions and their clients need up to 20164" in caplog.text
 
 
+@pytest.mark.slow
 def test_idle_connections_take_no_files_of_sessions():
     """More connections than there are files, on a server of an engine that needs them."""
     sessions, files = 60, 120

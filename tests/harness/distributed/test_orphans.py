@@ -120,6 +120,7 @@ def members(ranks, seconds, change=""):
     return [process.returncode for process in started], outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ranks", "change"), [("0", ""), ("1", ""), ("01", LATE)], ids=["first", "other", "connected"]
 )
