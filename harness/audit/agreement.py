@@ -236,13 +236,54 @@ def _recall(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
     return _share(truth, _taken(credit), _clear(truth) & (wanted > 0))
 
 
+def _gradient(truth: Truth, wanted: Floats, credit: Floats) -> _Statistic:
+    """Return the cosine between two policy gradients, by the credit and by the truth.
+
+    They are those of a softmax over the actions of each state: the sum over turns of the advantage
+    times (one-hot of the action - probabilities). States of two tasks are different.
+    """
+    taken, equal = truth.taken, truth.equal
+    if taken is None or equal is None:
+        return lambda _: math.nan
+    turns, state = truth.turns, _state_of(truth)
+    groups = int(turns.group.max()) + 1
+    first = np.unique(state, return_index=True)[1]
+    keys = [f"{s} {a}" for s, a in zip(state, turns.action_key, strict=True)]
+    _, of_action, action = np.unique(keys, return_index=True, return_inverse=True)
+    state_of_action = state[of_action]
+
+    def sums(values: Floats) -> list[Floats]:
+        """Return the sums by action, by state, and by state weighted with the probabilities."""
+        by = ((action, values), (state, values), (state, values * taken))
+        return [np.bincount(place, parts).astype(np.float64) for place, parts in by]
+
+    def inner(one: list[Floats], two: list[Floats]) -> Floats:
+        """Return the inner product of two gradients by group. Shape [G]."""
+        by_action = np.bincount(state_of_action, weights=one[0] * two[0])
+        rest = one[1] * two[1] * equal[first] - one[1] * two[2] - two[1] * one[2]
+        by_group = np.bincount(turns.group[first], weights=by_action + rest, minlength=groups)
+        return by_group.astype(np.float64)
+
+    own, true = sums(credit), sums(wanted)
+    products = inner(own, true), inner(own, own), inner(true, true)
+
+    def statistic(weights: Floats) -> float:
+        both, of_own, of_true = (float(weights @ product) for product in products)
+        if of_true <= 1e-12:
+            return math.nan
+        return both / math.sqrt(of_own * of_true) if of_own > 1e-12 else 0.0
+
+    return statistic
+
+
 _STATISTICS: Final[dict[str, _Factory]] = {
     "spearman": _over_all_turns,
     "within_rollouts": _within(_rollout_of),
     "within_states": _within(_state_of),
+    "gradient": _gradient,
     "sign": _sign,
     "precision": _precision,
     "recall": _recall,
 }
 NAMES: Final = tuple(_STATISTICS)
-CORRELATIONS: Final = NAMES[:3]
+CORRELATIONS: Final = NAMES[:4]

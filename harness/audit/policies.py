@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentgyms.core import experts
 from agentgyms.core.env import TextEnv
@@ -40,6 +40,18 @@ class Continuation:
     usage: Usage = field(default_factory=Usage)
 
 
+class Chances(NamedTuple):
+    """Probabilities of a policy in a state.
+
+    Attributes:
+        taken: Of the action that is taken.
+        equal: That two draws are the same action: the sum of all squared probabilities.
+    """
+
+    taken: float
+    equal: float
+
+
 class AuditPolicy(Protocol):
     """What plays the rollouts of an audit and their continuations."""
 
@@ -49,6 +61,10 @@ class AuditPolicy(Protocol):
 
     def key(self, episode: Episode) -> str:
         """Return what the policy knows beside the state; equal keys, equal continuations."""
+        ...
+
+    def chances(self, episode: Episode, action: str) -> Chances | None:
+        """Return the policy's probabilities where an action is taken; None if they are unknown."""
         ...
 
     async def play_on(self, episode: Episode, seeds: Sequence[int]) -> list[Continuation]:
@@ -82,6 +98,17 @@ class NoisyExpert:
         """Return "": it knows the state alone."""
         return ""
 
+    def chances(self, episode: Episode, action: str) -> Chances | None:
+        """Return its probabilities; None where no actions are listed."""
+        closed = _closed(episode.info)
+        if not closed:
+            return None
+        chances = dict.fromkeys(closed, self._noise / len(closed))
+        if self._noise < 1:
+            best = self._expert(episode.env)
+            chances[best] = chances.get(best, 0.0) + 1 - self._noise
+        return Chances(chances.get(action, 0.0), sum(p * p for p in chances.values()))
+
     async def play_on(self, episode: Episode, seeds: Sequence[int]) -> list[Continuation]:
         """Return one continuation for each seed."""
         env = episode.env
@@ -95,9 +122,9 @@ class NoisyExpert:
         """Return the next action in a state of the environment."""
         if rng.random() >= self._noise:
             return self._expert(env)
-        closed = [action for action in info["admissible_actions"] if _OPEN not in action]
+        closed = _closed(info)
         if closed:
-            return str(closed[int(rng.random() * len(closed))])
+            return closed[int(rng.random() * len(closed))]
         action = self._expert(env)
         return action[: int(rng.random() * len(action))]
 
@@ -116,6 +143,11 @@ class NoisyExpert:
         finally:
             twin.close()
         return Continuation(tuple(rewards), bool(info["success"]), float(info["score"]))
+
+
+def _closed(info: Mapping[str, Any]) -> list[str]:
+    """Return the admissible actions that have no part to fill in."""
+    return [action for action in info["admissible_actions"] if _OPEN not in action]
 
 
 class AgentPolicy:
@@ -137,6 +169,9 @@ class AgentPolicy:
     def key(self, episode: Episode) -> str:
         """Return the text of the next prompt."""
         return "\n".join(texts_of(self._agent.messages(episode.view())))
+
+    def chances(self, episode: Episode, action: str) -> None:
+        """Return None: many answers lead to one action."""
 
     async def play_on(self, episode: Episode, seeds: Sequence[int]) -> list[Continuation]:
         """Return one continuation for each seed.

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from harness.audit.policies import AuditPolicy, Continuation
+from harness.audit.policies import AuditPolicy, Chances, Continuation
 from harness.credit.table import TurnTable
 from harness.rollouts.collect import collect_episodes
 from harness.rollouts.collect_options import CollectOptions, OnFinish
@@ -89,12 +89,16 @@ class Truth:
         returns: Returns of the continuations from right before each turn. Shape [N, K].
         options: What was measured.
         cost: What it took.
+        taken: The policy's probability of each turn's action. Shape [N]; None if unknown.
+        equal: Its probability of drawing one action twice there. Shape [N]; None if unknown.
     """
 
     turns: TurnTable
     returns: Floats
     options: TruthOptions
     cost: Cost = field(default_factory=Cost)
+    taken: Floats | None = None
+    equal: Floats | None = None
 
     @property
     def advantage(self) -> Floats:
@@ -158,7 +162,8 @@ async def measure(
         rollouts, reward=options.reward, reward_scale=options.reward_scale
     )
     returns = np.concatenate([measured.returns_of(rollout) for rollout in rollouts])
-    return Truth(table, returns, options, measured.cost), rollouts
+    taken, equal = measured.chances_of(rollouts)
+    return Truth(table, returns, options, measured.cost, taken, equal), rollouts
 
 
 class _Measurement:
@@ -168,21 +173,40 @@ class _Measurement:
         self._policy, self._options, self._seed = policy, options, seed
         self._shared: dict[tuple[int, int, str, str], asyncio.Future[Floats]] = {}
         self._rows: dict[tuple[int, int], list[Floats]] = {}
+        self._chances: dict[tuple[int, int], list[Chances | None]] = {}
         self.cost = Cost()
 
     async def play(self, episode: Episode) -> Rollout:
         """Play an episode, measuring before each of its turns."""
-        rows = self._rows[episode.group, episode.member] = []
-        return await run_episode(episode, _MeasuredActor(self, episode, rows), seed=self._seed)
+        place = (episode.group, episode.member)
+        self._rows[place], self._chances[place] = [], []
+        return await run_episode(episode, _MeasuredActor(self, episode), seed=self._seed)
 
     def returns_of(self, rollout: Rollout) -> Floats:
         """Return the returns from each state of a rollout. Shape [T, K]."""
         return np.stack(self._rows[rollout.group, rollout.member][: len(rollout.turns)])
 
-    async def act(self, episode: Episode, view: EpisodeView, seed: int) -> Decision:
-        return await self._policy.act(episode, view, seed)
+    def chances_of(self, rollouts: Sequence[Rollout]) -> tuple[Floats | None, Floats | None]:
+        """Return the columns `taken` and `equal`; None if a turn's probabilities are unknown."""
+        chances = [
+            one for r in rollouts for one in self._chances[r.group, r.member][: len(r.turns)]
+        ]
+        known = [one for one in chances if one is not None]
+        if len(known) < len(chances):
+            return None, None
+        return np.array([one.taken for one in known]), np.array([one.equal for one in known])
 
-    async def from_here(self, episode: Episode) -> Floats:
+    async def act(self, episode: Episode, view: EpisodeView, seed: int) -> Decision:
+        """Measure the state, unless the partner's seat acts, and take the next turn."""
+        if is_partners(view.info):
+            return await self._policy.act(episode, view, seed)
+        place = (episode.group, episode.member)
+        self._rows[place].append(await self._from_here(episode))
+        decision = await self._policy.act(episode, view, seed)
+        self._chances[place].append(self._policy.chances(episode, decision.action))
+        return decision
+
+    async def _from_here(self, episode: Episode) -> Floats:
         """Return the returns of the continuations from an episode's state. Shape [K]."""
         known, turn = self._policy.key(episode), int(episode.info["turn"])
         key = (episode.group, turn, str(episode.info["state_key"]), known)
@@ -213,10 +237,8 @@ class _Measurement:
 class _MeasuredActor:
     """The policy as an actor of one episode that measures each state before it decides."""
 
-    def __init__(self, measurement: _Measurement, episode: Episode, rows: list[Floats]) -> None:
-        self._measurement, self._episode, self._rows = measurement, episode, rows
+    def __init__(self, measurement: _Measurement, episode: Episode) -> None:
+        self._measurement, self._episode = measurement, episode
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        if not is_partners(view.info):
-            self._rows.append(await self._measurement.from_here(self._episode))
         return await self._measurement.act(self._episode, view, seed)

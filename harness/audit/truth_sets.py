@@ -105,6 +105,8 @@ def _arrays(truth_set: TruthSet) -> dict[str, NDArray[Any]]:
         "returns": returns.astype(np.uint8 if small else np.float32),
         "tasks": _bytes_of(list(truth_set.tasks)),
     }
+    if truth.taken is not None and truth.equal is not None:
+        arrays |= {"taken": truth.taken, "equal": truth.equal}
     for name in _NUMBERS:
         column = getattr(truth.turns, name)
         arrays[name] = column.astype(np.int32) if column.dtype == np.int64 else column
@@ -128,7 +130,10 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
     options = TruthOptions(**head["options"])
     if returns.shape != (len(turns), options.continuations) or not np.isfinite(returns).all():
         raise ValueError(f"returns of shape {returns.shape} for {len(turns)} turns")
-    truth = Truth(turns, returns, options, Cost(**head["cost"]))
+    chances = [found[name].astype(np.float64) for name in ("taken", "equal") if name in found]
+    if any(column.shape != (len(turns),) for column in chances) or len(chances) == 1:
+        raise ValueError(f"probabilities for other than {len(turns)} turns")
+    truth = Truth(turns, returns, options, Cost(**head["cost"]), *chances)
     tasks = tuple(map(str, json.loads(found["tasks"].tobytes())))
     return TruthSet(truth, tasks, head["about"]), head
 

@@ -19,9 +19,10 @@ _COLUMN: Final = 21
 _METHOD: Final = 16
 LEGEND: Final = (
     "spearman: the order of all turns; within_rollouts, within_states: of the turns of a rollout, "
-    "of equal states.\nsign: of the turns whose truth is clear. precision, recall: the 10 % of "
-    "turns with the most credit, as clearly good ones.\nIn brackets 95 % intervals by bootstrap "
-    "over tasks. ceiling: what the truth reaches if it is measured a second time."
+    "of equal states; gradient: cosine of the policy gradients.\nsign: of the turns whose truth is "
+    "clear. precision, recall: the 10 % of turns with the most credit, as clearly good ones.\n"
+    "In brackets 95 % intervals by bootstrap over tasks. ceiling: what the truth reaches if it is "
+    "measured a second time."
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harness.audit import agreement
-from harness.audit.truth import Truth, TruthOptions
+from harness.audit.truth import Cost, Truth, TruthOptions
 from harness.credit.table import TurnTable
 from harness.types.errors import TableError
 
@@ -26,8 +26,19 @@ def truth_like(seed, groups=12, continuations=16):
         columns["state_key"] += [str(int(rng.integers(3))) for _ in range(turns)]
         chances += values.tolist()
     flips = rng.random((2, len(chances), continuations)) < np.array(chances)[:, None]
+    columns["action_key"] = [str(int(rng.integers(3))) for _ in chances]
+    policy = rng.dirichlet(np.ones(4), 3)  # the fourth action is never taken
+    chance = [
+        policy[int(s), int(a)]
+        for s, a in zip(columns["state_key"], columns["action_key"], strict=True)
+    ]
+    equal = [(policy[int(s)] ** 2).sum() for s in columns["state_key"]]
     turns = TurnTable.from_columns(**columns)
-    return [Truth(turns, one.astype(float), TruthOptions(continuations)) for one in flips]
+    options = TruthOptions(continuations)
+    return [
+        Truth(turns, one.astype(float), options, Cost(), np.array(chance), np.array(equal))
+        for one in flips
+    ]
 
 
 def plain_spearman(wanted, credit):
@@ -48,6 +59,21 @@ def plain_spearman(wanted, credit):
         if spread[1]
         else 0.0
     )
+
+
+def plain_gradient(truth, advantage):
+    """Return the gradient by (group, state, action), over four actions of each state."""
+    turns = truth.turns
+    rows = list(zip(turns.group, turns.state_key, turns.action_key, strict=True))
+    policy = {(s, a): p for (_, s, a), p in zip(rows, truth.taken, strict=True)}
+    for state in {s for _, s, _ in rows}:
+        policy[state, "3"] = 1 - sum(policy.get((state, str(a)), 0) for a in range(3))
+    found = {}
+    for (group, state, taken), value in zip(rows, advantage, strict=True):
+        for action in "0123":
+            move = value * ((action == taken) - policy[state, action])
+            found[group, state, action] = found.get((group, state, action), 0) + move
+    return np.array([found[key] for key in sorted(found)])
 
 
 def plain_within(truth, credit, part):
@@ -74,9 +100,20 @@ def test_figures_equal_plain_references(seed):
     assert found["within_states"].value == pytest.approx(
         plain_within(truth, credit, states), abs=1e-6
     )
+    one, two = (plain_gradient(truth, values) for values in (credit, truth.advantage))
+    cosine = one @ two / math.sqrt((one @ one) * (two @ two))
+    assert found["gradient"].value == pytest.approx(cosine)
     clear = [abs(a) >= max(0.15, 2 * e) for a, e in zip(wanted, truth.error, strict=True)]
     right = [c and np.sign(a) == np.sign(b) for c, a, b in zip(clear, wanted, credit, strict=True)]
     assert found["sign"].value == pytest.approx(sum(right) / sum(clear))
+
+
+def test_unknown_probabilities_give_no_gradient():
+    truth, again = truth_like(0)
+    unknown = Truth(truth.turns, truth.returns, truth.options)
+    found = agreement.agree(unknown, {"some": again.advantage}, draws=2)
+    assert math.isnan(found.figures["some"]["gradient"].value)
+    assert math.isnan(found.ceilings["gradient"])
 
 
 def test_the_turns_with_the_most_credit_share_the_limit():
@@ -164,4 +201,5 @@ def test_no_figure_depends_on_the_unit_of_credit():
         agreement.agree(truth, {"a": again.advantage * scale}, draws=2).figures["a"]
         for scale in (1.0, 1e4)
     )
-    assert {n: f.value for n, f in one.items()} == {n: f.value for n, f in two.items()}
+    for name in agreement.NAMES:
+        assert one[name].value == pytest.approx(two[name].value)

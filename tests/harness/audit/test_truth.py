@@ -73,6 +73,12 @@ def test_it_equals_exact_enumeration_within_two_standard_errors(corridor):
     assert abs(apart.mean()) < 3 * spread / np.sqrt(len(apart))
 
 
+def test_it_knows_the_experts_probabilities(corridor):
+    truth, _ = corridor
+    assert set(truth.taken.round(9)) <= {0.3, 0.7, 0.2, 0.6}  # of two or three actions
+    assert set(truth.equal.round(9)) == {0.58, 0.44}
+
+
 def test_equal_seeds_give_equal_truth(corridor):
     again, _ = measured(max_turns=8)
     assert (again.returns == corridor[0].returns).all()

@@ -26,6 +26,8 @@ def kept(request, tmp_path_factory):
 def test_it_comes_back_as_it_was(kept):
     written, path = kept
     found = truth_sets.read(path)
+    assert (found.truth.taken == written.truth.taken).all()
+    assert (found.truth.equal == written.truth.equal).all()
     assert found.truth.returns == pytest.approx(written.truth.returns)
     assert (found.truth.options, found.truth.cost) == (written.truth.options, written.truth.cost)
     assert (found.tasks, found.about) == (written.tasks, written.about)

@@ -62,6 +62,7 @@ def test_csv_holds_every_figure(kept):
         "spearman",
         "within_rollouts",
         "within_states",
+        "gradient",
     }
 
 
