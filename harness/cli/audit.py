@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentgyms.core import extras
+from agentgyms.core.errors import not_written
 from harness.cli.evaluate import new_config, values_of
 from harness.cli.output import write
 
@@ -50,6 +51,11 @@ if TYPE_CHECKING:
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write figures; - prints.")
 @click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
 @click.option(
+    "--figure",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the figures with their intervals: a .png or .svg file.",
+)
+@click.option(
     "--env-arg", "env_args", multiple=True, metavar="KEY=VALUE", help="Argument of the environment."
 )
 @click.option(
@@ -65,6 +71,7 @@ def audit(
     save: Path | None,
     table: Path | None,
     values: Path | None,
+    figure: Path | None,
     env_args: tuple[str, ...],
     overrides: tuple[str, ...],
     **options: Any,
@@ -75,10 +82,13 @@ def audit(
     gives the turn's true advantage. Every method's credit is compared with it.
     """
     from harness.audit import agreement, truth_sets
-    from harness.reporting.credit_view import audit_text, compare
+    from harness.reporting.credit_view import audit_figure, audit_text, compare
+    from harness.reporting.curves import success_curves
 
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     choices = compare.choose(chosen, settings, preset)
+    if figure is not None:
+        success_curves.check_kind(figure)
     if truth_file is None:
         changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
         truth_set = _measured(config_file, changes, options)
@@ -95,6 +105,12 @@ def audit(
     if values is not None:
         text = json.dumps(audit_text.to_json(truth_set, found, results), indent=1)
         write(values, f"{text}\n")
+    if figure is not None:
+        try:
+            audit_figure.draw(figure, found, audit_text.title(truth_set))
+        except OSError as e:
+            raise not_written(figure, e) from e
+        click.echo(f"wrote {figure}", err=True)
     if not any(str(path) == "-" for path in (table, values)):
         click.echo(audit_text.summary(truth_set, found))
         click.echo(f"\n{audit_text.table(found, results)}\n\n{audit_text.LEGEND}")

@@ -44,6 +44,9 @@ def run(call, given=""):
     if program == "harness" and not SHOWN & set(words):
         if words[0] == "train":
             words = _small(words)
+        if words[:2] == ["credit", "audit"] and "--truth" not in words:
+            words += ["--tasks", "2", "--group-size", "2", "--continuations", "4"]
+            words += ["--set", "env.max_turns=3"]
         if words[0] == "eval":
             words = _few(words)
             if "--url" in words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -26,27 +26,30 @@ LEGEND: Final = (
 )
 
 
-def summary(truth_set: TruthSet, agreement: Agreement) -> str:
-    """Return what was measured, in two lines."""
-    truth, about = truth_set.truth, truth_set.about
+def title(truth_set: TruthSet) -> str:
+    """Return the environment, whose tasks they are, and the policy."""
+    about = truth_set.about
     policy = dict(about.get("policy", {}))
     noise = f", noise {policy['noise']:g}" if "noise" in policy else ""
     name = short_name(str(about.get("environment", "rollouts")))
-    where = ", ".join([f"{name} {about.get('split', '')}".strip(), *labels(_data_of(about))])
+    split, data = about.get("split", ""), str(about.get("data") or "")
+    where = ", ".join([f"{name} {split}".strip(), *labels(data)])
+    return f"{where}; {policy.get('name', 'policy')}{noise}"
+
+
+def summary(truth_set: TruthSet, agreement: Agreement) -> str:
+    """Return what was measured, in two lines."""
+    truth = truth_set.truth
     sizes = f"{len(truth_set.tasks)} tasks, {truth.turns.rollout[-1] + 1} rollouts"
     success = truth.turns.success[truth.turns.starts].mean()
     cost, options = truth.cost, truth.options
     return (
-        f"{where}; {policy.get('name', 'policy')}{noise}; {sizes}, {len(truth.turns):,} turns, "
+        f"{title(truth_set)}; {sizes}, {len(truth.turns):,} turns, "
         f"success {success:.0%}\ntruth: {options.continuations} continuations of each state "
         f"({cost.continuations:,} in all, {cost.steps:,} steps, {cost.tokens:,} tokens, "
         f"{cost.seconds:.0f} s), reward {options.reward}, gamma {options.gamma:g}; "
         f"{agreement.clear:.1%} of turns clear (at least {CLEAR:g} and two standard errors)"
     )
-
-
-def _data_of(about: Mapping[str, Any]) -> str:
-    return str(about.get("data") or "")
 
 
 def table(agreement: Agreement, results: Sequence[Credit]) -> str:

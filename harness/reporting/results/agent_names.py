@@ -11,6 +11,11 @@ _AGENTS: Final = {"direct": "Direct", "react": "ReAct", "reflexion": "Reflexion"
 _BACKENDS: Final = {"expert": "Expert", "random": "Random"}
 _METHODS: Final = {
     "gigpo": "GiGPO",
+    "graphgpo": "GraphGPO",
+    "maxrl": "MaxRL",
+    "milegpo": "MileGPO",
+    "planpo": "PlanPO",
+    "proxmo": "ProxMO",
     "salt": "GRPO+SALT",
     "salt_rloo": "RLOO+SALT",
     "dr_grpo": "Dr.GRPO",

@@ -101,3 +101,15 @@ def test_credit_without_its_subcommand_is_as_it_was():
     result = CliRunner().invoke(main, ["credit", "--example", "--methods", "gigpo"])
     assert result.exit_code == 0
     assert "gigpo" in result.output
+
+
+@pytest.mark.parametrize("kind", [".png", ".svg"])
+def test_the_figure_is_drawn(kept, tmp_path, kind):
+    folder, _ = kept
+    words = ("--truth", folder / "truth.npz", "--methods", "grpo,gigpo", "--figure")
+    assert audit(*words, tmp_path / f"audit{kind}").exit_code == 0
+    drawn = (tmp_path / f"audit{kind}").read_bytes()
+    assert len(drawn) > 5000
+    if kind == ".svg":
+        assert drawn.count(b'<g id="axes_') == 7
+    assert "must end in" in str(audit(*words, tmp_path / "audit.jpg").exception)

@@ -78,8 +78,10 @@ def parse_game(content: bytes) -> Problem:
     sentence, grammar = _split_task(fields["grammar"])
     check_generation(fields["pddl_domain"], grammar)
     facts, goal = parse_problem(fields["pddl_problem"])
-    walkthrough = tuple(str(command) for command in fields.get("walkthrough") or ())
-    return Problem(facts, goal, sentence, walkthrough)
+    walkthrough = fields.get("walkthrough") or []
+    if not isinstance(walkthrough, list):
+        raise ValueError("its walkthrough is no list of commands")
+    return Problem(facts, goal, sentence, tuple(map(str, walkthrough)))
 
 
 def _fields(content: bytes) -> dict[str, Any]:

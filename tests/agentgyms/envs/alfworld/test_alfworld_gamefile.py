@@ -86,6 +86,13 @@ def test_a_written_game_is_the_generated_one(size):
                 assert getattr(here, name) == getattr(there, name), name
 
 
+@pytest.mark.parametrize("wrong", [3.5, "look", {"a": 1}])
+def test_a_walkthrough_that_is_no_list_is_refused(wrong):
+    fields = game_fields(generator.generate(TASK), TASK) | {"walkthrough": wrong}
+    with pytest.raises(ValueError, match="walkthrough is no list"):
+        parse_game(json.dumps(fields).encode())
+
+
 OF_ONE = [
     "cleanable",
     "coolable",
