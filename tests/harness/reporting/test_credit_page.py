@@ -228,7 +228,8 @@ def test_a_phone_shows_methods_that_tell_turns_apart_first(window, example_page,
     window.open(example_page, 390)
     shown = window.look(PANELS)
     assert window.look(TITLES) == ["what happened", *shown]
-    trajectory = ["reinforce", "reinforce_pp", "rloo", "grpo", "dr_grpo", "gvpo"]
+    of_rollouts = {"reinforce", "reinforce_pp", "rloo", "grpo", "dr_grpo", "gvpo", "maxrl"}
+    trajectory = [name for name in names if name in of_rollouts]
     assert shown == [*(name for name in names if name not in trajectory), *trajectory]
     seen = """const edge = document.querySelector('#turns .canvas').getBoundingClientRect().right;
       return [...document.querySelectorAll('#turns th.of')].filter(
