@@ -130,18 +130,20 @@ def test_draining_loses_no_reply_of_many():
     app = create_app(CORRIDOR, max_turns=10_000)
     taken = app.extensions["agentgyms"].metrics.turns._value
     with Server(app) as server, ThreadPoolExecutor(8) as pool:
-        counts = [pool.submit(_step_until_refused, server.url) for _ in range(8)]
+        all_open = threading.Barrier(8)
+        counts = [pool.submit(_step_until_refused, server.url, all_open) for _ in range(8)]
         while taken.get() < 100:
             time.sleep(0.001)
         assert server.drain(5)
         assert sum(count.result() for count in counts) == taken.get()
 
 
-def _step_until_refused(url: str) -> int:
+def _step_until_refused(url: str, all_open: threading.Barrier) -> int:
     with requests.Session() as session:
         opened = session.post(f"{url}/v1/sessions", timeout=5).json()
         path = f"{url}/v1/sessions/{opened['session_id']}"
         session.post(f"{path}/reset", timeout=5)
+        all_open.wait(60)
         for turn in itertools.count(1):
             try:
                 reply = session.post(f"{path}/step", json={"action": "x", "turn": turn}, timeout=5)
