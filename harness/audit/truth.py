@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
@@ -140,7 +140,8 @@ async def measure(
         draws: The tasks; a group plays each.
         policy: Plays the rollouts and the continuations.
         options: What is measured.
-        seed: Of all decisions. Equal arguments give equal truth.
+        seed: Of all decisions. Equal arguments give equal truth if the policy's answers depend on
+            prompt and seed alone.
         on_finish: Is called with each rollout once its group has ended.
 
     Returns:
@@ -172,47 +173,42 @@ class _Measurement:
     def __init__(self, policy: AuditPolicy, options: TruthOptions, seed: int) -> None:
         self._policy, self._options, self._seed = policy, options, seed
         self._shared: dict[tuple[int, int, str, str], asyncio.Future[Floats]] = {}
-        self._rows: dict[tuple[int, int], list[Floats]] = {}
-        self._chances: dict[tuple[int, int], list[Chances | None]] = {}
+        self._actors: dict[tuple[int, int], _MeasuredActor] = {}
         self.cost = Cost()
 
     async def play(self, episode: Episode) -> Rollout:
         """Play an episode, measuring before each of its turns."""
-        place = (episode.group, episode.member)
-        self._rows[place], self._chances[place] = [], []
-        return await run_episode(episode, _MeasuredActor(self, episode), seed=self._seed)
+        actor = _MeasuredActor(self._policy, self.from_here, episode)
+        self._actors[episode.group, episode.member] = actor  # in place of one that failed
+        return await run_episode(episode, actor, seed=self._seed)
 
     def returns_of(self, rollout: Rollout) -> Floats:
         """Return the returns from each state of a rollout. Shape [T, K]."""
-        return np.stack(self._rows[rollout.group, rollout.member][: len(rollout.turns)])
+        return np.stack(self._actors[rollout.group, rollout.member].returns[: len(rollout.turns)])
 
     def chances_of(self, rollouts: Sequence[Rollout]) -> tuple[Floats | None, Floats | None]:
         """Return the columns `taken` and `equal`; None if a turn's probabilities are unknown."""
         chances = [
-            one for r in rollouts for one in self._chances[r.group, r.member][: len(r.turns)]
+            one
+            for rollout in rollouts
+            for one in self._actors[rollout.group, rollout.member].chances[: len(rollout.turns)]
         ]
         known = [one for one in chances if one is not None]
         if len(known) < len(chances):
             return None, None
         return np.array([one.taken for one in known]), np.array([one.equal for one in known])
 
-    async def act(self, episode: Episode, view: EpisodeView, seed: int) -> Decision:
-        """Measure the state, unless the partner's seat acts, and take the next turn."""
-        if is_partners(view.info):
-            return await self._policy.act(episode, view, seed)
-        place = (episode.group, episode.member)
-        self._rows[place].append(await self._from_here(episode))
-        decision = await self._policy.act(episode, view, seed)
-        self._chances[place].append(self._policy.chances(episode, decision.action))
-        return decision
-
-    async def _from_here(self, episode: Episode) -> Floats:
+    async def from_here(self, episode: Episode) -> Floats:
         """Return the returns of the continuations from an episode's state. Shape [K]."""
         known, turn = self._policy.key(episode), int(episode.info["turn"])
         key = (episode.group, turn, str(episode.info["state_key"]), known)
         if key not in self._shared:
             self._shared[key] = asyncio.ensure_future(self._play_on(episode, key))
-        return await self._shared[key]
+        try:
+            return await self._shared[key]
+        except BaseException:
+            self._shared.pop(key, None)  # an episode that is played again asks anew
+            raise
 
     async def _play_on(self, episode: Episode, key: tuple[int, int, str, str]) -> Floats:
         group, turn, state, known = key
@@ -235,10 +231,29 @@ class _Measurement:
 
 
 class _MeasuredActor:
-    """The policy as an actor of one episode that measures each state before it decides."""
+    """The policy as the actor of one episode that measures each state before it decides.
 
-    def __init__(self, measurement: _Measurement, episode: Episode) -> None:
-        self._measurement, self._episode = measurement, episode
+    Attributes:
+        returns: Those from each state so far. [K] each.
+        chances: The policy's probabilities there.
+    """
+
+    def __init__(
+        self,
+        policy: AuditPolicy,
+        measure_state: Callable[[Episode], Awaitable[Floats]],
+        episode: Episode,
+    ) -> None:
+        self._policy, self._measure_state, self._episode = policy, measure_state, episode
+        self.returns: list[Floats] = []
+        self.chances: list[Chances | None] = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        return await self._measurement.act(self._episode, view, seed)
+        """Take the next turn; states in which the partner's seat acts are not measured."""
+        own = not is_partners(view.info)
+        if own:
+            self.returns.append(await self._measure_state(self._episode))
+        decision = await self._policy.act(self._episode, view, seed)
+        if own:
+            self.chances.append(self._policy.chances(self._episode, decision.action))
+        return decision

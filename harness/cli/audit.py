@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from agentgyms.core import extras
 from agentgyms.core.errors import not_written
@@ -18,6 +19,9 @@ from harness.cli.output import write
 if TYPE_CHECKING:
     from harness.audit.models import Plan
     from harness.audit.truth_sets import TruthSet
+
+_OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "values", "figure")
+"""Parameters that have an effect where nothing is played."""
 
 
 @click.command("audit")
@@ -85,6 +89,8 @@ def audit(
     from harness.reporting.credit_view import audit_figure, audit_text, compare
     from harness.reporting.curves import success_curves
 
+    if truth_file is not None:
+        _refuse_what_plays(click.get_current_context())
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     choices = compare.choose(chosen, settings, preset)
     if figure is not None:
@@ -114,6 +120,15 @@ def audit(
     if not any(str(path) == "-" for path in (table, values)):
         click.echo(audit_text.summary(truth_set, found))
         click.echo(f"\n{audit_text.table(found, results)}\n\n{audit_text.LEGEND}")
+
+
+def _refuse_what_plays(context: click.Context) -> None:
+    """Refuse options beside --truth that only matter where episodes are played."""
+    given = ParameterSource.COMMANDLINE
+    for one in context.command.params:
+        if one.name not in _OF_SCORES and context.get_parameter_source(str(one.name)) is given:
+            name = one.opts[0] if one.param_type_name == "option" else "the file of settings"
+            raise click.UsageError(f"--truth plays nothing: leave out {name}")
 
 
 def _measured(config_file: Path | None, changes: list[str], options: dict[str, Any]) -> TruthSet:

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from agentgyms.core.errors import EnvUnavailable
 from harness import prompts
 from harness.audit.policies import AgentPolicy
 from harness.audit.truth import TruthOptions, measure
@@ -19,12 +18,12 @@ from harness.types.task_draws import TaskDraw
 class Dice:
     """A completer that goes right and opens the door with probability 3/4."""
 
-    def __init__(self, fails_at=None):
-        self.prompts, self.fails_at = [], fails_at
+    def __init__(self, fails=()):
+        self.prompts, self.fails = [], fails
 
     async def complete(self, messages, sampling, seed):
         self.prompts.append(str(messages))
-        if self.fails_at is not None and len(self.prompts) >= self.fails_at:
+        if len(self.prompts) in self.fails:
             raise ModelUnavailable("the model is gone")
         word = "left" if seed % 4 == 0 else "right"
         word = "open door" if "open door" in str(messages[-1]) and seed % 4 else word
@@ -59,5 +58,12 @@ def test_a_prompt_without_history_shares_more_than_one_with_it():
 
 
 def test_a_model_that_is_gone_ends_in_one_error():
-    with pytest.raises((EnvUnavailable, TrainingError), match="the model is gone"):
-        measured(Dice(fails_at=40), tasks=1)
+    with pytest.raises(TrainingError, match="the model is gone"):
+        measured(Dice(fails=range(40, 10**9)), tasks=1)
+
+
+def test_what_failed_once_is_measured_again():
+    """The first continuation of all fails: the state is not given up with it."""
+    truth, rollouts = measured(Dice(fails=range(1, 2)), tasks=1)
+    assert len(rollouts) == 3
+    assert (truth.returns == measured(Dice(), tasks=1)[0].returns).all()

@@ -86,6 +86,8 @@ def test_hyperparameters_of_methods_are_given(kept):
         ((*PLAYED, "--group-size", 1), "at least 2"),
         ((*PLAYED, "--methods", "gigp"), "did you mean gigpo"),
         (("--truth", "nowhere.npz"), "nowhere.npz cannot be read"),
+        (("--truth", "nowhere.npz", "--env", "Corridor"), "leave out --env"),
+        (("mine.toml", "--truth", "nowhere.npz"), "leave out the file of settings"),
         ((*PLAYED, "--agent", "reflexion", "--model", "x", "--url", "http://127.0.0.1:9"), "once"),
     ],
 )
