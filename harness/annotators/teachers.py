@@ -53,11 +53,11 @@ class InformationGain(Measure):
 
     g_t = L_{t+1} - L_t. L_t is the mean log-probability of the tokens of the first golden answer,
     given the prompt of turn t and the beginning of a response that gives it, under the policy that
-    played. The response is written in the run's style, with a fixed thought. The last turn of a
-    rollout has no prompt after it, and g = 0; with rows of tokens, the last one of a turn has its
-    number. The golden answer is read from the environment's oracle, is scored behind prompts of
-    the rollout and never is part of a prompt; a prompt that leaves no room for it loses its
-    beginning.
+    played, at its temperature. The response is written in the run's style, with a fixed thought.
+    The last turn of a rollout has no prompt after it, and g = 0; with rows of tokens, the last one
+    of a turn has its number. The golden answer comes from the environment's oracle; it is scored
+    behind the rollout's prompts and never part of one. A prompt that leaves no room for it loses
+    its beginning.
     Reference: IGPO (Wang et al. 2025), arXiv:2510.14967; the paper's text was not at hand, so this
     follows its released code, GuoqingWang1/IGPO, the thought included.
     Departs from it: the tokens of the answer begin at its first character, whatever the tokenizer

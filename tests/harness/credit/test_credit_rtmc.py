@@ -27,7 +27,7 @@ def rtmc_reference(rows, gamma=0.99, prior_visits=2.0, normalise=True):
         mean = sum(found) / len(found)
         spread = (sum((x - mean) ** 2 for x in found) / len(found)) ** 0.5
         for i, x in zip(members, found, strict=True):
-            advantage[i] = x / (spread + 1e-6) if normalise else x
+            advantage[i] = x / spread if normalise and spread > 1e-8 else x
     return advantage
 
 
@@ -74,7 +74,7 @@ def test_rtmc_by_hand():
     value = (0.5 + 2 / 3) / 5
     got = rtmc(table, gamma=0.5, normalise=False)
     np.testing.assert_allclose(got, [0.25 - value] * 3 + [-value])
-    scaled = rtmc(table, gamma=0.5, eps=0.0)
+    scaled = rtmc(table, gamma=0.5)
     np.testing.assert_allclose(scaled, got / got.std())
     assert preset("paper", "rtmc")["gamma"] == 0.99
 
@@ -84,6 +84,8 @@ def test_two_rollouts_that_part_at_once_get_half_of_what_lies_between_them():
         rollout=[0, 1], reward=[1.0, 0.0], state_key=["s", "s"], action_key=["a", "b"]
     )
     np.testing.assert_allclose(rtmc(table, normalise=False), [0.5, -0.5])
+    wrong = replace(table, reward=np.zeros(2), action_key=table.state_key, valid=np.zeros(2) > 0)
+    np.testing.assert_allclose(rtmc(wrong), -0.05)  # -0.1 less (2 * -0.1 + 2 * 0) / 4, not scaled
     lone = TurnTable.from_columns(rollout=[0, 0], reward=[0.0, 1.0])
     assert rtmc(lone).tolist() == [0.0, 0.0]
 

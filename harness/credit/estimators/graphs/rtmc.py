@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.credit.groups import encode, group_std
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, episode_returns, step_returns
+from harness.credit.returns import PenaltyOn, penalised, step_returns
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of
@@ -19,7 +19,7 @@ def rtmc(
     gamma: float = 0.99,
     prior_visits: float = 2.0,
     normalise: bool = True,
-    eps: float = 1e-6,
+    least_std: float = 1e-8,
     invalid_penalty: float = 0.1,
     penalty_on: PenaltyOn = "step",
 ) -> Floats:
@@ -42,7 +42,7 @@ def rtmc(
         gamma: Discount of R_t, in [0, 1].
         prior_visits: n_0, at least 0; 0 takes V as it is.
         normalise: Divide by the group's standard deviation.
-        eps: Added to the standard deviation; at least 0.
+        least_std: A standard deviation up to this counts as none, and is not divided by.
         invalid_penalty: Of an invalid turn, at least 0.
         penalty_on: `step`, `row` or `return`; see `step_returns`. A turn's own penalty is part of
             its R_t.
@@ -54,7 +54,7 @@ def rtmc(
         ConfigError: A hyperparameter is out of its range.
     """
     number("prior_visits", prior_visits, 0)
-    number("eps", eps, 0)
+    number("least_std", least_std, 0)
     one_of("normalise", normalise, (True, False))
     returned = step_returns(turns, gamma, invalid_penalty, penalty_on)
     if not len(turns):
@@ -65,14 +65,16 @@ def rtmc(
     first = np.unique(encode(action, turns.rollout), return_index=True)[1]
     value, visits = _visited(returned[first], state[first])
     found, _ = _visited(returned[first], action[first])
-    prior, rollouts = _visited(episode_returns(turns), group[turns.starts])
+    reward, _ = penalised(turns, invalid_penalty, penalty_on)
+    returns = np.bincount(turns.rollout, weights=reward)
+    prior, rollouts = _visited(returns, group[turns.starts])
     total = visits + prior_visits
     smoothed = (visits * value)[state] + prior_visits * prior[group]
     advantage = np.where(rollouts[group] > 1, found[action] - smoothed / total[state], 0.0)
     if not normalise:
         return advantage
-    scale = group_std(advantage, group, 0) + eps
-    return np.divide(advantage, scale, out=np.zeros_like(advantage), where=scale > 0)
+    scale = group_std(advantage, group, 0)
+    return advantage / np.where(scale > least_std, scale, 1.0)
 
 
 def _visited(x: Floats, label: Ints) -> tuple[Floats, Floats]:
