@@ -66,15 +66,17 @@ def rtmc(
     value, visits = _visited(returned[first], state[first])
     found, _ = _visited(returned[first], action[first])
     reward, _ = penalised(turns, invalid_penalty, penalty_on)
-    returns = np.bincount(turns.rollout, weights=reward)
+    returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)
     prior, rollouts = _visited(returns, group[turns.starts])
     total = visits + prior_visits
     smoothed = (visits * value)[state] + prior_visits * prior[group]
-    advantage = np.where(rollouts[group] > 1, found[action] - smoothed / total[state], 0.0)
+    difference = found[action] - smoothed / total[state]
+    advantage: Floats = np.where(rollouts[group] > 1, difference, 0.0)
     if not normalise:
         return advantage
     scale = group_std(advantage, group, 0)
-    return advantage / np.where(scale > least_std, scale, 1.0)
+    scaled: Floats = advantage / np.where(scale > least_std, scale, 1.0)
+    return scaled
 
 
 def _visited(x: Floats, label: Ints) -> tuple[Floats, Floats]:
