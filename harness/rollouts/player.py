@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from harness import annotators, prompts
 from harness import config as configs
-from harness import prompts
 from harness.config import Config, RolloutConfig, methods
 from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -69,7 +69,9 @@ class Player:
         self._config, self._policy = config, policy
         self._kind = methods.get(config.method.name).actor
         self._agent = make_agent(config, completer, config.agent.temperature)
-        oracle = {"oracle": True} if self._kind == "expert" else {}
+        readers = config.method.annotators.items()
+        wanted = self._kind == "expert" or any(annotators.needs_oracle(*item) for item in readers)
+        oracle = {"oracle": True} if wanted else {}
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
         self._sampler = TaskSampler(self._pool.tasks(), config.run.seed)
 

@@ -95,7 +95,9 @@ class Turn:
     `observation`, `image` and `state_key` belong to the state before the action; `next_*` to the
     state after it. `feedback` is the environment's, or `malformed` where the answer does not follow
     the format that the prompt requires. `summary` is the model's summary of the turns before, if it
-    wrote one in front of this turn: no environment step, and credited as this turn is.
+    wrote one in front of this turn: no environment step, and credited as this turn is. `oracle` and
+    `next_oracle` are `info["oracle"]` before and after the action, "" where the environment gives
+    none; they are for annotators, never for prompts, and files do not keep them.
     """
 
     observation: str
@@ -110,6 +112,8 @@ class Turn:
     progress: float
     image: Image | None = None
     summary: Completion | None = None
+    oracle: str = field(default="", compare=False)
+    next_oracle: str = field(default="", compare=False)
 
     @property
     def answers(self) -> tuple[Completion, ...]:

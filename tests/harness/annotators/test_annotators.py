@@ -382,5 +382,8 @@ def test_who_needs_the_policy_before_training():
         "hindsight": False,
         "process_reward": False,
         "reference_kl": True,
+        "information_gain": False,
+        "solver_gain": False,
+        "seat_baseline": False,
     }
     assert annotators.needs_reference("process_reward", {"objective": "ce"})

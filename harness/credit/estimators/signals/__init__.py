@@ -11,4 +11,5 @@ from harness.credit.estimators.signals import (  # noqa: F401 (registers the est
     hcapo,
     igpo,
     planpo,
+    rae,
 )
