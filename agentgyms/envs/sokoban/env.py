@@ -74,8 +74,8 @@ class SokobanEnv(TextEnv):
     the room can no longer be solved; in rooms with more than 60,000 states it is the fraction of
     boxes on targets. `info["metrics"]`: `moved`, `pushed`, `boxes_on_target`, and `deadlocked`: 1
     if the room can no longer be solved, absent at its start and in rooms with more states. The
-    oracle has `best`, `optimal_remaining` (-1 without a solution, -2 if the search was aborted, in large
-    rooms) and `deadlocked`.
+    oracle has `best`, `optimal_remaining` (-1 without a solution, -2 if the search was aborted, in
+    large rooms) and `deadlocked`.
     """
 
     default_max_turns = 15
