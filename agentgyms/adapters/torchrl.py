@@ -15,6 +15,6 @@ from agentgyms.core.spaces import UnicodeText
 
 
 @register_gym_spec_conversion(UnicodeText)  # type: ignore[untyped-decorator]
-def convert_text(spec: UnicodeText, *, device: Any = None, **_: Any) -> Any:
+def convert_text(spec: UnicodeText, *, device: Any = None, **_: Any) -> Any:  # noqa: ARG001
     """Return the spec of texts, which TorchRL keeps beside its tensors."""
     return NonTensor((), device=device, example_data="a text")
