@@ -115,3 +115,15 @@ def test_the_figure_is_drawn(kept, tmp_path, kind):
     if kind == ".svg":
         assert drawn.count(b'<g id="axes_') == 7
     assert "must end in" in str(audit(*words, tmp_path / "audit.jpg").exception)
+
+
+def test_oracle_is_credited_by_half_of_the_continuations(kept):
+    folder, _ = kept
+    words = ("--methods", "oracle,grpo", "--json", folder / "oracle.json")
+    result = audit("--truth", folder / "truth.npz", *words)
+    assert result.exit_code == 0, result.output
+    lines = [line.split()[0] for line in result.stdout.splitlines()[4:8]]
+    assert lines == ["oracle", "grpo", "ceiling", "half's"]
+    told = json.loads((folder / "oracle.json").read_text())
+    assert told["methods"]["oracle"]["spearman"]["value"] > 0.3
+    assert set(told["half_ceilings"]) == set(told["ceilings"])
