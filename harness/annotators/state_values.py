@@ -61,5 +61,5 @@ class StateValues(Measure):
 
 
 def wanted(annotators: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return the number of continuations that resolved annotators want of each state; 0 for none."""
+    """Return how many continuations of each state resolved annotators want; 0 for none."""
     return int(annotators[NAME]["count"]) if NAME in annotators else 0
