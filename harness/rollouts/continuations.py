@@ -190,7 +190,7 @@ class StateReturns:
         if rollout.error or not measured:
             return rollout
         try:
-            returns = await asyncio.gather(*map(asyncio.shield, measured))
+            returns = await asyncio.gather(*(asyncio.shield(task) for task in measured))
         except (EnvUnavailable, ModelUnavailable) as e:
             rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
         else:
@@ -201,13 +201,13 @@ class StateReturns:
         """Fork an episode; return the task of the returns from its state. Shape [K]."""
         known, turn = self._branching.key(episode), int(episode.info["turn"])
         key = (seed, episode.group, turn, str(episode.info["state_key"]), known)
-        if key not in self._shared:
+        task = self._shared.get(key)
+        if task is None:
             forked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            task = asyncio.ensure_future(self._play_on(episode, key, forked))
-            self._shared[key] = task
+            task = self._shared[key] = asyncio.ensure_future(self._play_on(episode, key, forked))
             task.add_done_callback(lambda done: self._ended(key, done))
             await asyncio.wait([forked, task], return_when=asyncio.FIRST_COMPLETED)
-        return self._shared[key]
+        return task
 
     def _ended(self, key: tuple[int, int, int, str, str], task: asyncio.Task[Floats]) -> None:
         if task.cancelled() or task.exception():

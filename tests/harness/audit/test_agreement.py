@@ -8,8 +8,9 @@ import pytest
 
 from harness import credit
 from harness.audit import agreement
-from harness.audit.truth import Cost, Truth, TruthOptions
+from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
+from harness.rollouts.continuations import Cost
 from harness.types.errors import TableError
 
 
