@@ -143,7 +143,8 @@ def test_equal_states_share_continuations_and_their_cost_is_counted():
     rollouts, returns = played(4, model)
     turns = sum(len(rollout.turns) for rollout in rollouts)
     keys = {(r.group, t, turn.state_key) for r in rollouts for t, turn in enumerate(r.turns)}
-    assert returns.cost.continuations == 4 * len(keys) < 4 * turns
+    assert 4 * len(keys) <= returns.cost.continuations < 4 * turns  # prompts may differ, too
+    assert returns.cost.continuations % 4 == 0
     assert returns.cost.steps == model.calls - turns > 0
     assert returns.cost.tokens == 5 * returns.cost.steps
     assert returns.cost.seconds > 0
