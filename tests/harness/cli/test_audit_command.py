@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from harness.audit import agreement, truth_sets
 from harness.cli.main import main
 
 
@@ -125,5 +126,9 @@ def test_oracle_is_credited_by_half_of_the_continuations(kept):
     lines = [line.split()[0] for line in result.stdout.splitlines()[4:8]]
     assert lines == ["oracle", "grpo", "ceiling", "half's"]
     told = json.loads((folder / "oracle.json").read_text())
-    assert told["methods"]["oracle"]["spearman"]["value"] > 0.3
+    truth = truth_sets.read(folder / "truth.npz").truth
+    half = {"oracle": truth.half(0).advantage}
+    expected = agreement.agree(truth, half, measured=["oracle"], draws=1).figures["oracle"]
+    for name in ("spearman", "within_rollouts"):
+        assert told["methods"]["oracle"][name]["value"] == pytest.approx(expected[name].value)
     assert set(told["half_ceilings"]) == set(told["ceilings"])
