@@ -24,6 +24,8 @@ from harness.annotators.measures import (
     SubgoalsSettings,
 )
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
+from harness.annotators.state_values import NAME as CONTINUATIONS
+from harness.annotators.state_values import StateValues, StateValuesSettings
 from harness.annotators.surroundings import AnnotatorContext
 from harness.annotators.teachers import (
     InformationGain,
@@ -55,6 +57,7 @@ _ANNOTATORS: Final = Registry(
         ),
         "response_length": _Entry(ResponseLengthSettings, ResponseLength, ResponseLength.columns),
         "subgoals": _Entry(SubgoalsSettings, Subgoals, Subgoals.columns),
+        CONTINUATIONS: _Entry(StateValuesSettings, StateValues, StateValues.columns),
         "information_gain": _Entry(
             InformationGainSettings, InformationGain, InformationGain.columns
         ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -56,21 +56,31 @@ class Agreement:
         ceilings: By name of the figure, for correlations: what the truth would reach if it were
             measured a second time with as many continuations; nan where it has no signal.
         clear: Share of turns whose true advantage is clear.
+        half_ceilings: What two halves of the continuations reach with each other: the ceilings of
+            methods that are credited by one half; empty without such methods.
     """
 
     figures: Mapping[str, Mapping[str, Figure]]
     ceilings: Mapping[str, float]
     clear: float
+    half_ceilings: Mapping[str, float] = field(default_factory=dict)
 
 
 def agree(
-    truth: Truth, advantages: Mapping[str, Floats], *, seed: int = 0, draws: int = DRAWS
+    truth: Truth,
+    advantages: Mapping[str, Floats],
+    *,
+    measured: Collection[str] = (),
+    seed: int = 0,
+    draws: int = DRAWS,
 ) -> Agreement:
     """Compare the credit of methods with the truth.
 
     Args:
         truth: Of N turns.
         advantages: Of each method. Shape [N] each.
+        measured: Methods whose credit is made of the first half of the continuations, as
+            `Truth.credited` has it: they are compared with the second half alone.
         seed: Of the bootstrap; equal arguments give equal intervals.
         draws: Number of bootstrap samples; each draws as many tasks as there are.
 
@@ -83,11 +93,14 @@ def agree(
                 f"{name} gave no finite advantage for each of {len(truth.turns)} turns"
             )
     samples = _samples(int(truth.turns.group.max()) + 1, seed, draws)
+    second = truth.half(1)
+    against = {name: second if name in measured else truth for name in advantages}
     figures: dict[str, dict[str, Figure]] = {name: {} for name in advantages}
     for title, statistic_of in _STATISTICS.items():
         first: Floats | None = None
         for name, credit in advantages.items():
-            statistic = statistic_of(truth, truth.advantage, credit)
+            wanted = against[name]
+            statistic = statistic_of(wanted, wanted.advantage, credit)
             drawn = np.array([statistic(weights) for weights in samples])
             first = drawn if first is None else first
             low, high = _interval(drawn[1:])
@@ -95,8 +108,10 @@ def agree(
             figures[name][title] = Figure(
                 float(drawn[0]), (low, high), float(apart[0]), _interval(apart[1:])
             )
-    ceilings = {title: _ceiling(truth, _STATISTICS[title], samples[0]) for title in CORRELATIONS}
-    return Agreement(figures, ceilings, float(_clear(truth).mean()))
+    splits = {title: _splits(truth, _STATISTICS[title], samples[0]) for title in CORRELATIONS}
+    ceilings = {title: _ceiling(*both) for title, both in splits.items()}
+    of_halves = {title: halves for title, (_, halves) in splits.items() if measured}
+    return Agreement(figures, ceilings, float(_clear(truth).mean()), of_halves)
 
 
 def _samples(groups: int, seed: int, draws: int) -> Floats:
@@ -114,13 +129,8 @@ def _interval(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _ceiling(truth: Truth, statistic_of: _Factory, weights: Floats) -> float:
-    """Return the correlation of two measurements with K continuations each.
-
-    Quarters and halves of the K are compared with each other; 1/r is linear in 1/K where the errors
-    of K are independent, so it is extrapolated. With 16 to 48 continuations this is 0.01 to 0.02
-    too low; the Spearman-Brown formula is 0.01 to 0.045 too high for ranks within few turns.
-    """
+def _splits(truth: Truth, statistic_of: _Factory, weights: Floats) -> tuple[float, float]:
+    """Return the correlations of quarters and of halves of the continuations with each other."""
     quarters = [np.arange(i, truth.returns.shape[1], 4) for i in range(4)]
 
     def mean_of(splits: list[tuple[Ints, Ints]]) -> float:
@@ -137,6 +147,16 @@ def _ceiling(truth: Truth, statistic_of: _Factory, weights: Floats) -> float:
             for i, others in ((1, (2, 3)), (2, (1, 3)), (3, (1, 2)))
         ]
     )
+    return by_quarters, by_halves
+
+
+def _ceiling(by_quarters: float, by_halves: float) -> float:
+    """Return the correlation of two measurements with K continuations each.
+
+    Quarters and halves of the K are compared with each other; 1/r is linear in 1/K where the errors
+    of K are independent, so it is extrapolated. With 16 to 48 continuations this is 0.01 to 0.02
+    too low; the Spearman-Brown formula is 0.01 to 0.045 too high for ranks within few turns.
+    """
     if not (by_quarters > 0 and by_halves > 0):
         return math.nan
     inverse = 1.5 / by_halves - 0.5 / by_quarters

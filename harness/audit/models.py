@@ -72,7 +72,7 @@ async def measure_model(
         tasks, about, _ = await describe_pool(pool)
         chosen = choose(tasks, config.run.tasks)
         draws = [TaskDraw(task, seed_of(plan.seed, i)) for i, task in enumerate(chosen)]
-        policy, played = _policy(config, model, plan), list[Rollout]()
+        policy, played = _policy(config, model, plan, pool.remote), list[Rollout]()
 
         def finished(rollout: Rollout) -> None:
             played.append(rollout)
@@ -99,13 +99,20 @@ async def measure_model(
         )
 
 
-def _policy(config: EvaluationConfig, model: Model, plan: Plan) -> AuditPolicy:
+def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool) -> AuditPolicy:
+    """Return what plays; a model of this process answers as many continuations as it can."""
     if model.completer is None:
         random = config.model.backend == "random"
         return NoisyExpert(1.0 if random else plan.noise, config.model.expert)
     actor = Baseline(config, model.completer).actor()
     assert isinstance(actor, Agent)
-    return AgentPolicy(actor, max(config.run.concurrency, plan.group_size))
+    if model.identity.get("backend") != "hf" or is_remote:
+        return AgentPolicy(actor, max(config.run.concurrency, plan.group_size))
+    from harness.inference.completers.hf import HFCompleter
+
+    assert isinstance(model.completer, HFCompleter)
+    model.completer.share_prompts = True
+    return AgentPolicy(actor, config.model.max_batch)
 
 
 def _described(model: Model, plan: Plan) -> dict[str, Any]:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import not_written, path_end
-from harness.audit.truth import Cost, Truth, TruthOptions
+from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
+from harness.rollouts.continuations import Cost
 from harness.types.errors import ConfigError, TableError
 
 FORMAT: Final = "agentgyms-truth-1"

@@ -103,9 +103,12 @@ def audit(
     if save is not None:
         truth_sets.write(save, truth_set)
         click.echo(f"wrote {save}", err=True)
-    results = compare.compare(truth_set.truth.turns, choices)
+    truth = truth_set.truth
+    choices = [compare.measured_with(choice, truth.options.gamma) for choice in choices]
+    results = compare.compare(truth.credited(), choices)
     computed = {c.choice.name: c.advantage for c in results if c.advantage is not None}
-    found = agreement.agree(truth_set.truth, computed)
+    measured = [choice.name for choice in choices if choice.is_measured]
+    found = agreement.agree(truth, computed, measured=measured)
     if table is not None:
         write(table, audit_text.to_csv(found))
     if values is not None:

@@ -167,6 +167,24 @@ _STEPWISE: Final = (
         loss_settings={"aggregation": "sequence_mean_token_sum"},
         annotators={"seat_baseline": {}},
     ),
+    # Measured advantages: one estimator, with the papers' continuations, loss and normalisation.
+    Method(
+        "vineppo",
+        "oracle",
+        "arXiv:2410.01679",
+        credit={"scale": "whiten"},
+        loss_settings={"kl_coefficient": 1e-4},
+        annotators={"continuations": {"count": 9}},
+        run={"optimizer.epochs": 2},
+    ),
+    Method(
+        "oracle",
+        "oracle",
+        "the truth of `harness credit audit`",
+        credit={"scale": "rms"},
+        loss_settings=_KL,
+        annotators={"continuations": {"count": 8}},
+    ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

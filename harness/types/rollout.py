@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from agentgyms.models.types import ServedCall
 from agentgyms.recording.recording_format import Recording
+from harness.types.arrays import Floats
 from harness.types.messages import Image
 
 
@@ -138,6 +139,8 @@ class Rollout:
         error: The infrastructure error that ended the episode, else "". It makes the score invalid.
         recording: The recording of the episode with prompts and answers, if one was requested.
         metrics: The environment's metrics after the last turn; files do not keep them.
+        state_returns: Returns of continuations from right before each turn, if they were played.
+            Shape [T, K]; files do not keep them.
     """
 
     task_id: str
@@ -153,3 +156,4 @@ class Rollout:
     error: str = ""
     recording: Recording | None = None
     metrics: Mapping[str, float] = field(default_factory=dict, compare=False)
+    state_returns: Floats | None = field(default=None, compare=False)

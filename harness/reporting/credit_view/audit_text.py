@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -22,7 +22,8 @@ LEGEND: Final = (
     "of equal states; gradient: cosine of the policy gradients.\nsign: of the turns whose truth is "
     "clear. precision, recall: the 10 % of turns with the most credit, as clearly good ones.\n"
     "In brackets 95 % intervals by bootstrap over tasks. ceiling: what the truth reaches if it is "
-    "measured a second time."
+    "measured a second time;\nhalf's ceiling: the same of half of the continuations, by which "
+    "oracle and vineppo are credited, and compared with the other half."
 )
 
 
@@ -58,14 +59,21 @@ def table(agreement: Agreement, results: Sequence[Credit]) -> str:
     for name, figures in agreement.figures.items():
         cells = "".join(f"{_cell(figures[title]):>{_COLUMN}}" for title in NAMES)
         lines.append(f"{name:{_METHOD}}{cells}")
-    ceilings = (agreement.ceilings.get(title, math.nan) for title in NAMES)
-    lines.append(f"{'ceiling':{_METHOD}}" + "".join(f"{_number(c):>{_COLUMN}}" for c in ceilings))
+    for name, ceilings in _ceilings(agreement).items():
+        cells = "".join(f"{_number(ceilings.get(title, math.nan)):>{_COLUMN}}" for title in NAMES)
+        lines.append(f"{name:{_METHOD}}{cells}")
     lines += [
         f"{credit.choice.name:{_METHOD}}  not computed: needs {', '.join(credit.missing)}"
         for credit in results
         if credit.advantage is None
     ]
     return "\n".join(lines)
+
+
+def _ceilings(agreement: Agreement) -> dict[str, Mapping[str, float]]:
+    """Return the ceilings, and those of methods that are credited by half of the continuations."""
+    ceilings = {"ceiling": agreement.ceilings}
+    return ceilings | ({"half's ceiling": h} if (h := agreement.half_ceilings) else {})
 
 
 def _cell(figure: Figure) -> str:
@@ -87,8 +95,9 @@ def to_csv(agreement: Agreement) -> str:
     for name, figures in agreement.figures.items():
         for title, figure in figures.items():
             writer.writerow([name, title, *_flat(figure).values()])
-    for title, value in agreement.ceilings.items():
-        writer.writerow(["ceiling", title, value, *[""] * (len(_FIELDS) - 1)])
+    for name, ceilings in _ceilings(agreement).items():
+        for title, value in ceilings.items():
+            writer.writerow([name, title, value, *[""] * (len(_FIELDS) - 1)])
     return out.getvalue()
 
 
@@ -115,6 +124,7 @@ def to_json(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit]
         "turns": len(truth_set.truth.turns),
         "clear": agreement.clear,
         "ceilings": {name: known(value) for name, value in agreement.ceilings.items()},
+        "half_ceilings": {name: known(value) for name, value in agreement.half_ceilings.items()},
         "methods": {
             name: {
                 title: {key: known(value) for key, value in _flat(figure).items()}

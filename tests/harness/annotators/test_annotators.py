@@ -375,6 +375,7 @@ def test_who_needs_the_policy_before_training():
     needs = {name: annotators.needs_reference(name, {}) for name in annotators.names()}
     assert needs == {
         "critic": False,
+        "continuations": False,
         "entropy": False,
         "environment_reward": False,
         "response_length": False,

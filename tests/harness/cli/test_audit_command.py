@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from harness.audit import agreement, truth_sets
 from harness.cli.main import main
 
 
@@ -115,3 +116,19 @@ def test_the_figure_is_drawn(kept, tmp_path, kind):
     if kind == ".svg":
         assert drawn.count(b'<g id="axes_') == 7
     assert "must end in" in str(audit(*words, tmp_path / "audit.jpg").exception)
+
+
+def test_oracle_is_credited_by_half_of_the_continuations(kept):
+    folder, _ = kept
+    words = ("--methods", "oracle,grpo", "--json", folder / "oracle.json")
+    result = audit("--truth", folder / "truth.npz", *words)
+    assert result.exit_code == 0, result.output
+    lines = [line.split()[0] for line in result.stdout.splitlines()[4:8]]
+    assert lines == ["oracle", "grpo", "ceiling", "half's"]
+    told = json.loads((folder / "oracle.json").read_text())
+    truth = truth_sets.read(folder / "truth.npz").truth
+    half = {"oracle": truth.half(0).advantage}
+    expected = agreement.agree(truth, half, measured=["oracle"], draws=1).figures["oracle"]
+    for name in ("spearman", "within_rollouts"):
+        assert told["methods"]["oracle"][name]["value"] == pytest.approx(expected[name].value)
+    assert set(told["half_ceilings"]) == set(told["ceilings"])

@@ -15,7 +15,7 @@ from harness.credit import TurnTable, registry
 from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
-OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length")
+OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
 BATCH_WIDE = ("cast", "dmpo", "empg", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
