@@ -59,7 +59,7 @@ def table(agreement: Agreement, results: Sequence[Credit]) -> str:
         cells = "".join(f"{_cell(figures[title]):>{_COLUMN}}" for title in NAMES)
         lines.append(f"{name:{_METHOD}}{cells}")
     ceilings = (agreement.ceilings.get(title, math.nan) for title in NAMES)
-    lines.append(f"{'ceiling':{_METHOD}}" + "".join(f"{_number(c):>{_COLUMN}}" for c in ceilings))
+    lines.append(f"{'ceiling':{_METHOD}}" + "".join(f"{number(c):>{_COLUMN}}" for c in ceilings))
     lines += [
         f"{credit.choice.name:{_METHOD}}  not computed: needs {', '.join(credit.missing)}"
         for credit in results
@@ -75,7 +75,8 @@ def _cell(figure: Figure) -> str:
     return f"{figure.value:.2f} ({low:.2f}, {high:.2f})"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a figure with two decimals; "–" where it is not defined."""
     return f"{value:.2f}" if math.isfinite(value) else "–"
 
 
