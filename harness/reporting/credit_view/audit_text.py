@@ -13,7 +13,7 @@ from agentgyms.registration import short_name
 from harness.audit.agreement import CLEAR, NAMES, Agreement, Figure
 from harness.audit.truth_sets import TruthSet
 from harness.reporting.credit_view.compare import Credit
-from harness.reporting.results.setting import labels
+from harness.reporting.results.setting import Setting
 
 _COLUMN: Final = 21
 _METHOD: Final = 16
@@ -32,9 +32,8 @@ def title(truth_set: TruthSet) -> str:
     policy = dict(about.get("policy", {}))
     noise = f", noise {policy['noise']:g}" if "noise" in policy else ""
     name = short_name(str(about.get("environment", "rollouts")))
-    split, data = about.get("split", ""), str(about.get("data") or "")
-    where = ", ".join([f"{name} {split}".strip(), *labels(data)])
-    return f"{where}; {policy.get('name', 'policy')}{noise}"
+    played = Setting(name, str(about.get("split", "")), data=str(about.get("data") or ""))
+    return f"{played.title}; {policy.get('name', 'policy')}{noise}"
 
 
 def summary(truth_set: TruthSet, agreement: Agreement) -> str:
