@@ -23,7 +23,7 @@ def find(given: str) -> Path:
     path = Path(given)
     if given in _made():
         return _FOLDER / f"{given}.npz"
-    if path.suffix or len(path.parts) > 1 or path.exists():
+    if path.suffix or len(path.parts) > 1 or path.is_file():
         return path
     raise ConfigError(unknown(_KIND, given, list(_made())))
 
