@@ -46,8 +46,8 @@ class AuditPolicy(Branching, Protocol):
 class NoisyExpert:
     """The environment's expert, with random actions in between. It has no memory and no model.
 
-    A random action is one of the admissible ones. Where they have parts to fill in, or none can be
-    listed, it is the beginning of the expert's action.
+    A random action is one of the admissible ones. Where all have parts to fill in, or none can be
+    listed, it is one of the beginnings of the expert's action, see `beginnings`.
 
     Args:
         noise: Probability of a random action, in [0, 1].
@@ -69,12 +69,10 @@ class NoisyExpert:
         """Return "": it knows the state alone."""
         return ""
 
-    def chances(self, episode: Episode, action: str) -> Chances | None:
-        """Return its probabilities; None where no actions are listed."""
-        closed = _closed(episode.info)
-        if not closed:
-            return None
-        chances = dict.fromkeys(closed, self._noise / len(closed))
+    def chances(self, episode: Episode, action: str) -> Chances:
+        """Return its probabilities, of actions that are told apart by their text."""
+        drawn = self._random(episode.env, episode.info)
+        chances = dict.fromkeys(drawn, self._noise / len(drawn))
         if self._noise < 1:
             best = self._expert(episode.env)
             chances[best] = chances.get(best, 0.0) + 1 - self._noise
@@ -99,11 +97,12 @@ class NoisyExpert:
         """Return the next action in a state of the environment."""
         if rng.random() >= self._noise:
             return self._expert(env)
-        closed = _closed(info)
-        if closed:
-            return closed[int(rng.random() * len(closed))]
-        action = self._expert(env)
-        return action[: int(rng.random() * len(action))]
+        drawn = self._random(env, info)
+        return drawn[int(rng.random() * len(drawn))]
+
+    def _random(self, env: TextEnv, info: Mapping[str, Any]) -> list[str]:
+        """Return the random actions of a state, all equally likely; at least one."""
+        return _closed(info) or beginnings(self._expert(env))
 
     def _expert(self, env: TextEnv) -> str:
         return experts.choose(env.expert_actions(), self._kind)
@@ -125,6 +124,21 @@ class NoisyExpert:
 def _closed(info: Mapping[str, Any]) -> list[str]:
     """Return the admissible actions that have no part to fill in."""
     return [action for action in info["admissible_actions"] if _OPEN not in action]
+
+
+def beginnings(action: str) -> list[str]:
+    """Return the shorter forms of an action, from the shortest one; at least one.
+
+    Of `verb[words]` it is what the brackets hold that gets shorter, word by word; of code with
+    several lines lines are left out at its end, of anything else words.
+    """
+    verb, bracket, content = action.partition("[")
+    if bracket and content.endswith("]") and "\n" not in action:
+        words = content[:-1].split()
+        return [f"{verb}[{' '.join(words[:i])}]" for i in range(max(1, len(words)))]
+    separator = "\n" if "\n" in action else " "
+    parts = action.split(separator)
+    return [separator.join(parts[:i]) for i in range(len(parts))]
 
 
 class AgentPolicy(AgentBranching):

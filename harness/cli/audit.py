@@ -17,11 +17,30 @@ from harness.cli.evaluate import new_config, values_of
 from harness.cli.output import write
 
 if TYPE_CHECKING:
+    from harness.audit.agreement import Agreement
     from harness.audit.models import Plan
     from harness.audit.truth_sets import TruthSet
 
-_OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "values", "figure")
+_OF_SCORES = (
+    "truth_file",
+    "names",
+    "settings",
+    "preset",
+    "save",
+    "table",
+    "values",
+    "figure",
+    "page",
+)
 """Parameters that have an effect where nothing is played."""
+
+
+def _take_settings(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    """Make the settings of a truth set the defaults of the other options."""
+    if name is not None:
+        from harness.audit import sets
+
+        context.default_map = sets.settings(name)
 
 
 @click.command("audit")
@@ -29,8 +48,17 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 @click.option(
     "--truth",
     "truth_file",
-    type=click.Path(path_type=Path),
-    help="Take a truth that --save wrote; nothing is played.",
+    metavar="NAME|FILE",
+    help="Take a truth set of this package, such as alfworld-v1, or one that --save wrote; nothing "
+    "is played.",
+)
+@click.option(
+    "--like",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=_take_settings,
+    help="Play as a truth set of this package was played; other options change that.",
 )
 @click.option("--env", help="Environment, such as ALFWorld or agentgyms/ALFWorld-v0.")
 @click.option("--split", help="Tasks to play; by default those that results are reported on.")
@@ -52,6 +80,7 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 )
 @click.option("--preset", default="paper", help="paper or verl_agent.")
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the truth in this file (.npz).")
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write figures; - prints.")
 @click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
 @click.option(
@@ -68,11 +97,12 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 @extras.needed("eval")
 def audit(
     config_file: Path | None,
-    truth_file: Path | None,
+    truth_file: str | None,
     names: str,
     settings: tuple[str, ...],
     preset: str,
     save: Path | None,
+    page: Path | None,
     table: Path | None,
     values: Path | None,
     figure: Path | None,
@@ -85,8 +115,8 @@ def audit(
     A policy plays groups of rollouts; from a fork before every turn it plays on many times, which
     gives the turn's true advantage. Every method's credit is compared with it.
     """
-    from harness.audit import agreement, truth_sets
-    from harness.reporting.credit_view import audit_figure, audit_text, compare
+    from harness.audit import agreement, sets, truth_sets
+    from harness.reporting.credit_view import audit_page, audit_text, compare
     from harness.reporting.curves import success_curves
 
     if truth_file is not None:
@@ -99,10 +129,10 @@ def audit(
         changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
         truth_set = _measured(config_file, changes, options)
     else:
-        truth_set = truth_sets.read(truth_file)
+        truth_set = truth_sets.read(sets.find(truth_file))
     if save is not None:
         truth_sets.write(save, truth_set)
-        click.echo(f"wrote {save}", err=True)
+        click.echo(f"wrote {save}, digest {truth_set.digest}", err=True)
     truth = truth_set.truth
     choices = [compare.measured_with(choice, truth.options.gamma) for choice in choices]
     results = compare.compare(truth.credited(), choices)
@@ -114,15 +144,23 @@ def audit(
     if values is not None:
         text = json.dumps(audit_text.to_json(truth_set, found, results), indent=1)
         write(values, f"{text}\n")
+    if page is not None:
+        write(page, audit_page.render(truth_set, found, results))
     if figure is not None:
-        try:
-            audit_figure.draw(figure, found, audit_text.title(truth_set))
-        except OSError as e:
-            raise not_written(figure, e) from e
-        click.echo(f"wrote {figure}", err=True)
-    if not any(str(path) == "-" for path in (table, values)):
+        _draw(figure, found, audit_text.title(truth_set))
+    if not any(str(path) == "-" for path in (table, values, page)):
         click.echo(audit_text.summary(truth_set, found))
         click.echo(f"\n{audit_text.table(found, results)}\n\n{audit_text.LEGEND}")
+
+
+def _draw(path: Path, agreement: Agreement, title: str) -> None:
+    from harness.reporting.credit_view import audit_figure
+
+    try:
+        audit_figure.draw(path, agreement, title)
+    except OSError as e:
+        raise not_written(path, e) from e
+    click.echo(f"wrote {path}", err=True)
 
 
 def _refuse_what_plays(context: click.Context) -> None:

@@ -13,7 +13,7 @@ from agentgyms.registration import short_name
 from harness.audit.agreement import CLEAR, NAMES, Agreement, Figure
 from harness.audit.truth_sets import TruthSet
 from harness.reporting.credit_view.compare import Credit
-from harness.reporting.results.setting import labels
+from harness.reporting.results.setting import Setting
 
 _COLUMN: Final = 21
 _METHOD: Final = 16
@@ -33,9 +33,8 @@ def title(truth_set: TruthSet) -> str:
     policy = dict(about.get("policy", {}))
     noise = f", noise {policy['noise']:g}" if "noise" in policy else ""
     name = short_name(str(about.get("environment", "rollouts")))
-    split, data = about.get("split", ""), str(about.get("data") or "")
-    where = ", ".join([f"{name} {split}".strip(), *labels(data)])
-    return f"{where}; {policy.get('name', 'policy')}{noise}"
+    played = Setting(name, str(about.get("split", "")), data=str(about.get("data") or ""))
+    return f"{played.title}; {policy.get('name', 'policy')}{noise}"
 
 
 def summary(truth_set: TruthSet, agreement: Agreement) -> str:
@@ -60,7 +59,7 @@ def table(agreement: Agreement, results: Sequence[Credit]) -> str:
         cells = "".join(f"{_cell(figures[title]):>{_COLUMN}}" for title in NAMES)
         lines.append(f"{name:{_METHOD}}{cells}")
     for name, ceilings in _ceilings(agreement).items():
-        cells = "".join(f"{_number(ceilings.get(title, math.nan)):>{_COLUMN}}" for title in NAMES)
+        cells = "".join(f"{number(ceilings.get(title, math.nan)):>{_COLUMN}}" for title in NAMES)
         lines.append(f"{name:{_METHOD}}{cells}")
     lines += [
         f"{credit.choice.name:{_METHOD}}  not computed: needs {', '.join(credit.missing)}"
@@ -83,7 +82,8 @@ def _cell(figure: Figure) -> str:
     return f"{figure.value:.2f} ({low:.2f}, {high:.2f})"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a figure with two decimals; "–" where it is not defined."""
     return f"{value:.2f}" if math.isfinite(value) else "–"
 
 
