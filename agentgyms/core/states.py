@@ -79,7 +79,7 @@ class Copyable:
 
     spec: Any
     work_limit_s: float
-    np_random: Any
+    np_random: np.random.Generator
     observation_space: Any
     action_space: Any
     _arguments: dict[str, Any]
