@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.audit.policies import AuditPolicy, Chances, Continuation
 from harness.credit.table import TurnTable
@@ -91,6 +92,10 @@ class Truth:
         cost: What it took.
         taken: The policy's probability of each turn's action. Shape [N]; None if unknown.
         equal: Its probability of drawing one action twice there. Shape [N]; None if unknown.
+        known: Number of what the policy knows beside the state, equal where it is. Shape [N]; None
+            if it knows nothing else.
+        sketch: Projected gradient of each action's log-probability by the policy's parameters, see
+            `parameter_gradients`. Shape [N, D]; None if there is none.
     """
 
     turns: TurnTable
@@ -99,6 +104,8 @@ class Truth:
     cost: Cost = field(default_factory=Cost)
     taken: Floats | None = None
     equal: Floats | None = None
+    known: Ints | None = None
+    sketch: NDArray[np.float16] | None = None
 
     @property
     def advantage(self) -> Floats:
@@ -164,7 +171,8 @@ async def measure(
     )
     returns = np.concatenate([measured.returns_of(rollout) for rollout in rollouts])
     taken, equal = measured.chances_of(rollouts)
-    return Truth(table, returns, options, measured.cost, taken, equal), rollouts
+    known = measured.known_of(rollouts)
+    return Truth(table, returns, options, measured.cost, taken, equal, known), rollouts
 
 
 class _Measurement:
@@ -198,9 +206,24 @@ class _Measurement:
             return None, None
         return np.array([one.taken for one in known]), np.array([one.equal for one in known])
 
-    async def from_here(self, episode: Episode) -> Floats:
-        """Return the returns of the continuations from an episode's state. Shape [K]."""
-        known, turn = self._policy.key(episode), int(episode.info["turn"])
+    def known_of(self, rollouts: Sequence[Rollout]) -> Ints | None:
+        """Return the column `known`; None if the policy knows the state alone."""
+        known = [
+            one
+            for rollout in rollouts
+            for one in self._actors[rollout.group, rollout.member].known[: len(rollout.turns)]
+        ]
+        names = np.array(known, dtype=object)
+        return np.unique(names, return_inverse=True)[1].astype(np.int64) if any(known) else None
+
+    async def from_here(self, episode: Episode, known: str) -> Floats:
+        """Return the returns of the continuations from an episode's state. Shape [K].
+
+        Args:
+            episode: In this state.
+            known: What the policy knows beside it.
+        """
+        turn = int(episode.info["turn"])
         key = (episode.group, turn, str(episode.info["state_key"]), known)
         if key not in self._shared:
             self._shared[key] = asyncio.ensure_future(self._play_on(episode, key))
@@ -235,24 +258,27 @@ class _MeasuredActor:
 
     Attributes:
         returns: Those from each state so far. [K] each.
+        known: What the policy knew beside each state.
         chances: The policy's probabilities there.
     """
 
     def __init__(
         self,
         policy: AuditPolicy,
-        measure_state: Callable[[Episode], Awaitable[Floats]],
+        measure_state: Callable[[Episode, str], Awaitable[Floats]],
         episode: Episode,
     ) -> None:
         self._policy, self._measure_state, self._episode = policy, measure_state, episode
         self.returns: list[Floats] = []
+        self.known: list[str] = []
         self.chances: list[Chances | None] = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Take the next turn; states in which the partner's seat acts are not measured."""
         own = not is_partners(view.info)
         if own:
-            self.returns.append(await self._measure_state(self._episode))
+            self.known.append(self._policy.key(self._episode))
+            self.returns.append(await self._measure_state(self._episode, self.known[-1]))
         decision = await self._policy.act(self._episode, view, seed)
         if own:
             self.chances.append(self._policy.chances(self._episode, decision.action))

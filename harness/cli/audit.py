@@ -13,14 +13,17 @@ from click.core import ParameterSource
 
 from agentgyms.core import extras
 from agentgyms.core.errors import not_written
-from harness.cli.evaluate import new_config, values_of
+from harness.cli.evaluate import new_config, values_of, whole_numbers
 from harness.cli.output import write
 
 if TYPE_CHECKING:
     from harness.audit.models import Plan
     from harness.audit.truth_sets import TruthSet
 
-_OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "values", "figure")
+_OF_SCORES = (
+    *("truth_file", "names", "settings", "preset", "save", "table", "values", "figure"),
+    *("sizes", "by"),
+)
 """Parameters that have an effect where nothing is played."""
 
 
@@ -41,7 +44,8 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 @click.option("--agent", help="direct or react; a run's own for its model.")
 @click.option("--noise", type=float, default=0.5, help="Share of random actions of the expert.")
 @click.option("--tasks", type=int, default=32, help="So many tasks, spread over the families.")
-@click.option("--group-size", type=int, default=8, help="Rollouts of a task.")
+@click.option("--group-size", type=int, default=8, help="Rollouts of a group.")
+@click.option("--repeats", type=int, default=1, help="Fresh groups of each task.")
 @click.option("--continuations", type=int, default=48, help="From each state, a multiple of 4.")
 @click.option("--reward", default="success", help="success, score or environment.")
 @click.option("--gamma", type=float, default=1.0, help="Discount of later turns.")
@@ -51,6 +55,15 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
     "--credit", "settings", multiple=True, metavar="METHOD.KEY=VALUE", help="A hyperparameter."
 )
 @click.option("--preset", default="paper", help="paper or verl_agent.")
+@click.option(
+    "--group-sizes", "sizes", default="", metavar="N,N", help="Figures of groups of these sizes."
+)
+@click.option(
+    "--by",
+    type=click.Choice(("success", "length")),
+    multiple=True,
+    help="Figures by thirds of the tasks' success rate, or of the rollouts' length.",
+)
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the truth in this file (.npz).")
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write figures; - prints.")
 @click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
@@ -76,6 +89,8 @@ def audit(
     table: Path | None,
     values: Path | None,
     figure: Path | None,
+    sizes: str,
+    by: tuple[str, ...],
     env_args: tuple[str, ...],
     overrides: tuple[str, ...],
     **options: Any,
@@ -85,17 +100,20 @@ def audit(
     A policy plays groups of rollouts; from a fork before every turn it plays on many times, which
     gives the turn's true advantage. Every method's credit is compared with it.
     """
-    from harness.audit import agreement, truth_sets
-    from harness.reporting.credit_view import audit_figure, audit_text, compare
+    from harness.audit import truth_sets
+    from harness.audit.parts import check_sizes
+    from harness.reporting.credit_view import audit_figure, audit_scores, audit_text, compare
     from harness.reporting.curves import success_curves
 
     if truth_file is not None:
         _refuse_what_plays(click.get_current_context())
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     choices = compare.choose(chosen, settings, preset)
+    group_sizes = whole_numbers(sizes, "--group-sizes") if sizes else []
     if figure is not None:
         success_curves.check_kind(figure)
     if truth_file is None:
+        check_sizes(group_sizes, options["group_size"] * options["repeats"])
         changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
         truth_set = _measured(config_file, changes, options)
     else:
@@ -103,23 +121,21 @@ def audit(
     if save is not None:
         truth_sets.write(save, truth_set)
         click.echo(f"wrote {save}", err=True)
-    results = compare.compare(truth_set.truth.turns, choices)
-    computed = {c.choice.name: c.advantage for c in results if c.advantage is not None}
-    found = agreement.agree(truth_set.truth, computed)
+    scores = audit_scores.score(truth_set, choices, group_sizes, by)
+    found, results, parts = scores.agreement, scores.results, scores.parts
     if table is not None:
-        write(table, audit_text.to_csv(found))
+        write(table, audit_text.to_csv(found, parts))
     if values is not None:
-        text = json.dumps(audit_text.to_json(truth_set, found, results), indent=1)
+        text = json.dumps(audit_text.to_json(truth_set, found, results, parts), indent=1)
         write(values, f"{text}\n")
     if figure is not None:
         try:
-            audit_figure.draw(figure, found, audit_text.title(truth_set))
+            audit_figure.draw(figure, found, audit_text.title(truth_set), parts)
         except OSError as e:
             raise not_written(figure, e) from e
         click.echo(f"wrote {figure}", err=True)
     if not any(str(path) == "-" for path in (table, values)):
-        click.echo(audit_text.summary(truth_set, found))
-        click.echo(f"\n{audit_text.table(found, results)}\n\n{audit_text.LEGEND}")
+        click.echo(audit_text.report(truth_set, found, results, parts))
 
 
 def _refuse_what_plays(context: click.Context) -> None:
@@ -158,5 +174,5 @@ def _plan(options: dict[str, Any]) -> Plan:
     from harness.audit.truth import TruthOptions
 
     own = {key: options.pop(key) for key in ("continuations", "reward", "gamma")}
-    played = {key: options.pop(key) for key in ("group_size", "noise", "seed")}
+    played = {key: options.pop(key) for key in ("group_size", "repeats", "noise", "seed")}
     return Plan(**played, options=TruthOptions(**own))
