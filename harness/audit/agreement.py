@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -71,21 +72,20 @@ def agree(
                 f"{name} gave no finite advantage for each of {len(truth.turns)} turns"
             )
     weights = bootstrap.samples(int(truth.turns.group.max()) + 1, seed, draws)
-    spreads = spread.statistics(truth, fresh) if fresh is not None else {}
+    statistics: dict[str, Callable[[Floats], Statistic]] = {
+        title: partial(statistic_of, truth, truth.advantage)
+        for title, statistic_of in _STATISTICS.items()
+    }
+    if fresh is not None:
+        statistics |= spread.statistics(truth, fresh)
     figures: dict[str, dict[str, Figure]] = {name: {} for name in advantages}
-    for title in (*_STATISTICS, *spreads):
-
-        def statistic(credit: Floats, title: str = title) -> Statistic:
-            if title in spreads:
-                return spreads[title](credit)
-            return _STATISTICS[title](truth, truth.advantage, credit)
-
+    for title, statistic in statistics.items():
         of_methods = {name: statistic(credit) for name, credit in advantages.items()}
         for name, figure in bootstrap.figures(weights, of_methods).items():
             figures[name][title] = figure
     ceilings = {title: _ceiling(truth, _STATISTICS[title], weights[0]) for title in CORRELATIONS}
-    if spreads:
-        ceilings["snr"] = spreads["snr"](truth.advantage)(weights[0])
+    if fresh is not None:
+        ceilings["snr"] = statistics["snr"](truth.advantage)(weights[0])
     return Agreement(figures, ceilings, float(_clear(truth).mean()))
 
 

@@ -109,7 +109,7 @@ def audit(
         _refuse_what_plays(click.get_current_context())
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     choices = compare.choose(chosen, settings, preset)
-    group_sizes = whole_numbers(sizes, "--group-sizes") if sizes else []
+    group_sizes = whole_numbers(sizes, "--group-sizes", "4,8,16") if sizes else []
     if figure is not None:
         success_curves.check_kind(figure)
     if truth_file is None:

@@ -120,7 +120,7 @@ def values_of(
         if value is not None:
             section, key = _SETTING_OF_OPTION[option].split(".")
             values.setdefault(section, {})[key] = (
-                whole_numbers(value, "--seeds") if option == "seeds" else value
+                whole_numbers(value, "--seeds", "0,1,2") if option == "seeds" else value
             )
     return _check_sections(configs.overridden(values, changes))
 
@@ -132,12 +132,14 @@ def _check_sections(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def whole_numbers(text: str, option: str) -> list[int]:
-    """Return the numbers of an option such as `0,1,2`; its name is for the error."""
+def whole_numbers(text: str, option: str, example: str) -> list[int]:
+    """Return the numbers of an option; its name and an example are for the error."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError(f"{option} must be numbers such as 4,8,16, got {text!r:.100}") from None
+        raise ConfigError(
+            f"{option} must be numbers such as {example}, got {text!r:.100}"
+        ) from None
 
 
 def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
