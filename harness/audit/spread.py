@@ -33,6 +33,8 @@ from harness.audit.truth import Truth
 from harness.types.arrays import Floats, Ints
 
 NAMES: Final = ("snr", "signal", "bias", "noise")
+_TINY: Final = 1e-9
+"""What is smaller is rounding."""
 
 
 def statistics(truth: Truth, fresh: Ints) -> dict[str, Callable[[Floats], Statistic]]:
@@ -66,8 +68,9 @@ def _snr(truth: Truth, fresh: Ints, credit: Floats) -> Statistic:
     total = np.where(several, squares / np.maximum(count, 1), 0.0)
 
     def statistic(weights: Floats) -> float:
-        expected, noise = float(weights @ signal), float(weights @ (total - signal))
-        return expected / noise if noise > 0 else math.nan
+        expected, all_ = float(weights @ signal), float(weights @ total)
+        noise = all_ - expected
+        return expected / noise if noise > max(_TINY, _TINY * all_) else math.nan
 
     return statistic
 
@@ -113,7 +116,7 @@ class _EqualTurns:
 
         def statistic(weights: Floats) -> float:
             all_, truth = float(weights @ total), float(weights @ self._true_square)
-            if all_ <= 0 or truth <= 0:
+            if all_ <= _TINY or truth <= _TINY:
                 return math.nan
             signal = max(0.0, float(weights @ both)) ** 2 / truth / all_
             explained = float(weights @ expected) / all_

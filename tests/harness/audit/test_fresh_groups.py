@@ -122,6 +122,20 @@ def test_the_ratio_of_signal_to_noise_is_that_of_the_gradients():
     assert found["snr"].value == pytest.approx(size / deviation**2, rel=0.1)
 
 
+@pytest.mark.parametrize("credit", [1e-11, 0.1])
+def test_rounding_is_no_noise(credit):
+    """Gradients that are equal in all groups have no ratio, those of no credit neither."""
+    count = 24
+    turns = TurnTable.from_columns(
+        rollout=range(count), reward=[0.0] * count, state_key=["s"] * count
+    )
+    third = np.full(count, 1 / 3)
+    truth = Truth(turns, np.zeros((count, 4)), TruthOptions(4), taken=third, equal=third)
+    chance = 1e-13 * np.random.default_rng(0).normal(size=count)
+    found, _ = figures(truth, 8, lambda *_: credit + chance)
+    assert math.isnan(found["snr"].value)
+
+
 @pytest.mark.parametrize("size", [2, 3, 4, 8])
 def test_rollouts_are_dealt_once_and_evenly(size):
     truth, _ = truth_like(0, groups=3)  # four rollouts of each task
