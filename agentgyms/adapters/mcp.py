@@ -11,13 +11,15 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import gymnasium as gym
 
 from agentgyms.adapters.messages import image_urls, user_text
 from agentgyms.core import extras
+from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
 from agentgyms.core.outcome import Observation
 from agentgyms.core.serialization import encode_info, encode_number
@@ -212,8 +214,8 @@ def mcp_server(episodes: Episodes, name: str = "agentgyms") -> Server[Any]:
         return types.ListToolsResult(tools=episodes.tools())
 
     async def call(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        work = episodes.call, params.name, params.arguments or {}
-        return await anyio.to_thread.run_sync(*work)
+        work = partial(episodes.call, params.name, params.arguments or {})
+        return await anyio.to_thread.run_sync(work)
 
     return Server(name, on_list_tools=tools, on_call_tool=call)
 
@@ -251,10 +253,9 @@ async def _by_standard_input(server: Server[Any]) -> None:
 def _tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
     """Return an environment's tools, having made it once: what is wrong with it is said here."""
     env, full = make_text_env(env_id, **kwargs), full_id(env_id)
-    made = type(env.unwrapped)  # of an environment on a server that is another class
+    made = cast(type[TextEnv], type(env.unwrapped))  # of one on a server that is another class
     env.close()
-    tools: Tools = (env_class(full) if full in ENVIRONMENTS else made).tools
-    return tools
+    return (env_class(full) if full in ENVIRONMENTS else made).tools
 
 
 def _tool(

@@ -136,7 +136,7 @@ for _name in _READING:
 
 
 @gym_wrapper_utils.create_zero_array.register(UnicodeText)
-def _create_zero(_: UnicodeText) -> str:
+def _create_zero(_: UnicodeText) -> str:  # type: ignore[misc]
     return ""
 
 

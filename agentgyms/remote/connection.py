@@ -68,8 +68,10 @@ class Connection:
         urls = [url] if isinstance(url, str) else list(url or ())
         if not urls:
             raise BadOption("url is empty: expected a server's address, or a list of them")
-        self.arguments: dict[str, Any] = {"env_id": env_id, "url": urls, "token": token}
-        self.arguments |= {"transport": transport, "patience": patience}
+        self.arguments: dict[str, Any] = {
+            **{"env_id": env_id, "url": urls, "token": token},
+            **{"transport": transport, "patience": patience},
+        }
         given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
         secret = framing.check_token(given)
         self.env_id = env_id

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.audit.policies import AuditPolicy, Chances
 from harness.credit.table import TurnTable
@@ -73,6 +74,10 @@ class Truth:
         cost: What it took.
         taken: The policy's probability of each turn's action. Shape [N]; None if unknown.
         equal: Its probability of drawing one action twice there. Shape [N]; None if unknown.
+        known: Number of what the policy knows beside the state, equal where it is. Shape [N]; None
+            if it knows nothing else.
+        sketch: Projected gradient of each action's log-probability by the policy's parameters, see
+            `parameter_gradients`. Shape [N, D]; None if there is none.
     """
 
     turns: TurnTable
@@ -81,6 +86,8 @@ class Truth:
     cost: Cost = field(default_factory=Cost)
     taken: Floats | None = None
     equal: Floats | None = None
+    known: Ints | None = None
+    sketch: NDArray[np.float16] | None = None
 
     @property
     def advantage(self) -> Floats:
@@ -158,7 +165,9 @@ async def measure(
     )
     measured = [one.state_returns for one in rollouts if one.state_returns is not None]
     taken, equal = audited.chances_of(rollouts)
-    return Truth(table, np.concatenate(measured), options, cost, taken, equal), rollouts
+    known = audited.known_of(rollouts)
+    returns = np.concatenate(measured)
+    return Truth(table, returns, options, cost, taken, equal, known), rollouts
 
 
 class _Audited:
@@ -187,21 +196,36 @@ class _Audited:
             return None, None
         return np.array([one.taken for one in known]), np.array([one.equal for one in known])
 
+    def known_of(self, rollouts: Sequence[Rollout]) -> Ints | None:
+        """Return the column `known`; None if the policy knows the state alone."""
+        known = [
+            one
+            for rollout in rollouts
+            for one in self._actors[rollout.group, rollout.member].known[: len(rollout.turns)]
+        ]
+        names = np.array(known, dtype=object)
+        return np.unique(names, return_inverse=True)[1].astype(np.int64) if any(known) else None
+
 
 class _EpisodeActor:
     """The policy as the actor of one episode.
 
     Attributes:
-        chances: The policy's probabilities in each of its own states.
+        known: What the policy knew beside each of its own states.
+        chances: Its probabilities there.
     """
 
     def __init__(self, policy: AuditPolicy, episode: Episode) -> None:
         self._policy, self._episode = policy, episode
+        self.known: list[str] = []
         self.chances: list[Chances | None] = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Take the next turn."""
+        """Take the next turn; states in which the partner's seat acts are not the policy's."""
+        own = not is_partners(view.info)
+        if own:
+            self.known.append(self._policy.key(self._episode))
         decision = await self._policy.act(self._episode, view, seed)
-        if not is_partners(view.info):
+        if own:
             self.chances.append(self._policy.chances(self._episode, decision.action))
         return decision

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -206,7 +206,8 @@ class StateReturns:
             forked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             task = self._shared[key] = asyncio.ensure_future(self._play_on(episode, key, forked))
             task.add_done_callback(lambda done: self._ended(key, done))
-            await asyncio.wait([forked, task], return_when=asyncio.FIRST_COMPLETED)
+            both: list[asyncio.Future[Any]] = [forked, task]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         return task
 
     def _ended(self, key: tuple[int, int, int, str, str], task: asyncio.Task[Floats]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from agentgyms.core.env import Feedback
-from harness.audit.agreement import CLEAR, NAMES, Agreement, Figure
+from harness.audit.agreement import CLEAR, NAMES, Agreement
+from harness.audit.bootstrap import Figure
 from harness.audit.truth_sets import TruthSet
 from harness.credit.table import TurnTable
 from harness.reporting import pages
