@@ -118,8 +118,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         """The generator that unseeded resets draw from."""
         if self._random_state is not None:
             self.np_random = randomness.from_state(self._random_state)
-        generator: np.random.Generator = super().np_random
-        return generator
+        return super().np_random
 
     @np_random.setter
     def np_random(self, value: np.random.Generator) -> None:

@@ -69,8 +69,11 @@ class Connection:
         if not urls:
             raise BadOption("url is empty: expected a server's address, or a list of them")
         self.arguments: dict[str, Any] = {
-            **{"env_id": env_id, "url": urls, "token": token},
-            **{"transport": transport, "patience": patience},
+            "env_id": env_id,
+            "url": urls,
+            "token": token,
+            "transport": transport,
+            "patience": patience,
         }
         given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
         secret = framing.check_token(given)

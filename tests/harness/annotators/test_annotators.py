@@ -349,7 +349,7 @@ def test_scores_that_are_not_finite_stop_the_run(policy):
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("criticism", {}, "unknown annotator 'criticism': expected one of critic"),
+        ("criticism", {}, "unknown annotator 'criticism': expected one of continuations, critic"),
         ("critic", {"lr": 1}, "annotator 'critic' has no hyperparameter 'lr'"),
         ("critic", {"model": "big"}, "critic.model must be one of 'own', 'head'"),
         ("critic", {"clip": 0.0}, "critic.clip must be"),

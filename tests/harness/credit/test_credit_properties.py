@@ -19,7 +19,7 @@ OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "
 BATCH_WIDE = ("cast", "dmpo", "empg", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
-ABSOLUTE = ("cast", "gae", "imitation", "rae", "reinforce")
+ABSOLUTE = ("cast", "gae", "imitation", "oracle", "rae", "reinforce")
 """Estimators that do not compare rollouts with each other."""
 
 
