@@ -98,8 +98,21 @@ def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs
         raise TypeError(refused) from e
 
 
-# Gymnasium reads it for `human` and modes that end in `_list`, for which it wraps the environment.
-make_env.metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # type: ignore[attr-defined]
+class _RenderModes(list[str]):
+    """Modes of rendering, of which Gymnasium itself makes `human` and those that end in `_list`.
+
+    All others count as known: a wrong one is for the environment to refuse, by name.
+    """
+
+    def __contains__(self, mode: object) -> bool:
+        made = isinstance(mode, str) and (mode == "human" or mode.endswith("_list"))
+        return super().__contains__(mode) or not made
+
+
+make_env.metadata = {  # type: ignore[attr-defined]
+    "render_modes": _RenderModes(["ansi", "rgb_array"]),
+    "render_fps": 1,
+}
 
 
 def make_vector_env(

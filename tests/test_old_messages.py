@@ -75,13 +75,18 @@ def test_client_and_server_of_today_agree_with_before(old):
     with counted_ids():
         app = create_app(env_id("Corridor"), token="")
         recorder = Recorder(InProcessTransport({"http://server": app}))
-        assert play_remotely(recorder) == old["seen"]
+        assert json.loads(said_then(json.dumps(play_remotely(recorder)))) == old["seen"]
     assert len(recorder.messages) == len(old["messages"])
+
+
+def said_then(text):
+    """Return a text without what the corridor's oracle tells since."""
+    return re.sub(r', ?\\*"optimal_remaining\\*": ?-?\d+', "", text)
 
 
 def without_version(body):
     """Return a reply's text without the package's version, and without what is said since."""
-    body = re.sub(r', ?"data_source": ?""', "", body)
+    body = said_then(re.sub(r', ?"data_source": ?""', "", body))
     value = json.loads(body) if body else None
     if not isinstance(value, dict) or "agentgyms" not in value:
         return body

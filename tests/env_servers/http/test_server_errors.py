@@ -70,7 +70,7 @@ def test_a_body_of_another_content_type(api, kind):
         ("step", {"action": "left"}, "'turn'"),
         ("step", {"action": 3, "turn": 1}, "'action'"),
         ("step", {"action": "left", "turn": "1"}, "'turn'"),
-        ("step", {"action": "left", "turn": 1.0}, "'turn'"),
+        ("step", {"action": "left", "turn": 1.5}, "'turn'"),
         ("step", {"action": "left", "turn": True}, "'turn'"),
         ("step", {"action": "left", "turn": 1, "step_index": 1}, "'step_index'"),
         ("step", {"action": "left", "turn": 1, "episode": "one"}, "'episode'"),

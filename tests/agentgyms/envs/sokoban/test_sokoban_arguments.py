@@ -43,7 +43,7 @@ WRONG = {
     "max_turns": [0, -1, True, 1.5, "15", [15]],
     "oracle": [None, 1, "yes"],
     "levels": [5, True, ["a"], b"levels", {"path": "x"}],
-    "render_mode": ["human", 1, True],
+    "render_mode": ["colours", "tiny_list", 1, True],
 }  # fmt: skip
 
 
