@@ -39,6 +39,8 @@ from harness.types.errors import CheckpointError, ConfigError, TrainingStopped
 from harness.types.task_draws import seed_of
 
 _MODEL, _ADAPTERS = 12, 14
+_FIRST = "first"
+"""Folder of the model after the warm start, until all processes have read it."""
 
 
 def start(
@@ -109,6 +111,8 @@ def _begin(
         config, folder, policy, reference, loaded_settings, processes=processes, progress=progress
     )
     trainer.stop.take_over(stop)
+    if processes.is_first:  # all have read it
+        shutil.rmtree(folder.path / _FIRST, ignore_errors=True)
     return trainer
 
 
@@ -132,19 +136,17 @@ def _shared_initial_policy(
 ) -> Policy:
     """Return the model before reinforcement learning, the same in all processes.
 
-    The first process does the warm start alone; the others load the model that it saved.
+    The first process does the warm start alone; all load the model that it saved in `first/`, and
+    read its weights when they shard it.
     """
     if processes.size == 1:
         return _initial_policy(config, folder, warm_start)
     load_config = _load_config(config, processes)
     if not config.warmstart.episodes:
         return processes.run_on_all(lambda: _initial_policy(load_config, folder, warm_start))
-    first = folder / "first"
+    first = folder / _FIRST
     processes.run_on_first(lambda: _initial_policy(config, folder, warm_start).save(first))
-    policy = processes.run_on_all(lambda: _load(str(first), load_config))
-    if processes.is_first:
-        shutil.rmtree(first)
-    return policy
+    return processes.run_on_all(lambda: _load(str(first), load_config))
 
 
 def _load_config(config: Config, processes: ProcessGroup) -> Config:
