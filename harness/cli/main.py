@@ -1,4 +1,4 @@
-"""Command line: `harness train · eval · report · leaderboard · recipes · methods · credit`."""
+"""Command line of `harness`: train, eval, export, report, leaderboard, recipes, methods, credit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from agentgyms.core import extras
 from agentgyms.core.errors import AgentGymsError
 from harness.cli.credit import credit, list_methods
 from harness.cli.evaluate import evaluate
+from harness.cli.export import export
 from harness.cli.leaderboard import leaderboard
 from harness.cli.report import report
 from harness.cli.train import train
@@ -27,6 +28,7 @@ def main(verbose: bool) -> None:
 
 main.add_command(train)
 main.add_command(evaluate)
+main.add_command(export)
 main.add_command(report)
 main.add_command(leaderboard)
 main.add_command(credit)
