@@ -57,8 +57,8 @@ def fill(
         read: Returns rows of the weight of a name, from the first to the end or to the last.
     """
     tied: dict[int, list[str]] = {}
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        tied.setdefault(id(weight), []).append(name)
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        tied.setdefault(id(parameter), []).append(name)
     buffers = dict(model.named_buffers())
     for part in parts:
         part.to_empty(device=device)
