@@ -54,7 +54,7 @@ class StoredWeights:
         from safetensors import safe_open
 
         path, own = self.files[name]
-        with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, "pt") as file:
             rows: torch.Tensor = file.get_slice(own)[start:end]
         self.bytes_read += rows.nbytes
         return rows
@@ -67,7 +67,7 @@ class StoredWeights:
         from safetensors import safe_open
 
         path, own = self.files[name]
-        with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, "pt") as file:
             return tuple(file.get_slice(own).get_shape())
 
 
@@ -79,22 +79,23 @@ def _files(folder: Path) -> dict[str, Path]:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
         placed = {name: folder / file for name, file in index.items()}
         return placed if all(path.is_file() for path in placed.values()) else {}
-    with safe_open(folder / ONE_FILE, "pt") as file:  # type: ignore[no-untyped-call]
+    with safe_open(folder / ONE_FILE, "pt") as file:
         return dict.fromkeys(file.keys(), folder / ONE_FILE)
 
 
 @contextmanager
 def without_memory() -> Iterator[None]:
     """Make modules whose parameters have no memory; buffers are made as usual."""
-    usual = torch.nn.Module.register_parameter
+    module_class: Any = torch.nn.Module
+    usual = module_class.register_parameter
 
     def register(module: torch.nn.Module, name: str, given: torch.nn.Parameter | None) -> None:
         if given is not None and given.device.type != META:
             given = torch.nn.Parameter(given.detach().to(META), requires_grad=given.requires_grad)
         usual(module, name, given)
 
-    torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+    module_class.register_parameter = register
     try:
         yield
     finally:
-        torch.nn.Module.register_parameter = usual  # type: ignore[method-assign]
+        module_class.register_parameter = usual
