@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from agentgyms.core import arguments
 from agentgyms.core.errors import BadOption, did_you_mean
@@ -37,14 +37,40 @@ _OF_CONNECTION: Final = ("url", "token")
 """Arguments that every environment of this package takes, and no class of them."""
 
 
+class _Spec(EnvSpec):
+    """A spec whose vector entry point is there only where a call of `make_vec` wants it.
+
+    `gymnasium.make_vec` takes a vector entry point wherever there is one, and then refuses
+    `wrappers` and `vector_kwargs`. It takes the spec's `kwargs` away and adds those of the call to
+    them before it asks; `_before` remembers them.
+    """
+
+    _before: dict[str, Any]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "kwargs":
+            super().__setattr__("_before", self.__dict__.get(name, value))
+        super().__setattr__(name, value)
+
+    @property
+    def vector_entry_point(self) -> Any:  # a field there
+        """The entry point where servers or a mode of automatic resets are given, else None."""
+        given = {**self._before, **self.kwargs}
+        wanted = given.get("url") or "autoreset_mode" in given or url_from_environment(self.id)
+        return "agentgyms.registration:make_vector_env" if wanted else None
+
+    @vector_entry_point.setter
+    def vector_entry_point(self, value: Any) -> None:
+        """Do nothing: `__init__` sets every field."""
+
+
 def register_all() -> None:
     """Register every id once; a second call changes nothing."""
     for env_id in ENVIRONMENTS:
         if env_id not in gym.registry:
-            gym.register(
+            gym.registry[env_id] = _Spec(
                 id=env_id,
                 entry_point="agentgyms.registration:make_env",
-                vector_entry_point="agentgyms.registration:make_vector_env",
                 kwargs={"env_id": env_id},
                 # Gymnasium's checker is broken for good by a first reset that is refused;
                 # `agentgyms.testing` checks more.
@@ -70,6 +96,10 @@ def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs
         if not refused:
             raise
         raise TypeError(refused) from e
+
+
+# Gymnasium reads it for `human` and modes that end in `_list`, for which it wraps the environment.
+make_env.metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # type: ignore[attr-defined]
 
 
 def make_vector_env(

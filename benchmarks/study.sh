@@ -16,12 +16,17 @@ settings() {
   local own='statistics="turn",invalid_penalty=0.02'
   case $1 in
     grpo | salt) own+=',scale_by_std=false' ;;
-    gigpo | hgpo) own+=',norm="mean"' ;;
+    gigpo | hgpo | g2po) own+=',norm="mean"' ;;
     scpo) own+=',norm="mean",scorer="exact",alpha=0.1' ;;
+    graphgpo) own+=',norm="mean",success_reward=2.0' ;;
     ecpo) own='statistics="turn",invalid_penalty=0.0,norm="mean"' ;;
     oprl)
       own+=',alpha=0.2'
       echo 'method.annotators={process_reward={learning_rate=1e-4,mini_batches=2}}'
+      ;;
+    oracle)
+      own='invalid_penalty=0.02,scale="none"'
+      echo 'method.annotators={continuations={count=4}}'
       ;;
   esac
   echo "method.credit={$own}"

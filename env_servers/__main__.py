@@ -51,6 +51,13 @@ log = logging.getLogger("env_servers")
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token.")
 @allow_host
 @click.option(
+    "--cors-origin",
+    "cors_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A site whose pages may use this server, such as https://site.example. Repeatable.",
+)
+@click.option(
     "--set",
     "settings",
     multiple=True,
@@ -70,6 +77,7 @@ def main(
     grace: float,
     insecure: bool,
     hosts: tuple[str, ...],
+    cors_origins: tuple[str, ...],
     settings: tuple[str, ...],
 ) -> None:
     """Serve the environment ENV_ID, such as agentgyms/ALFWorld-v0, over HTTP."""
@@ -82,6 +90,7 @@ def main(
             ttl_s=ttl,
             max_body_bytes=max_body,
             hosts=hosts,
+            cors_origins=cors_origins,
             **_read_settings(settings),
         )
         _warm_up(app.extensions[EXTENSION])

@@ -57,7 +57,17 @@ def test_recordings_replay_and_are_written_as_they_were(name, tmp_path):
     told = run("agentgyms", "replay", file)
     assert told == f"1 episodes, {len(episode.turns)} states agree\n"
     before, now = written_again(file, name, ENVIRONMENTS[name], tmp_path)
-    assert now == before
+    assert now == [known_alone(line) for line in before]
+
+
+def known_alone(text):
+    """Return JSON as it is written since unknown figures are left out, which were null before."""
+
+    def known(metrics):
+        shorter = re.sub(r',\s*"\w+":\s*null', "", metrics[0])
+        return re.sub(r'"\w+":\s*null(,\s*)?', "", shorter)
+
+    return re.sub(r'"metrics":\s*\{[^{}]*\}', known, text)
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -66,7 +76,7 @@ def test_snapshots_are_restored_and_written_as_they_were(name):
     snapshot = kept["snapshot"].encode()
     env = gym.make(env_id(name), **ENVIRONMENTS[name]).unwrapped
     env.restore(snapshot)
-    assert env.snapshot() == snapshot
+    assert env.snapshot().decode() == known_alone(kept["snapshot"])
     for turn in kept["rest"]:
         _, reward, terminated, truncated, info = env.step(turn["action"])
         reached = {"action": turn["action"], "reward": reward, "over": terminated or truncated}
@@ -102,7 +112,7 @@ def test_stored_data_are_played_as_they_were(name, data, tmp_path):
     assert episode.turns[-1].info["success"]
     assert run("agentgyms", "replay", file).endswith(f"{len(episode.turns)} states agree\n")
     before, now = written_again(file, name, OFFICIAL[name], tmp_path)
-    assert now == before
+    assert now == [known_alone(line) for line in before]
 
 
 # --- evaluations --------------------------------------------------------------------------------

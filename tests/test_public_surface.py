@@ -74,7 +74,7 @@ PROGRAMS = {
 
 SERVERS = {
     "env_servers": "--host --port --token --max-sessions --ttl --threads --max-body --grace "
-    "--insecure --allow-host --set --log-level --log-format",
+    "--insecure --allow-host --cors-origin --set --log-level --log-format",
     "env_servers.retriever": "--corpus --host --port --token --insecure --allow-host "
     "--max-clients --export "
     "--log-level --log-format",
@@ -127,17 +127,19 @@ INFO = (
 ESTIMATORS = (
     "dmpo dr_grpo ecpo empg gae gigpo grpo gvpo hcapo hgpo imitation oprl prime reinforce "
     "reinforce_pp rloo salt scpo "
-    "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo"
+    "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
+    "oracle"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "
-    "process_reward entropy hindsight kl length"
+    "process_reward entropy hindsight kl length state_value"
 )
 METHODS = (
     "reinforce ppo reinforce_pp rloo grpo dr_grpo dapo gspo loop gigpo hgpo hcapo empg prime scpo "
     "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp oprl_ground_truth "
     "sft rft ei dmpo "
-    "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo"
+    "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
+    "vineppo oracle"
 )
 
 

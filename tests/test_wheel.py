@@ -156,3 +156,5 @@ def test_a_tiny_run_trains_and_is_shown(installed):
     installed("harness", "report", "evaluations/tiny", "--html", "report.html", "--reported")
     installed("harness", "credit", "--example", "--html", "credit.html")
     assert "<script" in (installed.folder / "credit.html").read_text()
+    told = installed("harness", "credit", "audit", "--truth", "searchqa-v1", "--methods", "grpo")
+    assert told.startswith("SearchQA test, generated tasks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from typing import Any
 
 from agentgyms.core.images import encode_png, is_image
@@ -18,15 +19,22 @@ _ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 
 def user_messages(observation: Observation, info: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the next user message: goal (first turn), observation, images and actions."""
-    parts = [f"Your task: {info['goal']}"] if not info["turn"] else []
-    parts.append(text_of(observation))
-    if info["admissible_actions"]:
-        parts.append("Actions that work now:\n" + "\n".join(info["admissible_actions"]))
-    text, urls = "\n\n".join(parts), image_urls(observation).values()
+    text, urls = user_text(observation, info), image_urls(observation).values()
     if not urls:
         return [{"role": "user", "content": text}]
     pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     return [{"role": "user", "content": [{"type": "text", "text": text}, *pictures]}]
+
+
+def user_text(
+    observation: Observation, info: dict[str, Any], shown: Callable[[str], str] = str
+) -> str:
+    """Return goal (first turn), observation and actions as text, each action as `shown`."""
+    parts = [f"Your task: {info['goal']}"] if not info["turn"] else []
+    parts.append(text_of(observation))
+    if info["admissible_actions"]:
+        parts.append("Actions that work now:\n" + "\n".join(map(shown, info["admissible_actions"])))
+    return "\n\n".join(parts)
 
 
 def parse_action(reply: str) -> str:

@@ -1,4 +1,4 @@
-"""Command line: `agentgyms list · info · play · record · replay · serve · data · setup ...`."""
+"""Command line: `agentgyms list · info · play · record · replay · serve · mcp · data ...`."""
 
 from __future__ import annotations
 
@@ -256,6 +256,29 @@ def replay(path: Path, env_id: str | None, pairs: tuple[str, ...]) -> None:
 def serve(arguments: tuple[str, ...]) -> None:
     """Serve an environment over HTTP: the same as `python -m env_servers ...`."""
     os.execv(sys.executable, [sys.executable, "-m", "env_servers", *arguments])  # noqa: S606
+
+
+@main.command()
+@click.argument("env_id")
+@_set
+@click.option("--http", metavar="HOST:PORT", help="Serve over HTTP; without it, standard input.")
+@click.option("--text", is_flag=True, help="One tool, step, instead of the environment's own.")
+@click.option("--record", type=click.Path(path_type=Path), help="Record episodes to this folder.")
+def mcp(
+    env_id: str, pairs: tuple[str, ...], http: str | None, text: bool, record: Path | None
+) -> None:
+    """Serve ENV_ID as tools of the Model Context Protocol."""
+    address = None if http is None else _host_and_port(http)
+    from agentgyms.adapters.mcp import serve as serve_tools
+
+    serve_tools(env_id, address, native=not text, record=record, **_settings(pairs))
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadOption(f"--http must be HOST:PORT, such as 127.0.0.1:8400, got {text!r:.80}")
+    return host.strip("[]"), int(port)
 
 
 @main.command()

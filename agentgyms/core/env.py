@@ -32,7 +32,7 @@ from agentgyms.core.outcome import (
     text_of,
 )
 from agentgyms.core.spaces import UnicodeText
-from agentgyms.core.states import EngineState, SharedState
+from agentgyms.core.states import Copyable, EngineState, SharedState
 from agentgyms.core.tasks import TaskSet, check_split
 from agentgyms.core.world import World, WorldDefaults, check_world, is_drawable
 
@@ -42,7 +42,7 @@ _SEED_RANGE: Final = 2**31
 _TASK_STREAM: Final = 0x7A5C
 
 
-class TextEnv(WorldDefaults, gym.Env[Observation, str]):
+class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     """A multi-turn environment for language agents; see `TurnInfo` for what `info` holds.
 
     A subclass sets `default_max_turns` and `splits` and writes the methods of a `World`:

@@ -39,8 +39,9 @@ class Feedback(StrEnum):
 class TurnInfo(TypedDict, total=False):
     """The `info` of `reset` and `step`; it describes the state the agent acts in next.
 
-    Every key but `oracle` is always present, keeps its type, and is JSON-plain; unknown numbers are
-    nan. Two runs with equal seed and actions have equal infos.
+    Every key but `oracle` is always present, keeps its type, and is JSON-plain; unknown `progress`
+    and `score` are nan, unknown figures of `metrics` are absent. Two runs with equal seed and
+    actions have equal infos.
 
     Attributes:
         task_id: Which task is played.
@@ -59,7 +60,7 @@ class TurnInfo(TypedDict, total=False):
         progress: Share of the task's subgoals reached; nan (null in JSON) if unknown.
         score: The benchmark's score of the episode so far; nan (null in JSON) if unrated.
         success: Solved, by the benchmark's own rule.
-        metrics: Figures of this environment.
+        metrics: Figures of this environment that are known by now.
         oracle: Solutions as JSON, only with the argument `oracle=True`.
     """
 
@@ -122,7 +123,7 @@ class Outcome(NamedTuple):
         score: The benchmark's score so far, in [0, 1]; nan at the end of an episode that cannot be
             scored: such an episode is lost, not failed.
         success: Whether the task is solved, by the benchmark's rule.
-        metrics: Numbers of this environment, by name.
+        metrics: Numbers of this environment, by name; `info` has those that are not nan.
         goal: The goal in words if it changes during the episode; "" means the episode's goal.
     """
 
@@ -172,8 +173,13 @@ def make_info(
         "progress": outcome.progress,
         "score": outcome.score,
         "success": outcome.success,
-        "metrics": dict(outcome.metrics),
+        "metrics": known(outcome.metrics),
     }
+
+
+def known(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures that are known: neither nan nor infinite."""
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def cut_action(action: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentgyms.core import images
 from agentgyms.core.errors import BadRequest
-from agentgyms.core.outcome import INFO_TYPES
+from agentgyms.core.outcome import INFO_TYPES, known
 
 _FLOAT_FIELDS = ("progress", "score")
 
@@ -73,12 +73,12 @@ def decode_number(value: Any) -> float:
 
 
 def encode_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `info` with nan as None."""
+    """Return `info` with nan as None, and without the figures of `metrics` that are unknown."""
     encoded = dict(info)
     for name in _FLOAT_FIELDS:
         if name in encoded:
             encoded[name] = encode_number(encoded[name])
-    encoded["metrics"] = {k: encode_number(v) for k, v in info.get("metrics", {}).items()}
+    encoded["metrics"] = known(info.get("metrics", {}))
     return encoded
 
 
@@ -95,7 +95,8 @@ def decode_info(encoded: Any) -> dict[str, Any]:
         if name in info:
             info[name] = decode_number(info[name])
     if isinstance(info.get("metrics"), Mapping):
-        info["metrics"] = {k: decode_number(v) for k, v in info["metrics"].items()}
+        metrics = {k: decode_number(v) for k, v in info["metrics"].items()}
+        info["metrics"] = known(metrics)  # earlier versions wrote null for what is unknown
     _check_info(info)
     return info
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import gymnasium.vector.utils.shared_memory as gym_shared_memory
+import gymnasium.wrappers.utils as gym_wrapper_utils
 import numpy as np
 from gymnasium.spaces import Space
 
@@ -132,6 +133,11 @@ _READING: Final = (
 )
 for _name in _READING:
     setattr(_SharedTexts, _name, _reading(_name))
+
+
+@gym_wrapper_utils.create_zero_array.register(UnicodeText)
+def _create_zero(_: UnicodeText) -> str:  # type: ignore[misc]
+    return ""
 
 
 @gym_shared_memory.create_shared_memory.register(UnicodeText)

@@ -1,11 +1,12 @@
-"""The state of an environment: what it belongs to, and how others in the same process take it."""
+"""The state of an environment: what it belongs to, and how others take it."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from agentgyms.core.deadlines import time_limit
 from agentgyms.core.errors import BadOption, BadSnapshot, Mismatch
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.core.world import World, is_loadable
+
+_CARRIED: Final = ("spec", "work_limit_s", "observation_space", "action_space")
+"""Attributes of an environment that its copies have too, the spaces with their generators."""
 
 
 class EngineState(NamedTuple):
@@ -63,6 +67,68 @@ class SharedState:
         if not self._snapshot:
             self._snapshot = self.make_snapshot()
         return self._snapshot
+
+
+class Copyable:
+    """Makes environments copied by `copy.deepcopy` and `pickle` go on as the original does.
+
+    A pickle holds the class, the arguments, the spec, the spaces and a snapshot, and no engine,
+    file or connection. `deepcopy` forks. Each copy is an environment of its own and closed by
+    itself.
+    """
+
+    spec: Any
+    work_limit_s: float
+    np_random: np.random.Generator
+    observation_space: Any
+    action_space: Any
+    _arguments: dict[str, Any]
+    _episode: snapshots.Episode | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (type(self), self._making_arguments()), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        began = self._episode is not None
+        return {
+            "set": {name: getattr(self, name) for name in _CARRIED},
+            "snapshot": self.snapshot() if began else None,
+            "np_random": None if began else self.np_random,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state["set"].items():
+            setattr(self, name, value)
+        if state["snapshot"] is None:
+            self.np_random = state["np_random"]
+        else:
+            self.restore(state["snapshot"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = self.fork()
+        for name in _CARRIED:
+            setattr(twin, name, copy.deepcopy(getattr(self, name), memo))
+        return twin
+
+    def _making_arguments(self) -> dict[str, Any]:
+        """Return the arguments that make this environment again in another process."""
+        return self._arguments
+
+    def fork(self) -> Self:
+        """Return an independent environment in the same state."""
+        raise NotImplementedError
+
+    def snapshot(self) -> bytes:
+        """Return the whole state of the episode and of `np_random` as portable bytes."""
+        raise NotImplementedError
+
+    def restore(self, snapshot: bytes) -> Any:
+        """Return to a snapshot."""
+        raise NotImplementedError
+
+
+def _made(env_class: type[Any], arguments: dict[str, Any]) -> Any:
+    return env_class(**arguments)
 
 
 def kind_of(world: World) -> dict[str, Any]:

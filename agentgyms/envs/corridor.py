@@ -103,6 +103,18 @@ class CorridorEnv(TextEnv):
             return {"best": "open door" if self._has_key else "left"}
         return {"best": "right" if self._has_key or self._position < self._key_at else "left"}
 
+    def solution(self) -> dict[str, Any]:
+        """Return the expert's action, and the length of a shortest solution from here."""
+        return {**self.expert_actions(), "optimal_remaining": self._remaining()}
+
+    def _remaining(self) -> int:
+        if self._open:
+            return 0
+        if self._has_key:
+            return self._length - self._position + 1
+        to_key = abs(self._position - self._key_at)
+        return to_key + 1 + self._length - self._key_at + 1
+
     def _admissible(self) -> list[str]:
         legal = ["left", "right"]
         if self._position == self._key_at and not self._has_key:

@@ -101,13 +101,19 @@ def _build(kind: type[M], known: dict[str, _Field], value: dict[str, Any], what:
             if field.required:
                 raise BadRequest(f"the {what} has no field {name!r} ({_name(field.hint)})")
             continue
-        given = found[name] = value[name]
+        given = found[name] = _as_integer(value[name], field.types)
         if field.types and type(given) not in field.types:
             wanted = _name(field.hint)
             raise BadRequest(f"{name!r} in the {what} must be {wanted}, got {_json_type(given)}")
         if field.hint == list[str] and not all(type(item) is str for item in given):
             raise BadRequest(f"{name!r} in the {what} must have strings alone, got {given!r:.80}")
     return kind(**found)
+
+
+def _as_integer(value: Any, types: frozenset[type]) -> Any:
+    """Return 780 for 780.0 where only integers are taken: JSON Schema does not tell them apart."""
+    wanted = int in types and float not in types
+    return int(value) if wanted and type(value) is float and value.is_integer() else value
 
 
 def write(message: Any) -> dict[str, Any]:

@@ -340,7 +340,11 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A session of a batch that is closed now."""
+    """A session of a batch that is closed now.
+
+    Attributes:
+        closed: Always true.
+    """
 
     session_id: str
-    closed: Annotated[bool, {"const": True}]
+    closed: bool

@@ -68,6 +68,13 @@ class Connection:
         urls = [url] if isinstance(url, str) else list(url or ())
         if not urls:
             raise BadOption("url is empty: expected a server's address, or a list of them")
+        self.arguments: dict[str, Any] = {
+            "env_id": env_id,
+            "url": urls,
+            "token": token,
+            "transport": transport,
+            "patience": patience,
+        }
         given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
         secret = framing.check_token(given)
         self.env_id = env_id
@@ -80,7 +87,7 @@ class Connection:
     def clone(self) -> Connection:
         """Return a connection to the same servers for another thread."""
         twin = object.__new__(Connection)
-        twin.env_id, twin.patience = self.env_id, self.patience
+        twin.env_id, twin.patience, twin.arguments = self.env_id, self.patience, self.arguments
         twin.endpoints = [endpoint.clone() for endpoint in self.endpoints]
         return twin
 

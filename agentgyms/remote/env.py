@@ -33,7 +33,9 @@ class RemoteEnv(TextEnv):
     Spaces, tasks, infos, snapshots and errors are those of the local environment, whose modules are
     not imported. Seeds are drawn here, so an episode does not depend on the server. If the session
     or its server is lost during an episode, the episode is played again in another session, checked
-    and continued. Use one object in one thread at a time.
+    and continued. Use one object in one thread at a time. `copy.deepcopy` forks the session; a
+    pickle opens one when it is read and restores the episode in it, and holds the token if it was
+    given as an argument.
 
     Args:
         env_id: The id of the environment on the servers.
@@ -226,6 +228,9 @@ class RemoteEnv(TextEnv):
             copied = snapshots.Episode(episode.seed, dict(episode.options), list(episode.actions))
             twin.record(copied, episode.last)
         return twin
+
+    def _making_arguments(self) -> dict[str, Any]:
+        return self._connection.arguments | self._arguments
 
     # --- the session ---------------------------------------------------------------------------
 

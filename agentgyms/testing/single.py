@@ -53,7 +53,7 @@ def check_env(make: Make) -> None:
 
 
 class _Comparable(gym.Env[Any, str]):
-    """A wrapper with -1 for nan in infos, since Gymnasium's checker treats nan as unequal."""
+    """A wrapper with -1 for nan as `progress` or `score`: Gymnasium's checker finds nan unequal."""
 
     def __init__(self, world: Any) -> None:
         self._world = world
@@ -73,9 +73,7 @@ class _Comparable(gym.Env[Any, str]):
 
     @staticmethod
     def _compare(info: dict[str, Any]) -> dict[str, Any]:
-        plain = {k: -1.0 if isinstance(v, float) and v != v else v for k, v in info.items()}
-        plain["metrics"] = {k: -1.0 if v != v else v for k, v in info["metrics"].items()}
-        return plain
+        return {k: -1.0 if isinstance(v, float) and v != v else v for k, v in info.items()}
 
 
 def check_info(info: dict[str, Any], turn: int) -> None:

@@ -12,7 +12,7 @@ from flask import Flask, Response, g, request
 from werkzeug.wsgi import ClosingIterator
 
 from agentgyms.protocol import framing
-from env_servers.http.cross_site import OwnNames
+from env_servers.http.cross_site import AllowedOrigins, OwnNames
 from env_servers.http.routes import root, v1
 from env_servers.observability import request_log
 from env_servers.observability.metrics import Metrics
@@ -40,6 +40,7 @@ def create_app(
     ttl_s: float = TTL_S,
     max_body_bytes: int = framing.MAX_BODY_BYTES,
     hosts: Iterable[str] = (),
+    cors_origins: Iterable[str] = (),
     clock: Callable[[], float] = time.monotonic,
     **kwargs: Any,
 ) -> Flask:
@@ -56,6 +57,8 @@ def create_app(
         max_body_bytes: Longest request body.
         hosts: Names at which the server answers without a token, beside addresses, `localhost`
             and names without a dot: a page of another site cannot make it answer at its own name.
+        cors_origins: Sites whose pages may use this server from a browser, such as
+            `https://site.example`.
         clock: A monotonic clock, in seconds; tests pass their own.
         **kwargs: Arguments of the environment. Clients' arguments come on top, except for those
             that the environment class calls private.
@@ -74,8 +77,9 @@ def create_app(
     state = Service(factory, sessions, metrics, token=secret, max_body_bytes=max_body_bytes)
     app.extensions[EXTENSION] = state
     app.wsgi_app = counted(app.wsgi_app, state.count)  # type: ignore[assignment]
-    app.before_request(partial(_before, OwnNames(hosts)))
-    app.after_request(_after)
+    origins = AllowedOrigins(cors_origins)
+    app.before_request(partial(_before, OwnNames(hosts), origins))
+    app.after_request(partial(_after, origins))
     app.register_error_handler(Exception, to_response)
     app.register_blueprint(root)
     app.register_blueprint(v1)
@@ -84,15 +88,17 @@ def create_app(
     return app
 
 
-def _before(names: OwnNames) -> None:
+def _before(names: OwnNames, origins: AllowedOrigins) -> Response | None:
     g.started = time.perf_counter()
     requester.meet(request.environ)
     if service().access.is_open and request.path not in _OF_NOBODY:
-        mistake = names.mistake(request)
+        mistake = names.mistake(request, may_be_foreign=origins.allow(request))
         if mistake:
             raise Refusal("unauthorized", mistake)
+    if origins.is_preflight(request):
+        return Response(status=204)
     if request.blueprint != v1.name and not request.path.startswith("/v1"):
-        return
+        return None
     state, headers = service(), request.headers
     has_token = state.access.bears(headers.get("Authorization", ""))
     if not has_token and not admits_page(request):
@@ -105,9 +111,11 @@ def _before(names: OwnNames) -> None:
             "protocol_mismatch",
             f"the client speaks protocol {version!r:.20}, this server {framing.PROTOCOL}",
         )
+    return None
 
 
-def _after(response: Response) -> Response:
+def _after(origins: AllowedOrigins, response: Response) -> Response:
+    origins.mark(request, response)
     seconds = time.perf_counter() - g.started
     route = request.url_rule.rule if request.url_rule else "unknown"
     metrics = service().metrics

@@ -45,7 +45,8 @@ def metrics() -> Response:
 @root.get("/openapi.json")
 def openapi() -> Response:
     """Give the description of these routes."""
-    return Response(document_text(), mimetype="application/json")
+    text = document_text(asks_for_token=not service().access.is_open)
+    return Response(text, mimetype="application/json")
 
 
 @v1.get("/info")

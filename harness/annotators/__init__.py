@@ -14,6 +14,7 @@ from harness.annotators.registry import (
     complete,
     make,
     names,
+    needs_oracle,
     needs_reference,
     register,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "complete",
     "make",
     "names",
+    "needs_oracle",
     "needs_reference",
     "register",
 ]

@@ -189,7 +189,9 @@ class EnvironmentReward(Measure):
         reward = np.array([turn.reward for one in rollouts for turn in one.turns], dtype=float)
         ends = np.cumsum([len(one.turns) for one in rollouts]) - 1
         reward[ends[[one.success for one in rollouts]]] -= self._settings.outcome
-        return replace(turns, process_reward=_as_rows(self._context, reward, lengths_of(rollouts)))
+        return replace(
+            turns, process_reward=last_token_rows(self._context, reward, lengths_of(rollouts))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,9 @@ class Subgoals(Measure):
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with the gains in progress."""
         gains = np.array([gain for one in rollouts for gain in _gains(one)], dtype=np.float64)
-        return replace(turns, process_reward=_as_rows(self._context, gains, lengths_of(rollouts)))
+        return replace(
+            turns, process_reward=last_token_rows(self._context, gains, lengths_of(rollouts))
+        )
 
 
 def _gains(rollout: Rollout) -> Iterator[float]:
@@ -251,7 +255,7 @@ def _gains(rollout: Rollout) -> Iterator[float]:
         yield gain
 
 
-def _as_rows(context: AnnotatorContext, of_turns: Floats, lengths: Ints) -> Floats:
+def last_token_rows(context: AnnotatorContext, of_turns: Floats, lengths: Ints) -> Floats:
     """Return numbers of turns as the table's rows: of tokens, the last one of a turn has it."""
     tokens = np.zeros(int(lengths.sum()))
     tokens[np.cumsum(lengths) - 1] = of_turns

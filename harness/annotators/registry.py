@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.annotators.baselines import SeatBaseline, SeatBaselineSettings
 from harness.annotators.critic import Critic, CriticSettings
 from harness.annotators.measures import (
     Entropy,
@@ -23,7 +24,15 @@ from harness.annotators.measures import (
     SubgoalsSettings,
 )
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
+from harness.annotators.state_values import NAME as CONTINUATIONS
+from harness.annotators.state_values import StateValues, StateValuesSettings
 from harness.annotators.surroundings import AnnotatorContext
+from harness.annotators.teachers import (
+    InformationGain,
+    InformationGainSettings,
+    SolverGain,
+    SolverGainSettings,
+)
 from harness.types.hyperparameters import Registry, field_defaults
 
 
@@ -48,6 +57,12 @@ _ANNOTATORS: Final = Registry(
         ),
         "response_length": _Entry(ResponseLengthSettings, ResponseLength, ResponseLength.columns),
         "subgoals": _Entry(SubgoalsSettings, Subgoals, Subgoals.columns),
+        CONTINUATIONS: _Entry(StateValuesSettings, StateValues, StateValues.columns),
+        "information_gain": _Entry(
+            InformationGainSettings, InformationGain, InformationGain.columns
+        ),
+        "seat_baseline": _Entry(SeatBaselineSettings, SeatBaseline, SeatBaseline.columns),
+        "solver_gain": _Entry(SolverGainSettings, SolverGain, SolverGain.columns),
     },
 )
 
@@ -59,7 +74,7 @@ def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]
         name: In `method.annotators`.
         settings: A dataclass, whose fields have defaults and whose values are checked when it is
             made. `needs_reference`, if it has that, tells whether the run needs the reference
-            policy.
+            policy, and `needs_oracle` whether turns must have what the environment's oracle says.
 
     Returns:
         A decorator for classes that are made of `(settings, context)`, follow
@@ -104,6 +119,15 @@ def needs_reference(name: str, given: Mapping[str, Any]) -> bool:
         ConfigError: As for `complete`.
     """
     return bool(getattr(_settings(name, given), "needs_reference", False))
+
+
+def needs_oracle(name: str, given: Mapping[str, Any]) -> bool:
+    """Return whether an annotator reads `Turn.oracle`, so that environments must give it.
+
+    Raises:
+        ConfigError: As for `complete`.
+    """
+    return bool(getattr(_settings(name, given), "needs_oracle", False))
 
 
 def make(name: str, given: Mapping[str, Any], context: AnnotatorContext) -> Any:

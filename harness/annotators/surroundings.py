@@ -18,6 +18,7 @@ from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, samples
 from harness.model.policy import Policy
+from harness.prompts import PromptStyle
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import TrainingError
 from harness.types.rollout import Rollout
@@ -38,6 +39,7 @@ class AnnotatorContext:
         estimator: Name of the method's estimator.
         credit: The estimator's hyperparameters, those of its base included.
         processes: The processes that share the annotators' models.
+        style: The run's prompt style, which writes answers; None where no annotator needs it.
     """
 
     policy: Policy
@@ -49,6 +51,7 @@ class AnnotatorContext:
     estimator: str = "gae"
     credit: Mapping[str, Any] = field(default_factory=dict)
     processes: ProcessGroup = SINGLE_PROCESS
+    style: PromptStyle | None = None
 
     def sequences(
         self, rollouts: Sequence[Rollout], weight: Floats | Sequence[Floats] | None = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.audit.policies import AgentPolicy, AuditPolicy, NoisyExpert
 from harness.audit.truth import TruthOptions, measure
@@ -28,13 +31,15 @@ class Plan:
     """What an audit plays.
 
     Attributes:
-        group_size: Rollouts of a task.
+        group_size: Rollouts of a group.
+        repeats: Fresh groups of each task.
         noise: Of the expert: probability of a random action.
         seed: Of the tasks' episodes and all decisions.
         options: What is measured.
     """
 
     group_size: int = 8
+    repeats: int = 1
     noise: float = 0.5
     seed: int = 0
     options: TruthOptions = TruthOptions()  # noqa: RUF009 (frozen)
@@ -43,8 +48,15 @@ class Plan:
         """Raise `ConfigError` if a number is out of range."""
         if self.group_size < 2:
             raise ConfigError(f"--group-size must be at least 2, got {self.group_size}")
+        if self.repeats < 1:
+            raise ConfigError(f"--repeats must be at least 1, got {self.repeats}")
         if self.seed < 0:
             raise ConfigError(f"--seed must be 0 or more, got {self.seed}")
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts of a task."""
+        return self.group_size * self.repeats
 
 
 async def measure_model(
@@ -66,13 +78,13 @@ async def measure_model(
         model = await open_model(config)
         stack.push_async_callback(model.close)
         config = defaults.resolve(config, model.trained)
-        max_live = max(config.run.concurrency, plan.group_size)
-        pool = EnvPool(config.env.id, plan.group_size, max_live, **pool_arguments(config))
+        max_live = max(config.run.concurrency, plan.rollouts)
+        pool = EnvPool(config.env.id, plan.rollouts, max_live, **pool_arguments(config))
         stack.callback(pool.close)
         tasks, about, _ = await describe_pool(pool)
         chosen = choose(tasks, config.run.tasks)
         draws = [TaskDraw(task, seed_of(plan.seed, i)) for i, task in enumerate(chosen)]
-        policy, played = _policy(config, model, plan), list[Rollout]()
+        policy, played = _policy(config, model, plan, pool.remote), list[Rollout]()
 
         def finished(rollout: Rollout) -> None:
             played.append(rollout)
@@ -81,6 +93,8 @@ async def measure_model(
         truth, rollouts = await measure(
             pool, draws, policy, plan.options, seed=plan.seed, on_finish=finished
         )
+        sketch, gradient = _sketch(config, model, rollouts)
+        truth = replace(truth, sketch=sketch)
         return TruthSet(
             truth,
             tuple(dict.fromkeys(rollout.task_id for rollout in rollouts)),
@@ -93,19 +107,46 @@ async def measure_model(
                 "max_turns": about["max_turns"],
                 "policy": _described(model, plan),
                 "group_size": plan.group_size,
+                "repeats": plan.repeats,
+                "gradient": gradient,
                 "seed": plan.seed,
                 "success": sum(rollout.success for rollout in rollouts) / len(rollouts),
             },
         )
 
 
-def _policy(config: EvaluationConfig, model: Model, plan: Plan) -> AuditPolicy:
+def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool) -> AuditPolicy:
+    """Return what plays; a model of this process answers as many continuations as it can."""
     if model.completer is None:
         random = config.model.backend == "random"
         return NoisyExpert(1.0 if random else plan.noise, config.model.expert)
     actor = Baseline(config, model.completer).actor()
     assert isinstance(actor, Agent)
-    return AgentPolicy(actor, max(config.run.concurrency, plan.group_size))
+    if model.identity.get("backend") != "hf" or is_remote:
+        return AgentPolicy(actor, max(config.run.concurrency, plan.rollouts))
+    from harness.inference.completers.hf import HFCompleter
+
+    assert isinstance(model.completer, HFCompleter)
+    model.completer.share_prompts = True
+    return AgentPolicy(actor, config.model.max_batch)
+
+
+def _sketch(
+    config: EvaluationConfig, model: Model, rollouts: Sequence[Rollout]
+) -> tuple[NDArray[np.float16] | None, str]:
+    """Return the sketches of the turns' gradients, and whose gradient the audit has."""
+    if model.completer is None:
+        return None, "of a softmax over each state's actions"
+    if model.identity.get("backend") != "hf":
+        return None, f"left out: it needs the backend hf, this is {model.identity['backend']}"
+    from harness.audit.parameter_gradients import Projection, sketches
+    from harness.inference.completers.hf import HFCompleter
+
+    assert isinstance(model.completer, HFCompleter)
+    policy = model.completer.policy
+    projection = Projection(policy)
+    found = sketches(policy, rollouts, projection, config.sampling.temperature or 1.0)
+    return found, f"of {projection.parameters:,} parameters in {projection.size:,} dimensions"
 
 
 def _described(model: Model, plan: Plan) -> dict[str, Any]:

@@ -9,34 +9,27 @@ share their continuations.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness.audit.policies import AuditPolicy, Chances, Continuation
+from harness.audit.policies import AuditPolicy, Chances
 from harness.credit.table import TurnTable
 from harness.rollouts.collect import collect_episodes
 from harness.rollouts.collect_options import CollectOptions, OnFinish
+from harness.rollouts.continuations import REWARDS, Cost, StateReturns
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.episode import Episode, run_episode
+from harness.rollouts.episode import Episode
 from harness.rollouts.self_play import is_partners
 from harness.rollouts.views import Decision, EpisodeView
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.hyperparameters import unknown
 from harness.types.rollout import Rollout
-from harness.types.task_draws import TaskDraw, seed_of
-
-REWARDS: Final = ("success", "score", "environment")
-"""What a return adds up: 1 for a success, the score at the end, or the environment's rewards."""
-
-_CONTINUATIONS: Final = 2
-"""Stream of random numbers of the continuations; the rollouts have others."""
+from harness.types.task_draws import TaskDraw
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +63,6 @@ class TruthOptions:
             raise ConfigError(f"gamma must be in (0, 1], got {self.gamma}")
 
 
-@dataclass(slots=True)
-class Cost:
-    """What a measurement took: continuations, their environment steps and tokens, and seconds."""
-
-    continuations: int = 0
-    steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class Truth:
     """Rollouts with the returns of continuations from every state.
@@ -91,6 +74,10 @@ class Truth:
         cost: What it took.
         taken: The policy's probability of each turn's action. Shape [N]; None if unknown.
         equal: Its probability of drawing one action twice there. Shape [N]; None if unknown.
+        known: Number of what the policy knows beside the state, equal where it is. Shape [N]; None
+            if it knows nothing else.
+        sketch: Projected gradient of each action's log-probability by the policy's parameters, see
+            `parameter_gradients`. Shape [N, D]; None if there is none.
     """
 
     turns: TurnTable
@@ -99,6 +86,8 @@ class Truth:
     cost: Cost = field(default_factory=Cost)
     taken: Floats | None = None
     equal: Floats | None = None
+    known: Ints | None = None
+    sketch: NDArray[np.float16] | None = None
 
     @property
     def advantage(self) -> Floats:
@@ -118,6 +107,18 @@ class Truth:
         reward = self.turns.reward / self.options.reward_scale
         advantage: Floats = reward + self.options.gamma * self._after(value) - value
         return advantage
+
+    def half(self, which: int) -> Truth:
+        """Return the truth by every second continuation, from number 0 or 1 on."""
+        return replace(self, returns=self.returns[:, which::2])
+
+    def credited(self) -> TurnTable:
+        """Return the turns with `state_value`, in units of their rewards, by the first half.
+
+        Credit of this column is to be compared with the other half, whose errors are others.
+        """
+        value = self.options.reward_scale * self.half(0).returns.mean(axis=1)
+        return replace(self.turns, state_value=value)
 
     def _after(self, before: Floats) -> Floats:
         """Return each turn's value of the state behind it, 0 behind the last turn."""
@@ -150,41 +151,38 @@ async def measure(
     Raises:
         TrainingError: Every group was lost.
     """
-    begun, measured = time.perf_counter(), _Measurement(policy, options, seed)
+    begun, audited = time.perf_counter(), _Audited(policy, options, seed)
     played = await collect_episodes(
-        pool, draws, measured.play, options=CollectOptions(on_finish=on_finish)
+        pool, draws, audited.play, options=CollectOptions(on_finish=on_finish)
     )
     rollouts = [rollout for rollout in played if rollout.turns and not rollout.error]
     if not rollouts:
         why = next((rollout.error for rollout in played), "there are no tasks")
         raise TrainingError(f"every episode of the audit was lost: {why}")
-    measured.cost.seconds = time.perf_counter() - begun
+    cost = replace(audited.returns.cost, seconds=time.perf_counter() - begun)
     table = TurnTable.from_rollouts(
         rollouts, reward=options.reward, reward_scale=options.reward_scale
     )
-    returns = np.concatenate([measured.returns_of(rollout) for rollout in rollouts])
-    taken, equal = measured.chances_of(rollouts)
-    return Truth(table, returns, options, measured.cost, taken, equal), rollouts
+    measured = [one.state_returns for one in rollouts if one.state_returns is not None]
+    taken, equal = audited.chances_of(rollouts)
+    known = audited.known_of(rollouts)
+    returns = np.concatenate(measured)
+    return Truth(table, returns, options, cost, taken, equal, known), rollouts
 
 
-class _Measurement:
-    """Plays episodes, and on from each of their states."""
+class _Audited:
+    """Plays the episodes of an audit."""
 
     def __init__(self, policy: AuditPolicy, options: TruthOptions, seed: int) -> None:
-        self._policy, self._options, self._seed = policy, options, seed
-        self._shared: dict[tuple[int, int, str, str], asyncio.Future[Floats]] = {}
-        self._actors: dict[tuple[int, int], _MeasuredActor] = {}
-        self.cost = Cost()
+        self._policy, self._seed = policy, seed
+        self._actors: dict[tuple[int, int], _EpisodeActor] = {}
+        self.returns = StateReturns(policy, options.continuations, options.reward, options.gamma)
 
     async def play(self, episode: Episode) -> Rollout:
         """Play an episode, measuring before each of its turns."""
-        actor = _MeasuredActor(self._policy, self.from_here, episode)
+        actor = _EpisodeActor(self._policy, episode)
         self._actors[episode.group, episode.member] = actor  # in place of one that failed
-        return await run_episode(episode, actor, seed=self._seed)
-
-    def returns_of(self, rollout: Rollout) -> Floats:
-        """Return the returns from each state of a rollout. Shape [T, K]."""
-        return np.stack(self._actors[rollout.group, rollout.member].returns[: len(rollout.turns)])
+        return await self.returns.run(episode, actor, seed=self._seed)
 
     def chances_of(self, rollouts: Sequence[Rollout]) -> tuple[Floats | None, Floats | None]:
         """Return the columns `taken` and `equal`; None if a turn's probabilities are unknown."""
@@ -198,61 +196,35 @@ class _Measurement:
             return None, None
         return np.array([one.taken for one in known]), np.array([one.equal for one in known])
 
-    async def from_here(self, episode: Episode) -> Floats:
-        """Return the returns of the continuations from an episode's state. Shape [K]."""
-        known, turn = self._policy.key(episode), int(episode.info["turn"])
-        key = (episode.group, turn, str(episode.info["state_key"]), known)
-        if key not in self._shared:
-            self._shared[key] = asyncio.ensure_future(self._play_on(episode, key))
-        try:
-            return await self._shared[key]
-        except BaseException:
-            self._shared.pop(key, None)  # an episode that is played again asks anew
-            raise
-
-    async def _play_on(self, episode: Episode, key: tuple[int, int, str, str]) -> Floats:
-        group, turn, state, known = key
-        digest = blake2b(f"{state}\0{known}".encode("utf-8", "surrogatepass"), digest_size=6)
-        name = int.from_bytes(digest.digest(), "big")
-        count = self._options.continuations
-        seeds = [seed_of(self._seed, _CONTINUATIONS, group, turn, name, k) for k in range(count)]
-        played = await self._policy.play_on(episode, seeds)
-        self.cost.continuations += count
-        self.cost.steps += sum(len(one.rewards) for one in played)
-        self.cost.tokens += sum(one.usage.prompt + one.usage.response for one in played)
-        return np.array([self._return_of(one) for one in played])
-
-    def _return_of(self, played: Continuation) -> float:
-        own = played.rewards
-        if self._options.reward != "environment":
-            at_end = played.success if self._options.reward == "success" else played.score
-            own = (*(0.0,) * (len(own) - 1), float(at_end))
-        return float(sum(reward * self._options.gamma**i for i, reward in enumerate(own)))
+    def known_of(self, rollouts: Sequence[Rollout]) -> Ints | None:
+        """Return the column `known`; None if the policy knows the state alone."""
+        known = [
+            one
+            for rollout in rollouts
+            for one in self._actors[rollout.group, rollout.member].known[: len(rollout.turns)]
+        ]
+        names = np.array(known, dtype=object)
+        return np.unique(names, return_inverse=True)[1].astype(np.int64) if any(known) else None
 
 
-class _MeasuredActor:
-    """The policy as the actor of one episode that measures each state before it decides.
+class _EpisodeActor:
+    """The policy as the actor of one episode.
 
     Attributes:
-        returns: Those from each state so far. [K] each.
-        chances: The policy's probabilities there.
+        known: What the policy knew beside each of its own states.
+        chances: Its probabilities there.
     """
 
-    def __init__(
-        self,
-        policy: AuditPolicy,
-        measure_state: Callable[[Episode], Awaitable[Floats]],
-        episode: Episode,
-    ) -> None:
-        self._policy, self._measure_state, self._episode = policy, measure_state, episode
-        self.returns: list[Floats] = []
+    def __init__(self, policy: AuditPolicy, episode: Episode) -> None:
+        self._policy, self._episode = policy, episode
+        self.known: list[str] = []
         self.chances: list[Chances | None] = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Take the next turn; states in which the partner's seat acts are not measured."""
+        """Take the next turn; states in which the partner's seat acts are not the policy's."""
         own = not is_partners(view.info)
         if own:
-            self.returns.append(await self._measure_state(self._episode))
+            self.known.append(self._policy.key(self._episode))
         decision = await self._policy.act(self._episode, view, seed)
         if own:
             self.chances.append(self._policy.chances(self._episode, decision.action))

@@ -15,13 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import not_written, path_end
-from harness.audit.truth import Cost, Truth, TruthOptions
+from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
+from harness.rollouts.continuations import Cost
 from harness.types.errors import ConfigError, TableError
 
 FORMAT: Final = "agentgyms-truth-1"
 _NAMES: Final = ("state_key", "next_state_key", "action_key", "text")
 _NUMBERS: Final = ("rollout", "group", "turn", "reward", "success", "valid", "failed")
+_OPTIONAL: Final[dict[str, Any]] = {
+    "taken": np.float64,
+    "equal": np.float64,
+    "known": np.int64,
+    "sketch": np.float16,
+}
+"""Columns of the truth that not every policy has, and their types."""
 _DAMAGES: Final = (
     *(ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError),
     *(TableError, ConfigError, zipfile.BadZipFile, zlib.error),
@@ -105,10 +113,9 @@ def _arrays(truth_set: TruthSet) -> dict[str, NDArray[Any]]:
         "returns": returns.astype(np.uint8 if small else np.float32),
         "tasks": _bytes_of(list(truth_set.tasks)),
     }
-    if truth.taken is not None and truth.equal is not None:
-        arrays |= {"taken": truth.taken, "equal": truth.equal}
-    for name in _NUMBERS:
-        column = getattr(truth.turns, name)
+    numbers = {name: getattr(truth.turns, name) for name in _NUMBERS}
+    numbers |= {name: own for name in _OPTIONAL if (own := getattr(truth, name)) is not None}
+    for name, column in numbers.items():
         arrays[name] = column.astype(np.int32) if column.dtype == np.int64 else column
     columns = [getattr(truth.turns, name) for name in _NAMES]
     words, place = np.unique(np.concatenate(columns).astype(str), return_inverse=True)
@@ -130,12 +137,18 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
     options = TruthOptions(**head["options"])
     if returns.shape != (len(turns), options.continuations) or not np.isfinite(returns).all():
         raise ValueError(f"returns of shape {returns.shape} for {len(turns)} turns")
-    chances = [found[name].astype(np.float64) for name in ("taken", "equal") if name in found]
-    if any(column.shape != (len(turns),) for column in chances) or len(chances) == 1:
-        raise ValueError(f"probabilities for other than {len(turns)} turns")
-    truth = Truth(turns, returns, options, Cost(**head["cost"]), *chances)
+    optional = {name: found[name].astype(_OPTIONAL[name]) for name in _OPTIONAL if name in found}
+    if any(column.shape[:1] != (len(turns),) for column in optional.values()):
+        raise ValueError(f"columns of other lengths than {len(turns)} turns")
+    if ("taken" in optional) != ("equal" in optional) or not _fits(optional.get("sketch")):
+        raise ValueError("its probabilities or gradients are not whole")
+    truth = Truth(turns, returns, options, Cost(**head["cost"]), **optional)
     tasks = tuple(map(str, json.loads(found["tasks"].tobytes())))
     return TruthSet(truth, tasks, head["about"]), head
+
+
+def _fits(sketch: NDArray[Any] | None) -> bool:
+    return sketch is None or (sketch.ndim == 2 and bool(np.isfinite(sketch).all()))
 
 
 def _bytes_of(value: Any) -> NDArray[np.uint8]:

@@ -13,15 +13,28 @@ from click.core import ParameterSource
 
 from agentgyms.core import extras
 from agentgyms.core.errors import not_written
-from harness.cli.evaluate import new_config, values_of
+from harness.cli.evaluate import new_config, values_of, whole_numbers
 from harness.cli.output import write
 
 if TYPE_CHECKING:
+    from harness.audit.agreement import Agreement
     from harness.audit.models import Plan
     from harness.audit.truth_sets import TruthSet
+    from harness.reporting.credit_view.audit_text import Parts
 
-_OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "values", "figure")
+_OF_SCORES = (
+    *("truth_file", "names", "settings", "preset", "save", "table", "values", "figure"),
+    *("sizes", "by", "page"),
+)
 """Parameters that have an effect where nothing is played."""
+
+
+def _take_settings(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    """Make the settings of a truth set the defaults of the other options."""
+    if name is not None:
+        from harness.audit import sets
+
+        context.default_map = sets.settings(name)
 
 
 @click.command("audit")
@@ -29,8 +42,17 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 @click.option(
     "--truth",
     "truth_file",
-    type=click.Path(path_type=Path),
-    help="Take a truth that --save wrote; nothing is played.",
+    metavar="NAME|FILE",
+    help="Take a truth set of this package, such as alfworld-v1, or one that --save wrote; nothing "
+    "is played.",
+)
+@click.option(
+    "--like",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=_take_settings,
+    help="Play as a truth set of this package was played; other options change that.",
 )
 @click.option("--env", help="Environment, such as ALFWorld or agentgyms/ALFWorld-v0.")
 @click.option("--split", help="Tasks to play; by default those that results are reported on.")
@@ -41,7 +63,8 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 @click.option("--agent", help="direct or react; a run's own for its model.")
 @click.option("--noise", type=float, default=0.5, help="Share of random actions of the expert.")
 @click.option("--tasks", type=int, default=32, help="So many tasks, spread over the families.")
-@click.option("--group-size", type=int, default=8, help="Rollouts of a task.")
+@click.option("--group-size", type=int, default=8, help="Rollouts of a group.")
+@click.option("--repeats", type=int, default=1, help="Fresh groups of each task.")
 @click.option("--continuations", type=int, default=48, help="From each state, a multiple of 4.")
 @click.option("--reward", default="success", help="success, score or environment.")
 @click.option("--gamma", type=float, default=1.0, help="Discount of later turns.")
@@ -51,7 +74,17 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
     "--credit", "settings", multiple=True, metavar="METHOD.KEY=VALUE", help="A hyperparameter."
 )
 @click.option("--preset", default="paper", help="paper or verl_agent.")
+@click.option(
+    "--group-sizes", "sizes", default="", metavar="N,N", help="Figures of groups of these sizes."
+)
+@click.option(
+    "--by",
+    type=click.Choice(("success", "length")),
+    multiple=True,
+    help="Figures by thirds of the tasks' success rate, or of the rollouts' length.",
+)
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the truth in this file (.npz).")
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write figures; - prints.")
 @click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
 @click.option(
@@ -68,14 +101,17 @@ _OF_SCORES = ("truth_file", "names", "settings", "preset", "save", "table", "val
 @extras.needed("eval")
 def audit(
     config_file: Path | None,
-    truth_file: Path | None,
+    truth_file: str | None,
     names: str,
     settings: tuple[str, ...],
     preset: str,
     save: Path | None,
+    page: Path | None,
     table: Path | None,
     values: Path | None,
     figure: Path | None,
+    sizes: str,
+    by: tuple[str, ...],
     env_args: tuple[str, ...],
     overrides: tuple[str, ...],
     **options: Any,
@@ -85,41 +121,50 @@ def audit(
     A policy plays groups of rollouts; from a fork before every turn it plays on many times, which
     gives the turn's true advantage. Every method's credit is compared with it.
     """
-    from harness.audit import agreement, truth_sets
-    from harness.reporting.credit_view import audit_figure, audit_text, compare
+    from harness.audit import sets, truth_sets
+    from harness.audit.parts import check_sizes
+    from harness.reporting.credit_view import audit_page, audit_scores, audit_text, compare
     from harness.reporting.curves import success_curves
 
     if truth_file is not None:
         _refuse_what_plays(click.get_current_context())
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     choices = compare.choose(chosen, settings, preset)
+    group_sizes = whole_numbers(sizes, "--group-sizes", "4,8,16") if sizes else []
     if figure is not None:
         success_curves.check_kind(figure)
     if truth_file is None:
+        check_sizes(group_sizes, options["group_size"] * options["repeats"])
         changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
         truth_set = _measured(config_file, changes, options)
     else:
-        truth_set = truth_sets.read(truth_file)
+        truth_set = truth_sets.read(sets.find(truth_file))
     if save is not None:
         truth_sets.write(save, truth_set)
-        click.echo(f"wrote {save}", err=True)
-    results = compare.compare(truth_set.truth.turns, choices)
-    computed = {c.choice.name: c.advantage for c in results if c.advantage is not None}
-    found = agreement.agree(truth_set.truth, computed)
+        click.echo(f"wrote {save}, digest {truth_set.digest}", err=True)
+    scores = audit_scores.score(truth_set, choices, group_sizes, by)
+    found, results, parts = scores.agreement, scores.results, scores.parts
     if table is not None:
-        write(table, audit_text.to_csv(found))
+        write(table, audit_text.to_csv(found, parts))
     if values is not None:
-        text = json.dumps(audit_text.to_json(truth_set, found, results), indent=1)
+        text = json.dumps(audit_text.to_json(truth_set, found, results, parts), indent=1)
         write(values, f"{text}\n")
+    if page is not None:
+        write(page, audit_page.render(truth_set, found, results))
     if figure is not None:
-        try:
-            audit_figure.draw(figure, found, audit_text.title(truth_set))
-        except OSError as e:
-            raise not_written(figure, e) from e
-        click.echo(f"wrote {figure}", err=True)
-    if not any(str(path) == "-" for path in (table, values)):
-        click.echo(audit_text.summary(truth_set, found))
-        click.echo(f"\n{audit_text.table(found, results)}\n\n{audit_text.LEGEND}")
+        _draw(figure, found, audit_text.title(truth_set), parts)
+    if not any(str(path) == "-" for path in (table, values, page)):
+        click.echo(audit_text.report(truth_set, found, results, parts))
+
+
+def _draw(path: Path, agreement: Agreement, title: str, parts: Parts) -> None:
+    from harness.reporting.credit_view import audit_figure
+
+    try:
+        audit_figure.draw(path, agreement, title, parts)
+    except OSError as e:
+        raise not_written(path, e) from e
+    click.echo(f"wrote {path}", err=True)
 
 
 def _refuse_what_plays(context: click.Context) -> None:
@@ -158,5 +203,5 @@ def _plan(options: dict[str, Any]) -> Plan:
     from harness.audit.truth import TruthOptions
 
     own = {key: options.pop(key) for key in ("continuations", "reward", "gamma")}
-    played = {key: options.pop(key) for key in ("group_size", "noise", "seed")}
+    played = {key: options.pop(key) for key in ("group_size", "repeats", "noise", "seed")}
     return Plan(**played, options=TruthOptions(**own))

@@ -119,7 +119,9 @@ def values_of(
     for option, value in options.items():
         if value is not None:
             section, key = _SETTING_OF_OPTION[option].split(".")
-            values.setdefault(section, {})[key] = _numbers(value) if option == "seeds" else value
+            values.setdefault(section, {})[key] = (
+                whole_numbers(value, "--seeds", "0,1,2") if option == "seeds" else value
+            )
     return _check_sections(configs.overridden(values, changes))
 
 
@@ -130,11 +132,14 @@ def _check_sections(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _numbers(text: str) -> list[int]:
+def whole_numbers(text: str, option: str, example: str) -> list[int]:
+    """Return the numbers of an option; its name and an example are for the error."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError(f"--seeds must be numbers such as 0,1,2, got {text!r}") from None
+        raise ConfigError(
+            f"{option} must be numbers such as {example}, got {text!r:.100}"
+        ) from None
 
 
 def new_config(given: Mapping[str, Any]) -> EvaluationConfig:

@@ -1,4 +1,4 @@
-"""`harness export`: a trained policy as a model that transformers and engines load."""
+"""`harness export`: a trained model as a folder that others load, with a card."""
 
 from __future__ import annotations
 
@@ -7,33 +7,39 @@ from pathlib import Path
 import click
 
 from agentgyms.core import extras
-from harness.types.errors import ConfigError
 
 
 @click.command()
-@click.argument("model")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--checkpoint", default="newest", show_default=True, help="newest, best or a step of a run."
+    "--checkpoint",
+    default="newest",
+    show_default=True,
+    metavar="newest|best|STEP",
+    help="Which of the run's.",
 )
 @click.option(
     "--precision",
     type=click.Choice(["bfloat16", "float32"]),
-    default="bfloat16",
-    show_default=True,
-    help="Of the weights; training keeps float32.",
+    help="Of the weights, with adapters merged in; without it files are as they were saved.",
+)
+@click.option(
+    "--push", metavar="OWNER/NAME", help="Upload it to the Hub, as the user of HF_TOKEN, private."
 )
 @extras.needed("harness")
-def export(model: str, folder: Path, checkpoint: str, precision: str) -> None:
-    """Write the policy of MODEL into the new FOLDER, with adapters merged in.
+def export(
+    run: Path, folder: Path, checkpoint: str, precision: str | None, push: str | None
+) -> None:
+    """Write the model of the training run RUN to the new folder FOLDER.
 
-    MODEL is a training run, a checkpoint, the folder of a model, or a name at the hub.
+    It holds weights, tokenizer and chat template, README.md (a card with settings, evaluations and
+    provenance) and training_run.json, by which `harness eval --model FOLDER` plays it as it was
+    trained. The optimizer's state stays in the run.
     """
-    from harness.evaluation import model_source
-    from harness.model.policy import Policy
+    from harness.reporting import model_export
 
-    if folder.exists():
-        raise ConfigError(f"the folder {f'{folder}'!r:.120} exists already: give a new one")
-    source = model_source.find(model, checkpoint)
-    Policy.load(source.path, "cpu", precision=precision).save(folder, merged=True)
-    click.echo(f"{source.path} in {precision}: {folder}")
+    made = model_export.write(run, folder, checkpoint, precision)
+    click.echo(f"step {made.step} of {run} in {folder}")
+    if push is not None:
+        click.echo(f"uploaded to {model_export.push(folder, push)}")

@@ -1,4 +1,4 @@
-"""Command line of `harness`: train, eval, export, report, leaderboard, recipes, methods, credit."""
+"""Command line: `harness train · eval · report · leaderboard · export · credit · recipes ...`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def main(verbose: bool) -> None:
 
 main.add_command(train)
 main.add_command(evaluate)
-main.add_command(export)
 main.add_command(report)
 main.add_command(leaderboard)
+main.add_command(export)
 main.add_command(credit)
 main.add_command(list_methods)
 

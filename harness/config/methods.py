@@ -154,6 +154,37 @@ _STEPWISE: Final = (
         loss_settings=_KL,
         annotators={"response_length": {}},
     ),
+    Method("cast", "cast", "arXiv:2607.25308", loss_settings=_KL, annotators={"solver_gain": {}}),
+    Method(
+        "igpo", "igpo", "arXiv:2510.14967", loss_settings=_KL, annotators={"information_gain": {}}
+    ),
+    Method("rtmc", "rtmc", "arXiv:2604.11037", loss_settings=_KL),
+    # Without penalty and without the length of responses, as SPIRAL says of its loss.
+    Method(
+        "rae",
+        "rae",
+        "arXiv:2506.24119",
+        loss_settings={"aggregation": "sequence_mean_token_sum"},
+        annotators={"seat_baseline": {}},
+    ),
+    # Measured advantages: one estimator, with the papers' continuations, loss and normalisation.
+    Method(
+        "vineppo",
+        "oracle",
+        "arXiv:2410.01679",
+        credit={"scale": "whiten"},
+        loss_settings={"kl_coefficient": 1e-4},
+        annotators={"continuations": {"count": 9}},
+        run={"optimizer.epochs": 2},
+    ),
+    Method(
+        "oracle",
+        "oracle",
+        "the truth of `harness credit audit`",
+        credit={"scale": "rms"},
+        loss_settings=_KL,
+        annotators={"continuations": {"count": 8}},
+    ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

@@ -89,7 +89,7 @@ def of_gvpo(turns: TurnTable, settings: Settings) -> Figures:
 
 
 def of_oprl(turns: TurnTable, _settings: Settings) -> Figures:
-    """Return mean and standard deviation of the step rewards, which OPRL's Figure 5 plots."""
+    """Return mean and standard deviation of the step rewards, as in OPRL's Figure 5."""
     return _moments("process_reward", turns.process_reward)
 
 
@@ -157,6 +157,8 @@ FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
     "hgpo": of_hgpo,
     "imitation": of_imitation,
     "oprl": of_oprl,
+    "cast": of_oprl,
+    "igpo": of_oprl,
     "prime": of_prime,
     "reinforce_pp": of_reinforce_pp,
     "salt": of_salt,

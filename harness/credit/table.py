@@ -49,6 +49,7 @@ class TurnTable:
         hindsight: Probability of a token of the action given the outcome (geometric mean), or None.
         kl: Divergence from the reference policy: k1 summed over the response's tokens, or None.
         length: Tokens of the response, or None.
+        state_value: Mean return of continuations from right before the turn, or None.
         return_bonus: Added to the turn's own step return, and to no other's (SCPO), or None.
         extra: Columns of plug-ins by name, numbers of shape [N] each, or None.
     """
@@ -71,6 +72,7 @@ class TurnTable:
     hindsight: Floats | None = None
     kl: Floats | None = None
     length: Floats | None = None
+    state_value: Floats | None = None
     return_bonus: Floats | None = None
     extra: Mapping[str, Floats] | None = None
 

@@ -129,7 +129,7 @@ def _parties(episodes: Sequence[EpisodeRecord]) -> dict[str, Any] | None:
         name: round(math.fsum(episode_metrics[metric] for episode_metrics in metrics))
         for name, metric in _SPENT.items()
     }
-    cost = math.fsum(episode_metrics["cost"] for episode_metrics in metrics)
+    cost = math.fsum(episode_metrics.get("cost", math.nan) for episode_metrics in metrics)
     return {"tokens": tokens, "cost": None if math.isnan(cost) else cost}
 
 

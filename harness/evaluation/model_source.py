@@ -26,7 +26,10 @@ _KINDS_OF_FILES: Final = (
 )
 """What makes a model: weights, configuration, tokenizer, chat template."""
 
-_NOT_THE_MODEL: Final = ("checkpoint.json", "training_args.json")
+OF_RUN: Final = "training_run.json"
+"""File of an exported model: `step`, `config` and `provenance` of its training run."""
+
+_NOT_THE_MODEL: Final = ("checkpoint.json", "training_args.json", OF_RUN)
 _PIECE: Final = 1 << 22
 
 
@@ -97,11 +100,14 @@ def check_checkpoint(name: str, checkpoint: str) -> None:
 
 def _model(folder: Path) -> Source:
     """Return a model's folder, with what is known of the run if it is one's checkpoint."""
-    described = _read(folder / "checkpoint.json")
+    described, values = _read(folder / "checkpoint.json"), {}
+    if "step" in described:
+        values = _read(folder.resolve().parent.parent / "config.json")
+    elif (folder / OF_RUN).is_file():
+        described = _read(folder / OF_RUN)
+        values = described.get("config", {})
     if "step" not in described:
         return Source(str(folder), local=True)
-    run = folder.resolve().parent.parent
-    values = _read(run / "config.json")
     trained = _completed(values) if "policy" in values else None
     return Source(str(folder), local=True, step=int(described["step"]), trained=trained)
 

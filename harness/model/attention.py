@@ -189,8 +189,8 @@ def attend(
     half = _half_precision(query)
     kernel = None if half is None or dropout else _KERNEL
     if kernel is not None and kernel.takes(scaling, query.shape[-1]):
-        rows = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
-        return kernel.attend(*rows, cu_seq_lens_q, int(max_length_q or 0), scaling)[None], None
+        q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
+        return kernel.attend(q, k, v, cu_seq_lens_q, int(max_length_q or 0), scaling)[None], None
     ends = cu_seq_lens_q.tolist()
     parts = [
         _sdpa(

@@ -11,6 +11,7 @@ import gymnasium as gym
 import torch
 
 from harness import prompts
+from harness.annotators import state_values
 from harness.config import TINY_MODELS, Config, consistency
 from harness.inference.generation import check_generation
 from harness.model import adapters, hub
@@ -112,7 +113,9 @@ def _check_environment(config: Config, style: PromptStyle) -> None:
     pools += [make_eval_pool(config, split) for split in dict.fromkeys(splits)]
     for pool in pools:
         try:
-            pool.tasks()
+            tasks = pool.tasks()
+            if pool is pools[0] and state_values.wanted(config.method.annotators):
+                _check_forks(config, pool, tasks[0])
             if style.shows_image and "image" not in _observation_parts(pool):
                 raise ConfigError(
                     f"the prompt style {style.name} shows an image, but {config.env.id} observes "
@@ -122,6 +125,21 @@ def _check_environment(config: Config, style: PromptStyle) -> None:
             raise ConfigError(f"env.id {config.env.id!r} cannot be made: {e}") from e
         finally:
             pool.close()
+
+
+def _check_forks(config: Config, pool: EnvPool, task: str) -> None:
+    """Refuse an environment that cannot be forked where the method plays continuations."""
+    group = pool.take()
+    try:
+        group.reset(seed=0, options={"task_id": task})
+        group.envs[0].fork().close()
+    except Exception as e:  # a plug-in may raise anything
+        raise ConfigError(
+            f"method {config.method.name} plays on from forks, and {config.env.id} cannot be "
+            f"forked: {type(e).__name__}: {e!s:.120}"
+        ) from e
+    finally:
+        group.close()
 
 
 def _observation_parts(pool: EnvPool) -> Iterable[str]:

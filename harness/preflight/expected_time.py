@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from harness.annotators import state_values
 from harness.config import TINY_MODELS, Config
 from harness.preflight.planning import max_turns, split_size
 from harness.runs.time_left import EVALUATE, EXPERT, TRAIN, WARM_START, TimeLeft, Work, duration
@@ -43,7 +44,8 @@ def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str
         turns = _HALF * _UNKNOWN_TURNS
     warm = config.warmstart if not done else None
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
-    row = _PLAY_S + _LEARN_S * (config.optimizer.epochs or 1)
+    continued = state_values.wanted(config.method.annotators) * _HALF * turns
+    row = _PLAY_S * (1 + continued) + _LEARN_S * (config.optimizer.epochs or 1)
     work = {
         TRAIN: Work(config.run.steps - done, episodes * turns * row),
         EVALUATE: Work(_evaluated(config, done, sizes), turns * _EVALUATE_S),

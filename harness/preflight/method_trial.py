@@ -10,13 +10,14 @@ import numpy as np
 import torch
 
 from harness import annotators, credit, losses
-from harness.annotators import semantic
+from harness.annotators import semantic, state_values
 from harness.config import Config, methods
 from harness.credit import TurnTable, rewards
 from harness.credit.registry import layers
 from harness.losses import Metric
 from harness.model.packing import TokenBatch
 from harness.preflight.resolve import annotator_settings, credit_settings, loss_settings
+from harness.rollouts.continuations import REWARDS
 from harness.types.errors import ConfigError
 
 
@@ -28,10 +29,28 @@ def check_method(config: Config) -> None:
             should; or the penalty of invalid actions changes nothing.
     """
     rewards.get(config.method.reward)
+    _check_continuations(config)
     settings = _without_models(credit_settings(config))
     _check_tokens(config, settings)
     _try_estimator(config, settings)
     _try_loss(methods.get(config.method.name).loss, loss_settings(config))
+
+
+def _check_continuations(config: Config) -> None:
+    """Refuse rewards and rows of which continuations have no returns."""
+    row = methods.get(config.method.name)
+    if not state_values.wanted(annotator_settings(config)):
+        return
+    if config.method.reward not in REWARDS:
+        raise ConfigError(
+            f"method {row.name} plays continuations, whose return is {', '.join(REWARDS)}: got "
+            f"method.reward {config.method.reward!r:.60}"
+        )
+    if (config.method.rows or row.rows) == "token":
+        raise ConfigError(
+            f"method {row.name} plays continuations, which begin at turns: set method.rows to "
+            "'turn'"
+        )
 
 
 def _try_estimator(config: Config, settings: Mapping[str, Any]) -> None:
@@ -132,7 +151,7 @@ def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 _COMPARE_STATES: Final = (
     *("ecpo", "gigpo", "hgpo", "salt", "scpo"),
-    *("g2po", "gagpo", "graphgpo", "milegpo", "proxmo"),
+    *("g2po", "gagpo", "graphgpo", "milegpo", "proxmo", "rtmc"),
 )
 """Estimators that compare turns in equal states; tokens of a turn would count as visits."""
 

@@ -18,7 +18,6 @@ from functools import partial
 
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.episode import run_episode
 from harness.rollouts.groups import GroupRunner, PlayEpisode
 from harness.rollouts.views import Actor
 from harness.types.rollout import Rollout
@@ -53,7 +52,7 @@ async def collect(
         ContextOverflow: The first prompt of an episode does not fit into the model's context.
     """
     play = partial(
-        run_episode,
+        options.run,
         actor=actor,
         seed=seed,
         allow_initial_overflow=options.allow_initial_overflow,

@@ -5,12 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
+from harness.rollouts.episode import Episode, run_episode
+from harness.rollouts.views import Actor
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout
 
 OnFinish = Callable[[Rollout], object]
 """Is called with each rollout once its group has ended."""
+
+
+class RunEpisode(Protocol):
+    """Plays one episode with an actor, as `run_episode` does."""
+
+    async def __call__(
+        self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
+    ) -> Rollout:
+        """Return the rollout."""
+        ...
 
 
 def _ignore(_: Rollout) -> None:
@@ -42,6 +55,7 @@ class CollectOptions:
         allow_initial_overflow: If the first prompt of an episode does not fit into the model's
             context, the episode counts as lost; otherwise `ContextOverflow` is raised.
         on_finish: Is called with each rollout once its group has ended.
+        run: Plays an episode.
 
     Raises:
         ConfigError: A number is out of its range.
@@ -54,6 +68,7 @@ class CollectOptions:
     pause_s: float = 1.0
     allow_initial_overflow: bool = False
     on_finish: OnFinish = _ignore
+    run: RunEpisode = run_episode
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -35,6 +35,7 @@ class EnvPool:
         parties: Models that take part in the episodes beside the agent, by role; empty until an
             environment is made.
         data_source: Whose tasks they play, see `TextEnv.data_source`; None until one is made.
+        remote: The environments are on a server.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class EnvPool:
         self._free: list[GroupEnv] = []
         self._threads = ThreadPoolExecutor(self.max_groups * group_size, "environment")
         self._capacity: int | None = None  # of the servers; 0 if unlimited, None if not known yet
-        self._remote = bool(kwargs.get("url") or url_from_environment(env_id))
+        self.remote = bool(kwargs.get("url") or url_from_environment(env_id))
 
     def tasks(self) -> TaskSet:
         """Return the tasks of the environments' split."""
@@ -68,7 +69,7 @@ class EnvPool:
 
     async def take_async(self) -> GroupEnv:
         """Return a group that is not in use, without blocking other episodes."""
-        return await self.call(self.take, blocking=self._remote and not self._free)
+        return await self.call(self.take, blocking=self.remote and not self._free)
 
     async def max_open_groups(self) -> int:
         """Return how many groups may be open: the limit of `max_live` and the servers' capacity.
@@ -76,7 +77,7 @@ class EnvPool:
         Raises:
             ConfigError: The servers' capacity is smaller than one group.
         """
-        if self._remote and self._capacity is None:
+        if self.remote and self._capacity is None:
             self._capacity = await self._server_capacity()
         capacity = self._capacity or 0
         if 0 < capacity < self.group_size:

@@ -186,6 +186,8 @@ async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
         progress=info["progress"],
         image=view.image,
         summary=decision.summary,
+        oracle=before.get("oracle", ""),
+        next_oracle=info.get("oracle", ""),
     )
     episode.add_turn(partner, turn)
     return _update_result(episode.rollout, recorded)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from harness import annotators, prompts
 from harness import config as configs
-from harness import prompts
+from harness.annotators import state_values
 from harness.config import Config, RolloutConfig, methods
 from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -19,6 +20,7 @@ from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
+from harness.rollouts.continuations import AgentBranching, Cost, StateReturns
 from harness.rollouts.demonstrations import Demonstrator
 from harness.rollouts.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.env_pool import EnvPool
@@ -69,7 +71,9 @@ class Player:
         self._config, self._policy = config, policy
         self._kind = methods.get(config.method.name).actor
         self._agent = make_agent(config, completer, config.agent.temperature)
-        oracle = {"oracle": True} if self._kind == "expert" else {}
+        readers = config.method.annotators.items()
+        wanted = self._kind == "expert" or any(annotators.needs_oracle(*item) for item in readers)
+        oracle = {"oracle": True} if wanted else {}
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
         self._sampler = TaskSampler(self._pool.tasks(), config.run.seed)
 
@@ -103,6 +107,9 @@ class Player:
             enough_turns=rollout.enough_turns or 0,
             on_finish=on_finish,
         )
+        returns = self._state_returns()
+        if returns is not None:
+            options = replace(options, run=returns.run)
 
         def draw(round_index: int = 0) -> list[TaskDraw]:
             return self._sampler.draw(step, rollout.tasks_per_step, round_index)
@@ -120,14 +127,37 @@ class Player:
                     options=options,
                 )
             )
-            return [*sampled.rollouts, *sampled.lost], sampled.figures()
+            return [*sampled.rollouts, *sampled.lost], sampled.figures() | self._cost(returns)
         draws = draw()
         played = self._run(
             collect_distributed(
                 self._processes, self._pool, draws, self._actor(), seed=seed, options=options
             )
         )
-        return played, {"rollout/stopped_share": _stopped_share(played, len(draws), rollout)}
+        stopped = {"rollout/stopped_share": _stopped_share(played, len(draws), rollout)}
+        return played, stopped | self._cost(returns)
+
+    def _state_returns(self) -> StateReturns | None:
+        """Return what plays continuations in a step; None if the method needs none."""
+        method = self._config.method
+        count = state_values.wanted(method.annotators)
+        if not count:
+            return None
+        branching = AgentBranching(self._agent, self._config.rollout.max_live)
+        gamma = method.credit.get("gamma", 1.0)
+        return StateReturns(branching, count, method.reward, gamma, method.reward_scale)
+
+    def _cost(self, returns: StateReturns | None) -> dict[str, float]:
+        """Return the figures of a step's continuations, of all processes; none without them."""
+        if returns is None:
+            return {}
+        costs: list[Cost] = self._processes.gather(returns.cost)
+        return {
+            "rollout/continuations": float(sum(cost.continuations for cost in costs)),
+            "rollout/continuation_steps": float(sum(cost.steps for cost in costs)),
+            "rollout/continuation_tokens": float(sum(cost.tokens for cost in costs)),
+            "time/continuations_s": max(cost.seconds for cost in costs),
+        }
 
     def close(self) -> None:
         """Close the environments."""

@@ -39,7 +39,10 @@ from harness.types.errors import TableError
 from harness.types.rollout import Rollout
 
 FORMAT: Final = "agentgyms-rollouts-1"
-COLUMNS: Final = ("value", "process_reward", "entropy", "hindsight", "kl", "length")
+COLUMNS: Final = (
+    *("value", "process_reward", "entropy", "hindsight", "kl", "length"),
+    "state_value",
+)
 """Columns of a turn table that a file may hold: those that annotators fill."""
 
 

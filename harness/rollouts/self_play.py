@@ -74,4 +74,5 @@ def _extended(turn: Turn, following: Turn) -> Turn:
         next_observation=following.next_observation,
         next_state_key=following.next_state_key,
         progress=following.progress,
+        next_oracle=following.next_oracle,
     )

@@ -138,5 +138,6 @@ _TURN_REDUCTIONS: Final[dict[str, Callable[[Floats, Ints], Floats]]] = {
     "hindsight": _geometric_mean,
     "kl": _sum,
     "length": _first,
+    "state_value": _first,
 }
 """How each token column is reduced to a column of turns."""

@@ -9,6 +9,7 @@ from signal import SIGTERM
 from typing import Any
 
 from agentgyms.core.errors import AgentGymsError
+from harness import prompts
 from harness.annotators import AnnotatorContext
 from harness.config import Config, methods
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -118,6 +119,7 @@ class Trainer:
             method.estimator,
             credit_settings,
             self.processes,
+            prompts.load(config.agent.style, config.env.id, config.agent.tool_format),
         )
         return CreditAssignment(config, method, credit_settings, context)
 

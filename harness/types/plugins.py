@@ -2,14 +2,17 @@
 
 A plug-in is a module that registers what it brings when it is imported. It is imported because a
 recipe names it (`run.plugins`), because a setting names something in it (`module:name`), or because
-an installed package has an entry point for it in the group `agentgyms.plugins`.
+an installed package has an entry point for it in the group `agentgyms.plugins`. A module may be
+named by the path of its file, `folder/file.py`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib import metadata
+from importlib import metadata, util
+from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import BadOption
@@ -59,7 +62,7 @@ def load_installed() -> None:
 
 
 def named(name: str) -> Any:
-    """Return what a name `module:attribute` stands for.
+    """Return what a name `module:attribute` or `file.py:attribute` stands for.
 
     Raises:
         ConfigError: The module cannot be imported, or lacks the attribute.
@@ -93,9 +96,26 @@ def find_environment(env_id: str) -> str:
 
 def _module(name: str) -> Any:
     try:
-        return import_named(name)
+        return _of_file(name) if name.endswith(".py") else import_named(name)
     except Exception as e:  # a plug-in may raise anything
         raise ConfigError(
             f"the plug-in {name!r} cannot be imported: {type(e).__name__}: {e}; it must be a "
-            f"module that Python finds: {_FOUND}"
+            f"module that Python finds: {_FOUND}, or a file, folder/file.py"
         ) from e
+
+
+def _of_file(given: str) -> Any:
+    """Return the module of a file; its name is its path, which no other module has."""
+    path = Path(given).resolve(strict=True)
+    name = str(path)
+    if name not in sys.modules:
+        spec = util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

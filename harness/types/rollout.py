@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from agentgyms.models.types import ServedCall
 from agentgyms.recording.recording_format import Recording
+from harness.types.arrays import Floats
 from harness.types.messages import Image
 
 
@@ -95,7 +96,9 @@ class Turn:
     `observation`, `image` and `state_key` belong to the state before the action; `next_*` to the
     state after it. `feedback` is the environment's, or `malformed` where the answer does not follow
     the format that the prompt requires. `summary` is the model's summary of the turns before, if it
-    wrote one in front of this turn: no environment step, and credited as this turn is.
+    wrote one in front of this turn: no environment step, and credited as this turn is. `oracle` and
+    `next_oracle` are `info["oracle"]` before and after the action, "" where the environment gives
+    none; they are for annotators, never for prompts, and files do not keep them.
     """
 
     observation: str
@@ -110,6 +113,8 @@ class Turn:
     progress: float
     image: Image | None = None
     summary: Completion | None = None
+    oracle: str = field(default="", compare=False)
+    next_oracle: str = field(default="", compare=False)
 
     @property
     def answers(self) -> tuple[Completion, ...]:
@@ -134,6 +139,8 @@ class Rollout:
         error: The infrastructure error that ended the episode, else "". It makes the score invalid.
         recording: The recording of the episode with prompts and answers, if one was requested.
         metrics: The environment's metrics after the last turn; files do not keep them.
+        state_returns: Returns of continuations from right before each turn, if they were played.
+            Shape [T, K]; files do not keep them.
     """
 
     task_id: str
@@ -149,3 +156,4 @@ class Rollout:
     error: str = ""
     recording: Recording | None = None
     metrics: Mapping[str, float] = field(default_factory=dict, compare=False)
+    state_returns: Floats | None = field(default=None, compare=False)

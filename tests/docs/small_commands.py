@@ -47,6 +47,8 @@ def run(call, given=""):
         if words[:2] == ["credit", "audit"] and "--truth" not in words:
             words += ["--tasks", "2", "--group-size", "2", "--continuations", "4"]
             words += ["--set", "env.max_turns=3"]
+            if "--group-sizes" in words:
+                words += ["--repeats", "2", "--group-sizes", "2,4"]
         if words[0] == "eval":
             words = _few(words)
             if "--url" in words:

@@ -1,5 +1,6 @@
-"""The code of docs/clients.md for OpenEnv and verifiers runs where these are installed."""
+"""The code of docs/clients.md for OpenEnv, verifiers and MCP runs where these are installed."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -27,10 +28,11 @@ def peer(tmp_path):
     python = Path(os.environ["AGENTGYMS_ADAPTERS_PYTHON"])
     path = os.pathsep.join([str(doc_blocks.ROOT), str(tmp_path)])
 
-    def start(*words):
+    def start(*words, stdin=None):
         return subprocess.Popen(
             [python.with_name(words[0]), *words[1:]],
             cwd=tmp_path,
+            stdin=stdin,
             env={**os.environ, "PYTHONPATH": path, "MY_KEY": "none"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,3 +73,18 @@ def test_verifiers_finds_the_taskset(peer):
     assert told(peer("python", "-c", shown)).splitlines()[-1] == "240"
     command = shlex.split(code("vf-eval").replace("\\\n", ""))
     assert "household" in told(peer(*command, "--dry-run", "true"))
+
+
+def test_an_agent_that_speaks_mcp_finds_its_tools(peer):
+    (entry,) = json.loads(code('{"mcpServers"'))["mcpServers"].values()
+    (command,) = [b.text for b in BLOCKS if b.text.startswith("agentgyms mcp")]
+    for words in (entry["args"], shlex.split(command)[1:]):
+        assert words[:2] == ["mcp", "ALFWorld"]
+    script = doc_blocks.ROOT / "tests/env_servers/mcp_peer.py"
+    asked = [{"command": entry["args"][1:], "folder": str(peer.folder), "calls": [["reset", {}]]}]
+    given = peer.folder / "asked.json"
+    given.write_text(json.dumps(asked))
+    with given.open() as file:
+        (got,) = json.loads(told(peer("python", str(script), stdin=file)))
+    assert {"reset", "end_episode", "take"} <= {tool["name"] for tool in got["tools"]}
+    assert not got["results"][0]["error"]

@@ -58,6 +58,7 @@ def one_rollout(rng, rollout, group):
                 "process_reward": rng.choice((0.0, 0.0, 0.25, -0.5)),
                 "entropy": rng.uniform(0, 2),
                 "length": float(rng.randint(1, 9)),
+                "state_value": rng.uniform(0, 10),
             }
         )
         state = after

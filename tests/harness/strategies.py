@@ -46,6 +46,7 @@ def further_columns(given, rng):
         "hindsight": rng.uniform(0.05, 1, size=n),
         "kl": rng.normal(size=n) * 0.1,
         "length": rng.integers(1, 9, size=n),
+        "state_value": rng.random(n) * 10,
     }
 
 

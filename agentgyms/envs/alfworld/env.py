@@ -17,7 +17,7 @@ from agentgyms.core.outcome import MAX_ACTION
 from agentgyms.core.tasks import Task, TaskSet
 from agentgyms.envs.alfworld import text
 from agentgyms.envs.alfworld.engine import INFORMATION, VERBS, State
-from agentgyms.envs.alfworld.expert import expert_actions
+from agentgyms.envs.alfworld.expert import expert_actions, remaining
 from agentgyms.envs.alfworld.official.engine import Answer, OfficialEngine
 from agentgyms.envs.alfworld.problem import FAMILIES
 from agentgyms.envs.alfworld.sources import Source, list_tasks, load_game, open_source
@@ -43,7 +43,7 @@ class ALFWorldEnv(TextEnv):
     | `rooms` | `"small"` | generated only: `"small"` has 5-7 receptacles, `"large"` 16-20 |
     | `families` | `None` | a list of families to restrict the tasks to, in any order |
     | `max_turns` | 50 | turns until the episode is truncated |
-    | `oracle` | `False` | put the experts' next actions into `info["oracle"]` |
+    | `oracle` | `False` | put the experts' next actions and the way left into `info["oracle"]` |
 
     Reward is 1 on the turn that reaches the goal and 0 on every other; that turn terminates the
     episode. `info["progress"]` is the share of the goal's literals that hold, for the choice of
@@ -175,6 +175,10 @@ class ALFWorldEnv(TextEnv):
     def expert_actions(self) -> dict[str, str]:
         """Return the next command of `best` and of `explore`."""
         return expert_actions(self._state)
+
+    def solution(self) -> dict[str, Any]:
+        """Return the experts' commands, and the number of commands that `best` still gives."""
+        return {**self.expert_actions(), "optimal_remaining": remaining(self._state)}
 
     def _outcome(
         self,

@@ -16,6 +16,9 @@ from agentgyms.envs.alfworld.game import Game, members
 WAIT: Final = "look"
 """The command of an expert when the goal can no longer be reached."""
 
+DEAD: Final = -1
+"""Number of remaining commands when the goal can no longer be reached."""
+
 TOOLS: Final = {"clean": "sinks", "heat": "microwaves", "cool": "fridges"}
 FLAGS: Final = {"clean": "clean", "heat": "hot", "cool": "cool"}
 
@@ -79,11 +82,20 @@ def command(state: State, deed: Deed) -> str:
 
 def best(state: State) -> str:
     """Return the first command of a shortest plan."""
-    plans = list(_plans(state))
-    if not plans:
-        return WAIT
-    shortest = min(plans, key=lambda plan: _length(state, plan))
-    return command(state, shortest[0])
+    plan = _shortest(state)
+    return WAIT if plan is None else command(state, plan[0])
+
+
+def remaining(state: State) -> int:
+    """Return the number of commands that `best` still gives, 0 if won; `DEAD` without a way."""
+    if state.won:
+        return 0
+    plan = _shortest(state)
+    return DEAD if plan is None else _length(state, plan)
+
+
+def _shortest(state: State) -> tuple[Deed, ...] | None:
+    return min(_plans(state), key=lambda plan: _length(state, plan), default=None)
 
 
 def _length(state: State, plan: tuple[Deed, ...]) -> int:

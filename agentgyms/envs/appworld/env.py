@@ -84,7 +84,7 @@ class AppWorldEnv(TextEnv):
     `info["metrics"]`, of the whole episode: `api_calls`, `api_errors` (calls with an
     error as response), `doc_lookups` (calls to `api_docs`), `failed_turns` and `malformed_turns`;
     `difficulty`; and of the last run of the tests `tests`, `tests_passed` and `score_over_no_op`,
-    nan before the first.
+    absent before the first.
 
     | split | mini | appworld, generated | appworld, official |
     |---|---|---|---|

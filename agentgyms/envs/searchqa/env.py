@@ -44,7 +44,7 @@ class SearchQAEnv(TextEnv):
     | `retriever_patience_s` | 60.0 | seconds to retry while the retriever does not answer |
     | `top_k` | 3 | documents that a search returns, at most 100 |
     | `max_turns` | 4 | turns until the episode is truncated |
-    | `oracle` | `False` | put the experts' next actions into `info["oracle"]` |
+    | `oracle` | `False` | put the experts' next actions and the answers into `info["oracle"]` |
 
     An answer ends the episode; its reward is 1 if it equals a golden answer, both in lower case and
     without punctuation, articles and surplus blanks, else 0. Everything else has reward 0. Text of
@@ -74,7 +74,8 @@ class SearchQAEnv(TextEnv):
 
     Experts: `best` searches fact by fact and then answers, for generated questions only; with
     `top_k` of at least 3 it solves them all. `answer` gives a golden answer at once: useful for
-    analysis, not for imitation.
+    analysis, not for imitation. The oracle has both, all answers as `golden`, and for generated
+    questions `optimal_remaining`, the turns that `best` still takes (-1 after a wrong answer).
     """
 
     default_max_turns = 4
@@ -212,6 +213,21 @@ class SearchQAEnv(TextEnv):
             actions["best"] = f"search[{missing[0]}]" if missing else actions["answer"]
         return actions
 
+    def solution(self) -> dict[str, Any]:
+        """Return the experts' actions, the golden answers, and the turns that `best` still takes.
+
+        The turns, `optimal_remaining`, are 0 after a right answer and -1 after a wrong one; they
+        are there for generated questions only.
+        """
+        question = self._question
+        solution: dict[str, Any] = {**self.expert_actions(), "golden": list(question.golden)}
+        if question.support:
+            missing = sum(doc_id not in self._retrieved for doc_id in question.support)
+            answered, right = self._answer is not None, self._is_right()
+            left = (0 if right else -1) if answered else missing + 1
+            solution["optimal_remaining"] = left
+        return solution
+
     def close(self) -> None:
         """Close the connection to a retriever."""
         if "_retriever" in vars(self):
@@ -244,7 +260,7 @@ class SearchQAEnv(TextEnv):
         reason: str = "",
     ) -> Outcome:
         answer, golden = self._answer or "", self._question.golden
-        right = scoring.exact_match(answer, golden)
+        right = self._is_right()
         canonical_answer = None if self._answer is None else scoring.canonical(answer)
         return Outcome(
             observation=observation,
@@ -269,6 +285,10 @@ class SearchQAEnv(TextEnv):
                 "answer_retrieved": float(self._answer_retrieved),
             },
         )
+
+    def _is_right(self) -> bool:
+        """Return whether the answer given so far is a golden one."""
+        return scoring.exact_match(self._answer or "", self._question.golden)
 
     def _progress(self, right: bool) -> float:
         support = self._question.support

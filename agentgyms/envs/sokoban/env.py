@@ -73,9 +73,9 @@ class SokobanEnv(TextEnv):
     feedback `no_effect`. `info["progress"]` is the completed part of the shortest solution, 0 if
     the room can no longer be solved; in rooms with more than 60,000 states it is the fraction of
     boxes on targets. `info["metrics"]`: `moved`, `pushed`, `boxes_on_target`, and `deadlocked`: 1
-    if the room can no longer be solved, nan at its start and in rooms with more states. The oracle
-    has `best`, `optimal_remaining` (-1 without a solution, -2 if the search was aborted, in large
-    rooms) and `deadlocked`.
+    if the room can no longer be solved, absent at its start and in rooms with more states. The
+    oracle has `best`, `optimal_remaining` (-1 without a solution, -2 if the search was aborted, in
+    large rooms) and `deadlocked`.
     """
 
     default_max_turns = 15

@@ -85,10 +85,10 @@ class SOTOPIAEnv(TextEnv):
 
     `info["metrics"]`: the seven dimensions (`believability`, `relationship`, `knowledge`, `secret`,
     `social_rules`, `financial_and_material_benefits`, `goal`), their mean `overall` and the
-    partner's `partner_goal`, all nan before the end; `rated`; `hard` (1 for SOTOPIA-hard);
+    partner's `partner_goal`, all absent before the end; `rated`; `hard` (1 for SOTOPIA-hard);
     `dialogue_turns`; `partner_turn`; `malformed_turns` and `partner_malformed`, the malformed
     texts of agent and partner; `model_calls`, `model_prompt_tokens`, `model_response_tokens`
-    and `cost` of partner and judge (nan where prices are not given).
+    and `cost` of partner and judge (absent where prices are not given).
 
     `info["progress"]` is the share of the seat's subgoals in generated games, else nan.
     `info["state_key"]` is that of the task, the rules, the seed and all acts so far.

@@ -84,7 +84,7 @@ class WebShopEnv(TextEnv):
     identifies the open page: search, number, product, chosen options in any order, and in mode
     `text_rich`, which shows them, the visited products.
 
-    `info["metrics"]` has the parts of the reward, nan before the purchase (`r_option` also for
+    `info["metrics"]` has the parts of the reward, absent before the purchase (`r_option` also for
     goals without options), whether the goal's own product was bought (`goal_product_bought`), and
     the numbers of `searches` and of `pages` opened. `info["progress"]` is the share of subgoals
     reached: the parts of the reward of buying the open product now, and a purchase with reward 1.

@@ -99,13 +99,32 @@ _PARAMETERS: Final = {
 
 
 @cache
-def document_text() -> str:
-    """Return the document as JSON; it is built at the first call."""
-    return serialization.dumps(document())
+def document_text(*, asks_for_token: bool = True) -> str:
+    """Return the document as JSON; it is built at the first call.
+
+    Args:
+        asks_for_token: Whether the server has a token; the document of one without a token names
+            no way to authenticate, so that generated clients ask for none.
+    """
+    return serialization.dumps(document() if asks_for_token else _without_security(document()))
+
+
+def _without_security(described: dict[str, Any]) -> dict[str, Any]:
+    """Return the document without what clients must send to be let in."""
+    open_paths = {
+        path: {method: _without(operation, "security") for method, operation in methods.items()}
+        for path, methods in described["paths"].items()
+    }
+    components = _without(described["components"], "securitySchemes")
+    return _without(described, "security") | {"paths": open_paths, "components": components}
+
+
+def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != name}
 
 
 def document() -> dict[str, Any]:
-    """Return the OpenAPI document of every server of environments."""
+    """Return the OpenAPI document of a server of environments that asks for a token."""
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _operation(operation)

@@ -17,7 +17,7 @@ _INFO: Final[dict[str, Schema]] = {
     "feedback": {"enum": [str(feedback) for feedback in Feedback]},
     "progress": _SHARE,
     "score": _SHARE,
-    "metrics": {"additionalProperties": _NUMBER_OR_NULL},
+    "metrics": {"additionalProperties": {"type": "number"}},
 }
 """What travels of an info, beyond the types of its fields: nan travels as null."""
 

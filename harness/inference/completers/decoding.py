@@ -17,6 +17,7 @@ from harness.model.vision import Vision
 from harness.types.messages import Image
 
 Row = TypeVar("Row")
+_Selection = Callable[[torch.Tensor], torch.Tensor]
 
 _COMPACT_BELOW = 0.75
 """The tensors are compacted once the live rows are less than this share of their rows."""
@@ -67,6 +68,14 @@ class DecodeBatch(Generic[Row]):
         self._shift = torch.zeros_like(self._last)
         position = (self._mask.cumsum(-1) - 1).clamp(min=0)
         return self._forward(position, input_ids=tokens)
+
+    def spread(self, rows: Sequence[Row], places: Sequence[int]) -> None:
+        """Repeat the rows of a batch that was just filled: row i goes on from row `places[i]`."""
+        index = torch.tensor(places, dtype=torch.long, device=self.policy.device)
+        self.rows, self._indices = list(rows), list(range(len(rows)))
+        self._mask, self._last = self._mask[index], self._last[index]
+        self._shift = self._shift[index]
+        self._select(lambda x: x[index])
 
     def _prefill_with_images(
         self, vision: Vision, tokens: torch.Tensor, images: Sequence[Sequence[Image]]
@@ -153,10 +162,14 @@ class DecodeBatch(Generic[Row]):
         unused = int(self._mask.argmax(-1).min()) if self.rows else self._mask.shape[1]
         self._mask = self._mask[:, unused:]
         self._indices = list(range(len(self.rows)))
-        select: Callable[[torch.Tensor], torch.Tensor] = lambda x: x[index, :, unused:]  # noqa: E731
+        self._select(lambda x: x[index], lambda x: x[index, :, unused:])
+
+    def _select(self, of_states: _Selection, of_keys: _Selection | None = None) -> None:
+        """Replace the cache's states, and keys and values, by parts of them."""
+        select = of_keys or of_states
         for layer in self._cache.layers:
             for states in _states(layer):
-                states.update({k: v[index] for k, v in states.items()})
+                states.update({k: of_states(v) for k, v in states.items()})
             if hasattr(layer, "keys"):
                 layer.keys, layer.values = select(layer.keys), select(layer.values)
 

@@ -80,13 +80,22 @@ class HFCompleter:
         policy: The model.
         max_batch: Most responses generated at once.
         max_length: Most tokens of prompt and response; None takes the model's own limit.
+        share_prompts: Read equal prompts that begin together once. Answers are drawn as before;
+            log-probabilities may differ in their last bits, as the size of a batch changes.
     """
 
-    def __init__(self, policy: Policy, max_batch: int = 256, max_length: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        max_batch: int = 256,
+        max_length: int | None = None,
+        *,
+        share_prompts: bool = False,
+    ) -> None:
         """Raise `ConfigError` unless `max_batch` is positive."""
         if max_batch < 1:
             raise ConfigError(f"max_batch must be at least 1, got {max_batch}")
-        self.policy, self.max_batch = policy, max_batch
+        self.policy, self.max_batch, self.share_prompts = policy, max_batch, share_prompts
         self.max_length = min(policy.max_length, max_length or policy.max_length)
         self._waiting: list[Request] = []
         self._worker: asyncio.Task[None] | None = None
@@ -168,11 +177,25 @@ class HFCompleter:
             self._add_tokens(batch, *self._sample(batch.rows, batch.decode()))
         if joining:
             newcomers: DecodeBatch[Request] = DecodeBatch(self.policy)
-            prompts = [request.prompt_ids for request in joining]
-            images = [request.images for request in joining]
-            logits = newcomers.prefill(joining, prompts, images)
+            logits = self._prefill(newcomers, joining)
             self._add_tokens(newcomers, *self._sample(joining, logits))
             batch.join(newcomers)
+
+    def _prefill(self, batch: DecodeBatch[Request], joining: list[Request]) -> torch.Tensor:
+        """Fill an empty batch with requests; return the logits of their first tokens. [B, V]."""
+        first: dict[object, int] = {}
+        places = [
+            first.setdefault((one.prompt_ids, one.images) if self.share_prompts else id(one), i)
+            for i, one in enumerate(joining)
+        ]
+        read = [joining[i] for i in first.values()]
+        logits = batch.prefill(read, [one.prompt_ids for one in read], [one.images for one in read])
+        if len(read) == len(joining):
+            return logits
+        rows = {i: row for row, i in enumerate(first.values())}
+        spread = [rows[i] for i in places]
+        batch.spread(joining, spread)
+        return logits[spread]
 
     def _sample(self, rows: list[Request], logits: torch.Tensor) -> tuple[list[int], list[float]]:
         """Draw a token for each row: inverse transform sampling with the row's random number."""

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.audit.agreement import NAMES, Agreement
+from harness.reporting.credit_view.audit_scores import GROUP_SIZE
 from harness.reporting.curves import success_curves
 from harness.reporting.results.agent_names import method_name
 
 _POINT: Final = "#0072b2"
 _CEILING: Final = "#d55e00"
+_BY_SIZE: Final = ("spearman", "within_rollouts", "gradient", "sign", "snr")
+"""Figures that are drawn against the size of a group."""
 
 
-def draw(path: Path, agreement: Agreement, title: str) -> None:
+def draw(
+    path: Path,
+    agreement: Agreement,
+    title: str,
+    parts: Mapping[str, Mapping[str, Agreement]],
+) -> None:
     """Draw a panel for each figure that is defined; methods are rows, in their order.
+
+    Where parts have two group sizes or more, panels below show figures against the size, with a
+    line for each method.
 
     Args:
         path: A `.png` or `.svg` file.
         agreement: Of at least one method.
         title: What was measured.
+        parts: Figures of parts; see `audit_scores.Scores`.
 
     Raises:
         ConfigError: The file's name ends in neither `.png` nor `.svg`.
@@ -30,12 +43,28 @@ def draw(path: Path, agreement: Agreement, title: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    methods = agreement.figures
-    shown = [n for n in NAMES if any(math.isfinite(f[n].value) for f in methods.values())]
-    size = (2.1 * len(shown) + 1.2, 0.28 * len(methods) + 1.4)
+    shown = [name for name in NAMES if _is_known(agreement, name)]
+    sizes = {int(size): own for size, own in parts.get(GROUP_SIZE, {}).items()}
+    heights = [0.28 * len(agreement.figures) + 1.4, *([3.2] if len(sizes) > 1 else [])]
+    size = (2.1 * len(shown) + 1.2, sum(heights))
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
+    rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     figure.suptitle(f"{title}; dashed: the truth measured again", x=0.01, ha="left", fontsize=10)
+    _draw_methods(rows[0], agreement, shown)
+    if len(sizes) > 1:
+        _draw_sizes(rows[1], sizes)
+    success_curves.save(figure, path)
+
+
+def _is_known(agreement: Agreement, name: str) -> bool:
+    methods = agreement.figures.values()
+    return any(name in found and math.isfinite(found[name].value) for found in methods)
+
+
+def _draw_methods(figure: Any, agreement: Agreement, shown: list[str]) -> None:
+    """Draw a panel for each figure, with a row for each method."""
+    methods = agreement.figures
     rows = range(len(methods))
     for number, name in enumerate(shown, 1):
         axes = figure.add_subplot(1, len(shown), number)
@@ -52,4 +81,41 @@ def draw(path: Path, agreement: Agreement, title: str) -> None:
         axes.set_ylim(len(methods) - 0.5, -0.5)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
-    success_curves.save(figure, path)
+
+
+def _draw_sizes(figure: Any, sizes: Mapping[int, Agreement]) -> None:
+    """Draw a panel for each figure, with a line over group sizes for each method."""
+    from matplotlib import colormaps
+
+    ordered = dict(sorted(sizes.items()))
+    shown = [n for n in _BY_SIZE if any(_is_known(one, n) for one in ordered.values())]
+    colours: Any = colormaps["tab20"]
+    markers = "osD^v<>ph*XP"
+    for number, name in enumerate(shown, 1):
+        axes = figure.add_subplot(1, len(shown), number)
+        for i, method in enumerate(next(iter(ordered.values())).figures):
+            known = [
+                (n, one.figures[method][name])
+                for n, one in ordered.items()
+                if name in one.figures[method]
+            ]
+            axes.plot(
+                [n for n, _ in known],
+                [one.value for _, one in known],
+                marker=markers[i % len(markers)],
+                color=colours.colors[(2 * i + i // 10) % colours.N],
+                ms=4,
+                lw=1.2,
+                label=method_name(method),
+            )
+        ceilings = [(n, one.ceilings[name]) for n, one in ordered.items() if name in one.ceilings]
+        axes.plot(
+            [n for n, _ in ceilings], [one for _, one in ceilings], color=_CEILING, lw=1.5, ls="--"
+        )
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(list(ordered), list(map(str, ordered)))
+        axes.set_title(f"{name.replace('_', ' ')} by group size", loc="left", fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right center", fontsize=8, frameon=False)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from agentgyms.registration import short_name
-from harness.audit.agreement import CLEAR, NAMES, Agreement, Figure
+from harness.audit import spread
+from harness.audit.agreement import CLEAR, NAMES, Agreement
+from harness.audit.bootstrap import Figure
 from harness.audit.truth_sets import TruthSet
 from harness.reporting.credit_view.compare import Credit
-from harness.reporting.results.setting import labels
+from harness.reporting.results.setting import Setting
 
 _COLUMN: Final = 21
 _METHOD: Final = 16
@@ -22,8 +24,19 @@ LEGEND: Final = (
     "of equal states; gradient: cosine of the policy gradients.\nsign: of the turns whose truth is "
     "clear. precision, recall: the 10 % of turns with the most credit, as clearly good ones.\n"
     "In brackets 95 % intervals by bootstrap over tasks. ceiling: what the truth reaches if it is "
-    "measured a second time."
+    "measured a second time;\nhalf's ceiling: the same of half of the continuations, by which "
+    "oracle and vineppo are credited, and compared with the other half."
 )
+SPREAD_LEGEND: Final = (
+    "Over fresh groups of each task: snr: squared norm of a group's expected gradient over its "
+    "variance (ceiling: by the truth).\nsignal, bias, noise: shares of the mean square of a turn's "
+    "credit that go with the truth, that are another mean, and that differ from group to group."
+)
+_OF_PARTS: Final = ("spearman", "gradient", "snr")
+"""Figures that the terminal shows of the parts of an audit; files have all."""
+
+Parts = Mapping[str, Mapping[str, Agreement]]
+"""Figures of parts of the turns: by what they are parted, and name of the part."""
 
 
 def title(truth_set: TruthSet) -> str:
@@ -32,34 +45,38 @@ def title(truth_set: TruthSet) -> str:
     policy = dict(about.get("policy", {}))
     noise = f", noise {policy['noise']:g}" if "noise" in policy else ""
     name = short_name(str(about.get("environment", "rollouts")))
-    split, data = about.get("split", ""), str(about.get("data") or "")
-    where = ", ".join([f"{name} {split}".strip(), *labels(data)])
-    return f"{where}; {policy.get('name', 'policy')}{noise}"
+    played = Setting(name, str(about.get("split", "")), data=str(about.get("data") or ""))
+    return f"{played.title}; {policy.get('name', 'policy')}{noise}"
+
+
+def report(
+    truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit], parts: Parts
+) -> str:
+    """Return the summary and all tables, with what they mean."""
+    tables = (table(agreement, results), LEGEND, spread_table(agreement), part_tables(parts))
+    return "\n\n".join(one for one in (summary(truth_set, agreement), *tables) if one)
 
 
 def summary(truth_set: TruthSet, agreement: Agreement) -> str:
-    """Return what was measured, in two lines."""
+    """Return what was measured, in two or three lines."""
     truth = truth_set.truth
     sizes = f"{len(truth_set.tasks)} tasks, {truth.turns.rollout[-1] + 1} rollouts"
     success = truth.turns.success[truth.turns.starts].mean()
     cost, options = truth.cost, truth.options
+    gradient = truth_set.about.get("gradient", "")
+    own = f"\ngradient: {gradient}" if truth.taken is None and gradient else ""
     return (
         f"{title(truth_set)}; {sizes}, {len(truth.turns):,} turns, "
         f"success {success:.0%}\ntruth: {options.continuations} continuations of each state "
         f"({cost.continuations:,} in all, {cost.steps:,} steps, {cost.tokens:,} tokens, "
         f"{cost.seconds:.0f} s), reward {options.reward}, gamma {options.gamma:g}; "
-        f"{agreement.clear:.1%} of turns clear (at least {CLEAR:g} and two standard errors)"
+        f"{agreement.clear:.1%} of turns clear (at least {CLEAR:g} and two standard errors){own}"
     )
 
 
 def table(agreement: Agreement, results: Sequence[Credit]) -> str:
     """Return a line for each method, and the ceilings."""
-    lines = [f"{'method':{_METHOD}}" + "".join(f"{name:>{_COLUMN}}" for name in NAMES)]
-    for name, figures in agreement.figures.items():
-        cells = "".join(f"{_cell(figures[title]):>{_COLUMN}}" for title in NAMES)
-        lines.append(f"{name:{_METHOD}}{cells}")
-    ceilings = (agreement.ceilings.get(title, math.nan) for title in NAMES)
-    lines.append(f"{'ceiling':{_METHOD}}" + "".join(f"{_number(c):>{_COLUMN}}" for c in ceilings))
+    lines = _lines([(name, agreement, name) for name in NAMES])
     lines += [
         f"{credit.choice.name:{_METHOD}}  not computed: needs {', '.join(credit.missing)}"
         for credit in results
@@ -68,27 +85,80 @@ def table(agreement: Agreement, results: Sequence[Credit]) -> str:
     return "\n".join(lines)
 
 
-def _cell(figure: Figure) -> str:
-    if not math.isfinite(figure.value):
+def _ceilings(agreement: Agreement) -> dict[str, Mapping[str, float]]:
+    """Return the ceilings, and those of methods that are credited by half of the continuations."""
+    ceilings = {"ceiling": agreement.ceilings}
+    return ceilings | ({"half's ceiling": h} if (h := agreement.half_ceilings) else {})
+
+
+def spread_table(agreement: Agreement) -> str:
+    """Return the figures over fresh groups, "" if there are none."""
+    if not any(spread.NAMES[0] in figures for figures in agreement.figures.values()):
+        return ""
+    lines = _lines([(name, agreement, name) for name in spread.NAMES])
+    return "\n".join([*lines, "", SPREAD_LEGEND])
+
+
+def part_tables(parts: Parts) -> str:
+    """Return a table for each of the shown figures and each way to part the turns."""
+    tables = []
+    for by, agreements in parts.items():
+        for title in _OF_PARTS:
+            columns = [(part, agreement, title) for part, agreement in agreements.items()]
+            if any(_known(agreement, title) for _, agreement, _ in columns):
+                tables += [f"{title} by {by}", *_lines(columns), ""]
+    return "\n".join(tables[:-1])
+
+
+def _known(agreement: Agreement, title: str) -> bool:
+    found = (figures.get(title) for figures in agreement.figures.values())
+    return any(one is not None and math.isfinite(one.value) for one in found)
+
+
+def _lines(columns: Sequence[tuple[str, Agreement, str]]) -> list[str]:
+    """Return a line for each method, and the ceilings.
+
+    Args:
+        columns: Of each the heading, the figures, and which of them is shown.
+    """
+    lines = [f"{'method':{_METHOD}}" + "".join(f"{name:>{_COLUMN}}" for name, _, _ in columns)]
+    for method in columns[0][1].figures if columns else ():
+        found = (agreement.figures[method].get(title) for _, agreement, title in columns)
+        lines.append(f"{method:{_METHOD}}" + "".join(f"{_cell(one):>{_COLUMN}}" for one in found))
+    for name in _ceilings(columns[0][1]) if columns else ():
+        values = (_ceilings(own)[name].get(title, math.nan) for _, own, title in columns)
+        lines.append(f"{name:{_METHOD}}" + "".join(f"{number(c):>{_COLUMN}}" for c in values))
+    return lines
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None or not math.isfinite(figure.value):
         return "–"
     low, high = figure.interval
     return f"{figure.value:.2f} ({low:.2f}, {high:.2f})"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a figure with two decimals; "–" where it is not defined."""
     return f"{value:.2f}" if math.isfinite(value) else "–"
 
 
-def to_csv(agreement: Agreement) -> str:
-    """Return a row for each method and figure; ceilings are those of the method `ceiling`."""
+def to_csv(agreement: Agreement, parts: Parts) -> str:
+    """Return a row for each method and figure; ceilings are those of the method `ceiling`.
+
+    The last column, `part`, is "" in the rows of all turns.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["method", "figure", *_FIELDS])
-    for name, figures in agreement.figures.items():
-        for title, figure in figures.items():
-            writer.writerow([name, title, *_flat(figure).values()])
-    for title, value in agreement.ceilings.items():
-        writer.writerow(["ceiling", title, value, *[""] * (len(_FIELDS) - 1)])
+    writer.writerow(["method", "figure", *_FIELDS, "part"])
+    named = [(f"{by} {part}", own) for by, found in parts.items() for part, own in found.items()]
+    for part, own in [("", agreement), *named]:
+        for name, figures in own.figures.items():
+            for title, figure in figures.items():
+                writer.writerow([name, title, *_flat(figure).values(), part])
+        for name, ceilings in _ceilings(own).items():
+            for title, value in ceilings.items():
+                writer.writerow([name, title, value, *[""] * (len(_FIELDS) - 1), part])
     return out.getvalue()
 
 
@@ -100,12 +170,13 @@ def _flat(figure: Figure) -> dict[str, float]:
     return dict(zip(_FIELDS, numbers, strict=True))
 
 
-def to_json(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit]) -> dict[str, Any]:
+def to_json(
+    truth_set: TruthSet,
+    agreement: Agreement,
+    results: Sequence[Credit],
+    parts: Parts,
+) -> dict[str, Any]:
     """Return all figures, what they are of, and the truth's digest. Undefined figures are None."""
-
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
     return {
         "about": dict(truth_set.about),
         "digest": truth_set.digest,
@@ -113,8 +184,24 @@ def to_json(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit]
         "cost": asdict(truth_set.truth.cost),
         "tasks": len(truth_set.tasks),
         "turns": len(truth_set.truth.turns),
+        **_plain(agreement),
+        "missing": {c.choice.name: list(c.missing) for c in results if c.advantage is None},
+        "parts": {
+            by: {part: _plain(own) for part, own in found.items()} for by, found in parts.items()
+        },
+    }
+
+
+def _plain(agreement: Agreement) -> dict[str, Any]:
+    """Return the figures as JSON has them."""
+
+    def known(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    return {
         "clear": agreement.clear,
         "ceilings": {name: known(value) for name, value in agreement.ceilings.items()},
+        "half_ceilings": {name: known(value) for name, value in agreement.half_ceilings.items()},
         "methods": {
             name: {
                 title: {key: known(value) for key, value in _flat(figure).items()}
@@ -122,5 +209,4 @@ def to_json(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit]
             }
             for name, figures in agreement.figures.items()
         },
-        "missing": {c.choice.name: list(c.missing) for c in results if c.advantage is None},
     }

@@ -44,6 +44,11 @@ class Choice:
     note: str = ""
     given: frozenset[str] = frozenset()
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the credit is made of measured values of states."""
+        return "state_value" in needs(self.estimator, self.settings)
+
 
 @dataclass(frozen=True, slots=True)
 class Credit:
@@ -95,6 +100,13 @@ def choose(
         )
     choices = [_choice(name, known[name], changes, preset_name) for name in chosen]
     return choices if names else _distinct(choices)
+
+
+def measured_with(choice: Choice, gamma: float) -> Choice:
+    """Return a choice with the discount of the returns by which states were measured."""
+    if not choice.is_measured:
+        return choice
+    return replace(choice, settings={**choice.settings, "gamma": gamma})
 
 
 def compare(turns: TurnTable, choices: Sequence[Choice]) -> list[Credit]:

@@ -31,6 +31,8 @@ SCRIPTS: Final = (
     "main.js",
 )
 TITLE: Final = "Credit, turn by turn"
+TRUTH: Final = "truth"
+"""The estimator of measured advantages, in place of a method's."""
 _TEXT_BYTES: Final = 2_000_000
 """Approximate maximum bytes of all texts of a page."""
 _LEAST_TEXT, _MOST_TEXT = 60, 4000
@@ -50,19 +52,27 @@ def render(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
         results: What `compare` returned for their table.
     """
     data = contents(recorded, results)
-    return pages.render(FILES, SCRIPTS, title=TITLE, lead=_lead(recorded), data=data)
+    return pages.render(FILES, SCRIPTS, title=TITLE, lead=_lead(recorded), audit=None, data=data)
 
 
 def _lead(recorded: RecordedRollouts) -> str:
     return f"{recorded.source}: {recorded.counts}. Rewards: {recorded.reward}."
 
 
-def contents(recorded: RecordedRollouts, results: Sequence[Credit]) -> dict[str, Any]:
-    """Return the data that the page's script reads."""
-    texts = _Texts(recorded.rollouts)
+def contents(
+    recorded: RecordedRollouts, results: Sequence[Credit], drawn: Sequence[Credit] | None = None
+) -> dict[str, Any]:
+    """Return the data that the page's script reads.
+
+    Args:
+        recorded: The rollouts.
+        results: The methods to show.
+        drawn: Those of them that may have a figure of their own; all by default.
+    """
+    texts, drawn = _Texts(recorded.rollouts), results if drawn is None else drawn
     observations = [turn.observation for rollout in recorded.rollouts for turn in rollout.turns]
-    pictures = FigureData(recorded.turns, results, observations, texts.number)
-    scpo = first_result(results, "scpo")
+    pictures = FigureData(recorded.turns, drawn, observations, texts.number)
+    scpo = first_result(drawn, "scpo")
     return {
         "methods": [_method(credit) for credit in results],
         "groups": [
@@ -84,6 +94,7 @@ def _method(credit: Credit) -> dict[str, Any]:
         "settings": ", ".join(f"{k} {setting_text(v)}" for k, v in choice.settings.items()),
         "note": choice.note,
         "missing": list(credit.missing),
+        "truth": choice.estimator == TRUTH,
     }
 
 

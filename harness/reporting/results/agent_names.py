@@ -14,6 +14,7 @@ _METHODS: Final = {
     "graphgpo": "GraphGPO",
     "maxrl": "MaxRL",
     "milegpo": "MileGPO",
+    "oracle": "Oracle",
     "planpo": "PlanPO",
     "proxmo": "ProxMO",
     "salt": "GRPO+SALT",
@@ -21,6 +22,7 @@ _METHODS: Final = {
     "dr_grpo": "Dr.GRPO",
     "reinforce": "REINFORCE",
     "reinforce_pp": "REINFORCE++",
+    "vineppo": "VinePPO",
 }
 """Names of training methods that are not just their ids in capitals."""
 

@@ -176,7 +176,7 @@ def test_what_callers_do_wrong_is_said_clearly():
 def test_oracle_appears_only_when_asked_for():
     assert "oracle" not in make().reset(seed=0)[1]
     _, info = make(oracle=True).reset(seed=0)
-    assert json.loads(info["oracle"]) == {"best": "right"}
+    assert json.loads(info["oracle"]) == {"best": "right", "optimal_remaining": 4}
     with pytest.raises(BadOption, match="there is no expert 'other': expected one of best"):
         agentgyms.expert(make(oracle=True), "other")(None, info)
     with pytest.raises(BadOption, match="ReplayCorridor has no expert policy"):

@@ -50,7 +50,9 @@ def test_turns_travel(observation, reward, progress, metric):
     decoded = serialization.decode_info(back.info)
     assert repr(serialization.decode_number(back.reward)) == repr(reward)
     assert repr(decoded["progress"]) == repr(progress)
-    assert repr(decoded["metrics"]["m"]) == repr(metric)
+    assert repr(decoded["metrics"]) == repr({"m": metric} if metric == metric else {})
+    old = {**back.info, "metrics": {"m": None, "n": 1}}  # as earlier versions wrote it
+    assert serialization.decode_info(old)["metrics"] == {"n": 1.0}
 
 
 def test_tasks_and_descriptions_travel():
@@ -89,3 +91,22 @@ def test_a_newer_server_may_say_more():
     del value["episode"]
     with pytest.raises(BadRequest, match="'episode' \\(an integer\\)"):
         framing.read_reply(messages.Opened, value, "reply")
+
+
+def test_an_integer_of_json_schema_may_have_a_fraction_of_zero():
+    asked = framing.read(messages.Reset, {"seed": 780.0, "episode": -0.0}, "request")
+    assert (asked.seed, type(asked.seed), asked.episode) == (780, int, 0)
+    turn = framing.read(messages.Step, {"action": "look", "turn": 3.0}, "request").turn
+    assert (turn, type(turn)) == (3, int)
+    for bad in (780.5, "780", True):
+        with pytest.raises(BadRequest, match="'seed' in the request must be an integer or null"):
+            framing.read(messages.Reset, {"seed": bad}, "request")
+    limits = {
+        "max_sessions": 2.0,
+        "ttl_s": 9.0,
+        "max_body_bytes": 1,
+        "max_batch": 1,
+        "max_tasks": 1,
+    }
+    read = framing.read_reply(messages.Limits, limits, "reply")
+    assert (type(read.max_sessions), type(read.ttl_s)) == (int, float)

@@ -17,6 +17,7 @@ from server_faults import CORRIDOR, FAULTY, TOKEN, Api, code, importable_environ
 
 from agentgyms import registration
 from agentgyms.core import arguments, images
+from agentgyms.core.errors import BadOption
 from agentgyms.envs.searchqa.sources import closed_world_retriever
 from env_servers import create_app
 from env_servers.retriever.app import create_retriever_app
@@ -380,3 +381,40 @@ def test_a_server_of_a_faulty_environment_tells_nothing(faulty):
     assert code(faulty.step(path, "crash", 1)) == (500, "internal")
     text = faulty.response.get_data(as_text=True)
     assert not any(word in text for word in ("Traceback", "RuntimeError", "/srv", ".py", FAULTY))
+
+
+SITE = "https://site.example"
+
+
+def test_pages_of_an_allowed_site_may_use_the_server():
+    for token in ("", "x"):
+        api = Api(create_app(CORRIDOR, token=token, cors_origins=[SITE]))
+        asked = {"Origin": SITE, "Access-Control-Request-Method": "POST"}
+        assert api.call("OPTIONS", "/v1/sessions", headers=asked)[0] == 204, "asked without a token"
+        told = api.response.headers
+        assert told["Access-Control-Allow-Origin"] == SITE
+        assert "Authorization" in told["Access-Control-Allow-Headers"]
+        assert "Access-Control-Allow-Credentials" not in told
+        sent = {"Origin": SITE, "Authorization": f"Bearer {token}"}
+        assert api.call("POST", "/v1/sessions", {}, headers=sent)[0] == 201
+        assert api.response.headers["Access-Control-Allow-Origin"] == SITE
+        assert "Origin" in api.response.headers["Vary"]
+
+
+def test_pages_of_other_sites_may_not():
+    api = Api(create_app(CORRIDOR, token="", cors_origins=[SITE]))
+    for other in ("https://other.example", "http://site.example", f"{SITE}.example", "null"):
+        assert api.call("POST", "/v1/sessions", {}, headers={"Origin": other})[0] == 401
+        assert "Access-Control-Allow-Origin" not in api.response.headers
+    closed = Api(create_app(CORRIDOR, token="x", cors_origins=[SITE]))
+    assert closed.call("POST", "/v1/sessions", {}, headers={"Origin": SITE})[0] == 401
+    plain = Api(create_app(CORRIDOR, token="x"))
+    asked = {"Origin": SITE, "Access-Control-Request-Method": "POST"}
+    assert plain.call("OPTIONS", "/v1/sessions", headers=asked)[0] == 401
+    assert "Vary" not in plain.response.headers
+
+
+@pytest.mark.parametrize("bad", ["*", "site.example", "https://site.example/", "ftp://a", ""])
+def test_what_is_no_origin_is_refused(bad):
+    with pytest.raises(BadOption, match="is no origin: expected a scheme and a host"):
+        create_app(CORRIDOR, cors_origins=[bad])

@@ -80,6 +80,16 @@ def test_code_generators_can_read_the_document():
                     assert set(link) == {"operationId", "parameters"}
 
 
+def test_only_a_server_with_a_token_declares_security():
+    closed = Api(create_app(CORRIDOR, token="x")).get("/openapi.json")[1]
+    assert closed == DOCUMENT
+    assert closed["security"] == [{"bearer": []}, {"page": [], "pageHeader": []}]
+    opened = Api(create_app(CORRIDOR, token="")).get("/openapi.json")[1]
+    assert '"security"' not in json.dumps(opened)
+    assert "securitySchemes" not in opened["components"]
+    assert set(opened["paths"]) == set(closed["paths"])
+
+
 def test_requests_and_replies_have_the_fields_of_their_messages():
     for name, schema in DOCUMENT["components"]["schemas"].items():
         kind = getattr(messages, name, None)

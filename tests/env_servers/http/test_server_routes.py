@@ -154,11 +154,11 @@ def test_unknown_numbers_travel_as_null_and_text_as_ascii(api):
     raw = api.response.get_data()
     assert raw.isascii()
     assert b"NaN" not in raw
-    info = {"progress": math.nan, "score": 0.5, "metrics": {"x": math.nan}}
+    info = {"progress": math.nan, "score": 0.5, "metrics": {"x": math.nan, "y": 1.0}}
     assert serialization.encode_info(info) == {
         "progress": None,
         "score": 0.5,
-        "metrics": {"x": None},
+        "metrics": {"y": 1.0},
     }
 
 

@@ -1,4 +1,4 @@
-"""Environments as those of OpenEnv and of verifiers, played by the real packages."""
+"""Environments as those of OpenEnv, of verifiers and as tools of MCP, by the real packages."""
 
 import base64
 import importlib
@@ -25,7 +25,7 @@ CORRIDOR, ALFWORLD = "agentgyms/Corridor-v0", "agentgyms/ALFWorld-v0"
 PICTURES = "agentgyms/VisualSokoban-v0"
 
 
-@pytest.mark.parametrize("name", ["openenv", "verifiers"])
+@pytest.mark.parametrize("name", ["openenv", "verifiers", "mcp"])
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"agentgyms.adapters.{name}", raising=False)

@@ -349,7 +349,7 @@ def test_scores_that_are_not_finite_stop_the_run(policy):
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("criticism", {}, "unknown annotator 'criticism': expected one of critic"),
+        ("criticism", {}, "unknown annotator 'criticism': expected one of continuations, critic"),
         ("critic", {"lr": 1}, "annotator 'critic' has no hyperparameter 'lr'"),
         ("critic", {"model": "big"}, "critic.model must be one of 'own', 'head'"),
         ("critic", {"clip": 0.0}, "critic.clip must be"),
@@ -375,6 +375,7 @@ def test_who_needs_the_policy_before_training():
     needs = {name: annotators.needs_reference(name, {}) for name in annotators.names()}
     assert needs == {
         "critic": False,
+        "continuations": False,
         "entropy": False,
         "environment_reward": False,
         "response_length": False,
@@ -382,5 +383,8 @@ def test_who_needs_the_policy_before_training():
         "hindsight": False,
         "process_reward": False,
         "reference_kl": True,
+        "information_gain": False,
+        "solver_gain": False,
+        "seat_baseline": False,
     }
     assert annotators.needs_reference("process_reward", {"objective": "ce"})

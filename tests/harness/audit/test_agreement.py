@@ -6,9 +6,11 @@ import random
 import numpy as np
 import pytest
 
+from harness import credit
 from harness.audit import agreement
-from harness.audit.truth import Cost, Truth, TruthOptions
+from harness.audit.truth import Truth, TruthOptions
 from harness.credit.table import TurnTable
+from harness.rollouts.continuations import Cost
 from harness.types.errors import TableError
 
 
@@ -203,3 +205,31 @@ def test_no_figure_depends_on_the_unit_of_credit():
     )
     for name in agreement.NAMES:
         assert one[name].value == pytest.approx(two[name].value)
+
+
+def test_oracle_reaches_the_ceiling_of_half_the_continuations_and_random_credit_nothing():
+    truth, _ = truth_like(5, groups=40, continuations=32)
+    oracle = credit.get("oracle")(truth.credited())
+    np.testing.assert_allclose(oracle, 10 * truth.half(0).advantage)
+    chance = np.random.default_rng(1).normal(size=len(oracle))
+    methods = {"oracle": oracle, "random": chance}
+    found = agreement.agree(truth, methods, measured=["oracle"], draws=200)
+    assert set(found.half_ceilings) == set(agreement.CORRELATIONS)
+    for title, ceiling in found.half_ceilings.items():
+        low, high = found.figures["oracle"][title].interval
+        assert 0.2 < low < ceiling < high, title
+        low, high = found.figures["random"][title].interval
+        assert low < 0 < high, title
+        assert ceiling < found.ceilings[title]
+
+
+def test_only_measured_credit_is_compared_with_half_of_the_truth():
+    """The credit of one half, compared with all, would share its errors."""
+    truth, _ = truth_like(6)
+    half = truth.half(0).advantage
+    one, two = (
+        agreement.agree(truth, {"oracle": half}, measured=names, draws=10)
+        for names in (["oracle"], [])
+    )
+    assert one.figures["oracle"]["spearman"].value < two.figures["oracle"]["spearman"].value
+    assert not two.half_ceilings

@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from harness.audit import agreement, truth_sets
 from harness.cli.main import main
 
 
@@ -66,6 +67,52 @@ def test_csv_holds_every_figure(kept):
     }
 
 
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("repeated")
+    words = ("--repeats", 3, "--save", folder / "truth.npz", "--json", folder / "audit.json")
+    result = audit(*PLAYED, *words)
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+def test_fresh_groups_are_played_and_scored(repeated):
+    folder, result = repeated
+    assert "3 tasks, 36 rollouts" in result.stdout
+    assert "signal, bias, noise: shares" in result.stdout
+    found = json.loads((folder / "audit.json").read_text())
+    assert (found["about"]["group_size"], found["about"]["repeats"]) == (4, 3)
+    for figures in found["methods"].values():
+        assert {"snr", "signal", "bias", "noise"} <= figures.keys()
+
+
+def test_parts_are_scored_from_a_kept_truth(repeated):
+    """Groups of the size that was played have the figures of the whole, but for fewer samples."""
+    folder, _ = repeated
+    words = ("--truth", folder / "truth.npz", "--methods", "grpo,gigpo", "--group-sizes", "4,12")
+    words += ("--by", "success", "--by", "length")
+    shown = audit(*words, "--figure", folder / "sizes.svg", "--json", folder / "parts.json")
+    assert "gradient by group size" in shown.stdout
+    assert (folder / "sizes.svg").read_bytes().count(b'<g id="axes_') == 7 + 5
+    whole, parted = (json.loads((folder / f"{n}.json").read_text()) for n in ("audit", "parts"))
+    assert parted["parts"].keys() == {"group size", "success", "length"}
+    assert parted["parts"]["group size"].keys() == {"4", "12"}
+    for method in ("grpo", "gigpo"):
+        of_size = parted["parts"]["group size"]["4"]["methods"][method]
+        assert {name: figure["value"] for name, figure in of_size.items()} == {
+            name: figure["value"] for name, figure in whole["methods"][method].items()
+        }
+    rows = list(csv.DictReader(io.StringIO(audit(*words, "--csv", "-").stdout)))
+    sizes = {row["part"] for row in rows if row["part"].startswith("group size")}
+    assert sizes == {"group size 4", "group size 12"}
+    twelve = parted["parts"]["group size"]["12"]["methods"]["gigpo"]
+    assert {
+        row["figure"]: float(row["value"])
+        for row in rows
+        if (row["method"], row["part"]) == ("gigpo", "group size 12")
+    } == {name: figure["value"] for name, figure in twelve.items()}
+
+
 def test_hyperparameters_of_methods_are_given(kept):
     folder, _ = kept
     told = [
@@ -84,6 +131,10 @@ def test_hyperparameters_of_methods_are_given(kept):
         ((*PLAYED, "--reward", "sucess"), "did you mean success"),
         ((*PLAYED, "--noise", 2), "noise must be in"),
         ((*PLAYED, "--group-size", 1), "at least 2"),
+        ((*PLAYED, "--repeats", 0), "at least 1"),
+        ((*PLAYED, "--group-sizes", "3"), "must divide the 4 rollouts"),
+        ((*PLAYED, "--group-sizes", "2;4"), "must be numbers such as 4,8,16"),
+        ((*PLAYED, "--by", "turns"), "'success', 'length'"),
         ((*PLAYED, "--methods", "gigp"), "did you mean gigpo"),
         (("--truth", "nowhere.npz"), "nowhere.npz cannot be read"),
         (("--truth", "nowhere.npz", "--env", "Corridor"), "leave out --env"),
@@ -115,3 +166,19 @@ def test_the_figure_is_drawn(kept, tmp_path, kind):
     if kind == ".svg":
         assert drawn.count(b'<g id="axes_') == 7
     assert "must end in" in str(audit(*words, tmp_path / "audit.jpg").exception)
+
+
+def test_oracle_is_credited_by_half_of_the_continuations(kept):
+    folder, _ = kept
+    words = ("--methods", "oracle,grpo", "--json", folder / "oracle.json")
+    result = audit("--truth", folder / "truth.npz", *words)
+    assert result.exit_code == 0, result.output
+    lines = [line.split()[0] for line in result.stdout.splitlines()[4:8]]
+    assert lines == ["oracle", "grpo", "ceiling", "half's"]
+    told = json.loads((folder / "oracle.json").read_text())
+    truth = truth_sets.read(folder / "truth.npz").truth
+    half = {"oracle": truth.half(0).advantage}
+    expected = agreement.agree(truth, half, measured=["oracle"], draws=1).figures["oracle"]
+    for name in ("spearman", "within_rollouts"):
+        assert told["methods"]["oracle"][name]["value"] == pytest.approx(expected[name].value)
+    assert set(told["half_ceilings"]) == set(told["ceilings"])

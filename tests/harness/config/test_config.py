@@ -191,7 +191,7 @@ def test_annotators_are_those_that_fill_what_the_estimator_reads():
 
 def test_who_needs_the_policy_before_training():
     needing = {name for name in methods.METHODS if resolve.needs_reference(from_row(name))}
-    without = {"reinforce", "dr_grpo", "dapo", "gspo", "loop", "gvpo", "maxrl", "sft", "ei"}
+    without = {"reinforce", "dr_grpo", "dapo", "gspo", "loop", "gvpo", "maxrl", "sft", "ei", "rae"}
     without |= {"oprl", "oprl_grpo", "oprl_reinforce_pp", "oprl_ground_truth"}
     assert needing == methods.METHODS.keys() - without
 

@@ -55,6 +55,7 @@ def some_table(seed=0, rollouts=6, turns=4):
         text=[f"a || {i % turns}" for i in range(n)],
         **{name: rng.uniform(0.1, 0.9, n) for name in ("value", "process_reward", "entropy")},
         **{name: rng.uniform(0.1, 0.9, n) for name in ("hindsight", "kl", "length")},
+        state_value=rng.uniform(0.1, 0.9, n),
     )
 
 

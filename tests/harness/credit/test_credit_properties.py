@@ -15,11 +15,11 @@ from harness.credit import TurnTable, registry
 from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
-OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length")
+OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
 BATCH_WIDE = ("cast", "dmpo", "empg", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
-ABSOLUTE = ("cast", "gae", "imitation", "reinforce")
+ABSOLUTE = ("cast", "gae", "imitation", "oracle", "rae", "reinforce")
 """Estimators that do not compare rollouts with each other."""
 
 

@@ -3,6 +3,7 @@
 import math
 import shutil
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -10,11 +11,14 @@ from run_contents import header_of, left
 from small_training import SMALL, last_checkpoint, lines, run
 from tiny_scorers import bert, saved
 
+from agentgyms.core.errors import EnvUnavailable
+from agentgyms.envs.corridor import CorridorEnv
 from harness import config as configs
 from harness.config import methods
 from harness.model.packing import samples
 from harness.model.policy import Policy
-from harness.preflight.resolve import credit_settings
+from harness.preflight.checks import check
+from harness.preflight.resolve import credit_settings, resolve
 from harness.rollouts import rollout_files
 from harness.runs import checkpoints
 from harness.training import setup
@@ -30,6 +34,7 @@ DIAGNOSTICS = {
     "hcapo": ("credit/hindsight", "credit/hindsight_clipped"),
     "hgpo": ("credit/common_history",),
     "loop": ("update/epochs", "update/ratio_max"),
+    "oracle": ("rollout/continuations", "rollout/continuation_steps"),
     "oprl": ("credit/process_reward_mean", "process_reward/loss", "process_reward/grad_norm"),
     "oprl_ground_truth": ("credit/process_reward_mean", "credit/process_reward_std"),
     "oprl_grpo": ("credit/process_reward_std", "process_reward/pairs"),
@@ -42,6 +47,7 @@ DIAGNOSTICS = {
     "salt_rloo": ("credit/merge_rate",),
     "scpo": ("credit/credited_turns", "credit/auxiliary_reward"),
     "sft": ("credit/imitated_turns", "update/nll"),
+    "vineppo": ("rollout/continuation_tokens", "update/epochs"),
 }
 """What a method logs besides what all do."""
 
@@ -116,6 +122,12 @@ def corridor(warm, tmp_path, name, *overrides, run_name="run"):
         ),
         pytest.param("salt", ("method.credit.base='empg'",), marks=pytest.mark.slow),
         ("oprl", ("agent.context='transcript'",)),
+        pytest.param("vineppo", (), marks=pytest.mark.slow),
+        pytest.param(
+            "oracle",
+            ("rollout.dynamic_sampling=true", "rollout.max_draws=2"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param("oprl", ("method.rows='token'",), marks=pytest.mark.slow),
         pytest.param(
             "sft", ("agent.context='transcript'", "warmstart.noise=0.3"), marks=pytest.mark.slow
@@ -147,6 +159,7 @@ def test_a_method_trains(warm, tmp_path, name, overrides):
         ),
         ("sft", ("warmstart.noise=0.3",)),
         pytest.param("rft", (), marks=pytest.mark.slow),
+        ("oracle", ("method.annotators.continuations.count=2", "rollout.max_live=16")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -191,6 +204,55 @@ def test_long_responses_cost_reward(warm, tmp_path):
     got = trainer.credit.assign(rollouts).turns.reward
     np.testing.assert_allclose(got, [10 * t.reward for t in turns] - 10 * lengths / 8)
     trainer.close()
+
+
+def test_values_that_are_measured_while_playing_become_credit(warm, tmp_path):
+    """In units of the rewards; the run's file has the values and no continuation."""
+    settings = ("method.annotators.continuations.count=3", "method.reward_scale=2", "run.steps=1")
+    trainer = setup.start(corridor(warm, tmp_path, "oracle", "method.credit={}", *settings))
+    played = trainer._player.play(0)
+    assigned = trainer.credit.assign(played.rollouts)
+    values = np.concatenate([rollout.state_returns for rollout in played.rollouts])
+    assert set(np.unique(values)) == {0.0, 2.0}
+    turns, config = assigned.turns, trainer.config.rollout
+    np.testing.assert_array_equal(turns.state_value, values.mean(axis=1))
+    after = np.where(turns.goes_on, np.append(turns.state_value[1:], 0.0), 0.0)
+    wanted = turns.reward + after - turns.state_value
+    np.testing.assert_allclose(assigned.advantage, wanted / np.sqrt((wanted**2).mean()), rtol=1e-5)
+    assert played.figures["rollout/continuations"] % 3 == 0
+    assert played.figures["rollout/continuation_tokens"] > 0
+    trainer.run()
+    kept = rollout_files.read(trainer.folder.rollouts(1))
+    assert len(kept.rollouts) == config.tasks_per_step * config.group_size
+    np.testing.assert_array_equal(kept.columns["state_value"], turns.state_value)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("method.rows='token'", "continuations, which begin at turns: set method.rows to 'turn'"),
+        ("method.annotators.continuations.count=0", "continuations.count"),
+    ],
+)
+def test_a_method_that_cannot_play_on_is_refused_at_once(warm, tmp_path, override, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        setup.start(corridor(warm, tmp_path, "oracle", override))
+    assert len(str(caught.value)) < 300
+
+
+class Unforked(CorridorEnv):
+    """A corridor that cannot be forked."""
+
+    def fork(self):
+        raise EnvUnavailable("this server has no forks")
+
+
+def test_an_environment_that_cannot_be_forked_is_refused_before_a_run(warm, tmp_path):
+    if "test/Unforked-v0" not in gym.registry:
+        gym.register("test/Unforked-v0", Unforked)
+    config = corridor(warm, tmp_path, "vineppo", "env.id='test/Unforked-v0'")
+    with pytest.raises(ConfigError, match=r"vineppo plays on from forks, and test/Unforked-v0 can"):
+        check(resolve(config))
 
 
 def test_the_expert_is_imitated_where_it_is_sure(warm, tmp_path):
@@ -295,8 +357,12 @@ def _household(folder, name):
     ]
 
 
+NEEDS_ANSWERS = ("igpo",)
+"""Methods for environments with a golden answer, which the household has not."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", methods.METHODS)
+@pytest.mark.parametrize("name", [name for name in methods.METHODS if name not in NEEDS_ANSWERS])
 def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder, tmp_path, name):
     overrides = [
         *_household(tmp_path, name),
@@ -319,3 +385,26 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
     assert any(record["rollout/success"] > 0 for record in records), "some episodes are solved"
     assert sum(record["update/grad_norm"] > 0 for record in records) >= 3
     assert checkpoints.find_all(trainer.folder.path)[-1].step == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*NEEDS_ANSWERS, "cast"])
+def test_methods_with_an_oracle_take_ten_steps_on_questions(tmp_path, name):
+    overrides = [
+        f"run.output='{tmp_path}'",
+        f"run.name={name!r}",
+        "env.id='agentgyms/SearchQA-v0'",
+        "agent.max_tokens=32",
+        f"method.name={name!r}",
+        "run.steps=10",
+        "checkpoint.every=10",
+        "rollout.tasks_per_step=2",
+        "warmstart.steps=60",
+        "eval.split='valid'",
+        "eval.every=0",
+        "eval.tasks=2",
+        "eval.final_splits=[]",
+    ]
+    records = steps_of(run(configs.load("corridor-tiny", overrides)))
+    check_figures(name, records, 10)
+    assert any(record["credit/process_reward_mean"] for record in records), "the oracle is read"

@@ -78,6 +78,18 @@ def test_the_page_tells_what_each_method_is_given():
         assert resolved.optimizer.epochs == 1
 
 
+@pytest.mark.parametrize("name", ["graphgpo", "g2po", "oracle"])
+def test_further_methods_can_be_chosen_on_the_same_scale(name):
+    config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own_settings(name)])
+    method = resolve.resolve(config).method
+    assert method.credit["invalid_penalty"] == 0.02
+    assert method.credit.get("norm", "mean") == "mean"
+    assert method.credit.get("scale", "none") == "none"
+    assert method.credit.get("success_reward", 2.0) == method.reward_scale
+    assert method.annotators == ({"continuations": {"count": 4}} if name == "oracle" else {})
+    assert f"`{name}`" in (ROOT / "docs/study.md").read_text(encoding="utf-8")
+
+
 def test_the_table_of_results_has_every_method():
     names = [name for name, *_ in table("method")]
     assert names[0] == "before"

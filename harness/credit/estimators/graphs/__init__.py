@@ -8,5 +8,6 @@ from harness.credit.estimators.graphs import (  # noqa: F401 (registers the esti
     gagpo,
     graphgpo,
     milegpo,
+    rtmc,
     salt,
 )

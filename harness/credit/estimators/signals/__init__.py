@@ -10,5 +10,7 @@ from harness.credit.estimators.signals import (  # noqa: F401 (registers the est
     empg,
     hcapo,
     igpo,
+    oracle,
     planpo,
+    rae,
 )

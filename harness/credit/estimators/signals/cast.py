@@ -28,9 +28,8 @@ def cast(
     N the moves that a solver needs from a state: 1 for one of the best moves, 0 for one in vain,
     -N(s_t) for one after which there is no solution, and 0 where there was none before.
     Reference: Wang et al. 2026, CAST: Game Solvers as Turn-Level Teachers for LLM Agents,
-    arXiv:2607.25308; its released code, Wloner0809/CAST, oracle_advantage_mapping.py.
-    Departs from it: no annotator here asks a solver; the column comes from one of your own, or from
-    a file of rollouts.
+    arXiv:2607.25308; its released code, Wloner0809/CAST, oracle_advantage_mapping.py. The annotator
+    `solver_gain` fills the column.
 
     Args:
         turns: N turns of R rollouts, with the column `process_reward`, in moves.

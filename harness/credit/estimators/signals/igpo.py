@@ -30,8 +30,8 @@ def igpo(
     column `process_reward` and meant to be log p(answer | history with the turn) less that without
     it, the mean over the answer's tokens.
     Reference: Wang et al. 2025, Information Gain-based Policy Optimization, arXiv:2510.14967, as
-    its readers describe it; its released code takes probabilities in place of their logarithms.
-    Departs from it: no annotator here fills the column, for rollouts do not hold the answer.
+    its readers describe it; its released code takes probabilities in place of their logarithms. The
+    annotator `information_gain` fills the column.
 
     Open in the text at hand: gamma; 1 is a choice.
 

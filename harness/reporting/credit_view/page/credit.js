@@ -11,8 +11,14 @@ function turnLines(group, rollout, t) {
   const lines = [`rollout ${rollout.member}, turn ${t + 1} of ${rollout.length}`, cut(TEXTS[group.action[row]], 160)];
   if (feedback !== "ok") lines.push(`feedback: ${feedback}`);
   if (group.reward[row]) lines.push(`reward ${signed(group.reward[row])}`);
+  if (group.truth) lines.push(`truth ${withError(group.truth, row)}`);
   return lines;
 }
+
+// Of an audit: the measured truth with two standard errors, and whether credit has the wrong sign.
+const withError = ({ advantage, error }, row) => `${signed(advantage[row])} ± ${number(2 * error[row])}`;
+const isWrong = ({ truth }, method, row, value) =>
+  Boolean(truth && !METHODS[method].truth && truth.clear[row] && Math.sign(value) !== Math.sign(truth.advantage[row]));
 
 function drawCredit(view, theme, width) {
   const { group, shown } = view;
@@ -58,7 +64,9 @@ function drawCredit(view, theme, width) {
     frame(corner(i + 1), METHODS[method].name, `±${number(ends[i])}`, (box, row, rollout, t) => {
       const value = group.credit[method][row];
       add(svg, "rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 1.5, fill: diverging(theme, value, ends[i]) });
-      box.lines = [`${METHODS[method].name}  ${signed(value)}`, ...turnLines(group, rollout, t)];
+      const wrong = isWrong(group, method, row, value);
+      if (wrong) crossed(svg, box.x + box.width / 2, box.y + box.height / 2, inkOn(diverging(theme, value, ends[i])));
+      box.lines = [`${METHODS[method].name}  ${signed(value)}${wrong ? ", the wrong sign" : ""}`, ...turnLines(group, rollout, t)];
     });
   });
   creditLegend(svg, lines * (high + 14) + 8, width, theme, view.shared ? ends[0] : null);
@@ -69,7 +77,11 @@ function happened(svg, x, y, feedback, reward, theme) {
   if (reward) add(svg, "circle", { cx: x, cy: y, r: 3.4, fill: reward > 0 ? theme.diverging[5] : theme.diverging[1] });
   else if (feedback === "ok") return;
   else if (feedback === "no_effect") add(svg, "path", { d: `M${x - 3} ${y}h6`, stroke: theme.soft, "stroke-width": 1.5 });
-  else add(svg, "path", { d: `M${x - 2.8} ${y - 2.8}l5.6 5.6m0 -5.6l-5.6 5.6`, stroke: theme.mark, "stroke-width": 1.6, fill: "none" });
+  else crossed(svg, x, y, theme.mark);
+}
+
+function crossed(svg, x, y, stroke) {
+  add(svg, "path", { d: `M${x - 2.8} ${y - 2.8}l5.6 5.6m0 -5.6l-5.6 5.6`, stroke, "stroke-width": 1.6, fill: "none" });
 }
 
 function creditLegend(svg, y, width, theme, end) {

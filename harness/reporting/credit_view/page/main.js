@@ -10,10 +10,11 @@ const PHONE = 640;
 const perTurn = METHODS.map((_, m) => DATA.groups.some(({ credit, rollouts, feedback }) => credit[m] &&
   rollouts.some((rollout) => new Set(rowsOf(rollout).filter((row) => feedback[row] === "ok").map((row) => credit[m][row])).size > 1)));
 
-// On a phone, where the methods stand one below the other, those that tell turns apart come first.
+// On a phone, where the methods stand one below the other, those that tell turns apart come first,
+// after the truth.
 function current(width) {
   const shown = computed.filter((m) => state.shown.has(m)), phone = width <= PHONE;
-  if (phone) shown.sort((a, b) => perTurn[b] - perTurn[a]);
+  if (phone) shown.sort((a, b) => METHODS[b].truth - METHODS[a].truth || perTurn[b] - perTurn[a]);
   return { ...state, group: DATA.groups[state.group], shown, phone };
 }
 
@@ -21,12 +22,12 @@ const FIGURES = [
   {
     id: "credit", title: "Credit of every turn.", draw: drawCredit, there: (view) => view.shown.length > 0,
     none: "No method is chosen.",
-    text: ({ phone }) => `A row is a rollout, a cell is a turn, its colour is the advantage that the method gives it. The number beside a method is where its colours end.${phone ? " Methods that give each turn its own advantage come first." : ""}`,
+    text: ({ phone, group }) => `A row is a rollout, a cell is a turn, its colour is the advantage that the method gives it. The number beside a method is where its colours end.${phone ? " Methods that give each turn its own advantage come first." : ""}${group.truth ? " A cross in a method's cell is credit of the wrong sign where the truth is clear." : ""}`,
   },
   {
     id: "turns", title: "One rollout, turn by turn.", draw: drawTurns, there: (view) => view.shown.length > 0,
     none: "No method is chosen.", table: true,
-    text: (view) => `Rollout ${view.group.rollouts[view.rollout].member}: ${ending(view.group.rollouts[view.rollout])}. The advantages are numbers here; a turn's observations are below.`,
+    text: (view) => `Rollout ${view.group.rollouts[view.rollout].member}: ${ending(view.group.rollouts[view.rollout])}. The advantages are numbers here; a turn's observations are below.${view.group.truth ? " The truth has a bar of two standard errors to each side, and a larger point where it is clear; framed credit has the wrong sign there." : ""}`,
     pick: (view) => view.group.rollouts.map((r, i) => ({ label: r.member, kind: r.success ? "won" : "lost", on: i === view.rollout, go: () => select({ rollout: i, turn: 0 }) })),
   },
   {

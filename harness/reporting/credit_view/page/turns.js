@@ -12,6 +12,7 @@ function tabulate(figure, view, theme, choose) {
   html(head, "th", { scope: "col" }, "turn");
   html(head, "th", { scope: "col" }, "action");
   html(head, "th", { scope: "col" }, "reward");
+  if (group.truth) html(head, "th", { scope: "col" }, "truth, two errors");
   for (const m of shown) html(html(head, "th", { scope: "col", class: "of" }), "span", {}, METHODS[m].name);
   const body = html(table, "tbody");
   rowsOf(rollout).forEach((row, t) => {
@@ -21,14 +22,28 @@ function tabulate(figure, view, theme, choose) {
     const feedback = group.feedback[row];
     html(line, "td", { class: "action" }, cut(TEXTS[group.action[row]], 90) + (feedback === "ok" ? "" : `  (${feedback.replace("_", " ")})`));
     html(line, "td", { class: "value" }, group.reward[row] ? number(group.reward[row]) : "");
+    if (group.truth) errorBar(html(line, "td", { class: "bar-of" }), group.truth, row, theme);
     shown.forEach((m, i) => {
-      const value = group.credit[m][row], colour = diverging(theme, value, ends[i]);
-      const cell = html(line, "td", { class: "value" }, number(value));
+      const value = group.credit[m][row], colour = diverging(theme, value, ends[i]), wrong = isWrong(group, m, row, value);
+      const cell = html(line, "td", { class: wrong ? "value wrong" : "value", ...(wrong && { title: "the wrong sign" }) }, number(value));
       cell.style.background = colour;
       cell.style.color = inkOn(colour);
     });
   });
   canvas.scrollLeft = kept;
+}
+
+// The truth of a turn as a point with two standard errors to each side, on one scale for the group.
+function errorBar(cell, truth, row, theme) {
+  const { advantage, error } = truth, width = 88, middle = width / 2, tall = 18;
+  const end = advantage.reduce((most, a, i) => Math.max(most, Math.abs(a) + 2 * error[i]), 0) || 1;
+  const at = (value) => middle + (value / end) * (middle - 4);
+  const svg = add(cell, "svg", { width, height: tall, role: "img", "aria-label": withError(truth, row) });
+  add(svg, "title", {}, withError(truth, row));
+  add(svg, "path", { d: `M${middle} 1v${tall - 2}`, stroke: theme.line });
+  const [low, high] = [at(advantage[row] - 2 * error[row]), at(advantage[row] + 2 * error[row])];
+  add(svg, "path", { d: `M${low} ${tall / 2}H${high}`, stroke: theme.soft, "stroke-width": 1.5 });
+  add(svg, "circle", { cx: at(advantage[row]), cy: tall / 2, r: truth.clear[row] ? 3.6 : 2.4, fill: truth.clear[row] ? theme.ink : theme.soft });
 }
 
 function drawTurns(view, theme) {

@@ -9,7 +9,7 @@ from alfworld_worlds import do, play
 
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.engine import State
-from agentgyms.envs.alfworld.expert import WAIT, best, explore, walkthrough
+from agentgyms.envs.alfworld.expert import WAIT, best, explore, remaining, walkthrough
 from agentgyms.envs.alfworld.generated import generator
 from agentgyms.envs.alfworld.problem import FAMILIES, Goal
 
@@ -39,6 +39,21 @@ def turns_to_win(state: State, policy, limit: int) -> int:
 def test_every_evaluation_task_is_won(policy, size, limit, split):
     for task in generator.list_tasks(size, split):
         turns_to_win(State(game(task.task_id)), policy, limit)
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_remaining_commands_are_those_that_best_still_gives(size):
+    """Also where others have been before: held objects, open doors, treated things."""
+    rng = random.Random(0)
+    for task in generator.list_tasks(size, "valid_seen")[:12]:
+        state = State(game(task.task_id))
+        for _ in range(6):
+            state.perform(rng.choice([move for move in map(state.find, state.admissible) if move]))
+            if state.won:
+                break
+        left = remaining(state)
+        assert turns_to_win(state, best, 60) == left
+        assert remaining(state) == 0
 
 
 @pytest.mark.parametrize("family", FAMILIES)

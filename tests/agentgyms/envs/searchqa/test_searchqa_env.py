@@ -197,8 +197,14 @@ def test_solutions_are_told_only_to_those_who_ask():
     assert json.loads(info["oracle"]) == {
         "best": f"search[{QUESTION.titles[0]}]",
         "answer": f"answer[{QUESTION.golden[0]}]",
+        "golden": list(QUESTION.golden),
+        "optimal_remaining": len(QUESTION.support) + 1,
     }
+    twin = env.fork()
     assert env.step(json.loads(info["oracle"])["answer"])[1] == 1
+    assert env.solution()["optimal_remaining"] == 0
+    twin.step("answer[nobody]")
+    assert twin.solution()["optimal_remaining"] == -1
 
 
 def test_top_k_is_how_many_documents_come():

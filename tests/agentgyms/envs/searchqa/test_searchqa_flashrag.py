@@ -163,7 +163,10 @@ def test_questions_without_known_paragraphs(tmp_path):
     env = SearchQAEnv(source="flashrag", data_path=questions, corpus=corpus, oracle=True)
     info = env.reset(seed=0)[1]
     assert math.isnan(info["progress"])
-    assert json.loads(info["oracle"]) == {"answer": "answer[The End]"}
+    assert json.loads(info["oracle"]) == {
+        "answer": "answer[The End]",
+        "golden": ["The End", "Fin"],
+    }
     with pytest.raises(BadOption, match="no expert 'best': expected one of answer"):
         agentgyms.expert(env)()
     observation, *_, info = env.step("search[page]")

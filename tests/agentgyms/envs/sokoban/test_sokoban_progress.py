@@ -1,10 +1,8 @@
 """Progress, the oracle and the expert: against a plain search."""
 
 import json
-import math
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from sokoban_oracles import all_distances, read
 
@@ -67,7 +65,7 @@ def test_progress_of_large_rooms_counts_boxes(level):
     assert info["progress"] == 0
     *_, info = env.step("down")
     assert info["progress"] == 0
-    assert math.isnan(info["metrics"]["deadlocked"])
+    assert "deadlocked" not in info["metrics"]
 
 
 def test_the_expert_needs_exactly_the_shortest_solution():
@@ -108,8 +106,9 @@ def test_the_oracle_only_when_asked_for(level):
 
 def test_deadlocks_are_told_where_the_solver_knows_them(level):
     env = level("######\n# $@.#\n#    #\n######\n")
-    told = [env.step(word)[-1]["metrics"]["deadlocked"] for word in ("down", "up", "left", "down")]
-    np.testing.assert_equal(told, [0, math.nan, 1, 1])  # the second step leads back to the start
+    infos = [env.step(word)[-1] for word in ("down", "up", "left", "down")]
+    told = [info["metrics"].get("deadlocked") for info in infos]
+    assert told == [0, None, 1, 1]  # the second step leads back to the start
 
 
 def test_the_oracle_of_a_solved_room(level):

@@ -1,0 +1,65 @@
+"""The annotator of measured state values; what they are measured by is played with the rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from harness.annotators.measures import Measure
+from harness.annotators.surroundings import AnnotatorContext
+from harness.credit import TurnTable
+from harness.types.errors import TrainingError
+from harness.types.hyperparameters import integer
+from harness.types.rollout import Rollout
+
+NAME: Final = "continuations"
+"""Name of the annotator; a run that has it plays continuations."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateValuesSettings:
+    """Settings of `StateValues`.
+
+    Attributes:
+        count: Continuations of each state, K; at least 1.
+    """
+
+    count: int = 8
+    needs_reference: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` if the count is out of range."""
+        integer("continuations.count", self.count, 1)
+
+
+class StateValues(Measure):
+    """Fills `state_value`: the mean return of continuations from right before each turn.
+
+    The player of the run plays them with the current policy, from forks of the episodes.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("state_value",)
+
+    def __init__(self, settings: StateValuesSettings, context: AnnotatorContext) -> None:
+        """Keep nothing: the player reads the settings."""
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with its values, in units of its rewards.
+
+        Raises:
+            TrainingError: A rollout was played without continuations.
+        """
+        measured = [rollout.state_returns for rollout in rollouts]
+        known = [returns for returns in measured if returns is not None]
+        if len(known) < len(measured):
+            raise TrainingError("a rollout has no measured states: it was played without forks")
+        values = [returns.mean(axis=1) for returns in known]
+        return replace(turns, state_value=np.concatenate([np.zeros(0), *values]))
+
+
+def wanted(annotators: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many continuations of each state resolved annotators want; 0 for none."""
+    return int(annotators[NAME]["count"]) if NAME in annotators else 0

@@ -1,0 +1,204 @@
+"""Annotators that read the environment's oracle: the right answer, or the length of a solution."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
+
+from harness.annotators.measures import Measure, last_token_rows
+from harness.annotators.surroundings import AnnotatorContext, lengths_of
+from harness.credit import TurnTable
+from harness.model.logprobs import score_tokens
+from harness.model.packing import Sample
+from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import one_of
+from harness.types.rollout import Completion, Rollout
+
+_EMPTY_THOUGHT: Final = "<think></think>"
+_UNSOLVABLE: Final = -1
+"""`optimal_remaining` of a state that no solution starts from; smaller ones mean unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class InformationGainSettings:
+    """Settings of `InformationGain`.
+
+    Attributes:
+        measure: `"logprob"`: gains in the mean log-probability of the answer's tokens, as the paper
+            writes; `"prob"`: in its exponential, the default of the released code.
+        thought: Thought in front of the answer, in styles with thoughts.
+    """
+
+    measure: Literal["logprob", "prob"] = "logprob"
+    thought: str = "Now there's enough information to answer"
+    needs_reference: ClassVar[bool] = False
+    needs_oracle: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` if the measure is unknown or the thought is no text."""
+        one_of("information_gain.measure", self.measure, ("logprob", "prob"))
+        if not isinstance(self.thought, str) or "think>" in self.thought:
+            raise ConfigError(
+                f"information_gain.thought must be a text without tags, got {self.thought!r:.80}"
+            )
+
+
+class InformationGain(Measure):
+    """Fills `process_reward`: what a turn adds to the probability of the right answer.
+
+    g_t = L_{t+1} - L_t. L_t is the mean log-probability of the tokens of the first golden answer,
+    given the prompt of turn t and the beginning of a response that gives it, under the policy that
+    played, at its temperature. The response is written in the run's style, with a fixed thought.
+    The last turn of a rollout has no prompt after it, and g = 0; with rows of tokens, the last one
+    of a turn has its number. The golden answer comes from the environment's oracle; it is scored
+    behind the rollout's prompts and never part of one. A prompt that leaves no room for it loses
+    its beginning.
+    Reference: IGPO (Wang et al. 2025), arXiv:2510.14967; the paper's text was not at hand, so this
+    follows its released code, GuoqingWang1/IGPO, the thought included.
+    Departs from it: the tokens of the answer begin at its first character, whatever the tokenizer
+    would merge with the text before.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("process_reward",)
+
+    def __init__(self, settings: InformationGainSettings, context: AnnotatorContext) -> None:
+        """Store settings and context."""
+        self._settings, self._context = settings, context
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with the gains.
+
+        Raises:
+            ConfigError: The environment tells no golden answer, or the style cannot write it.
+        """
+        context = self._context
+        rows = [row for rollout in rollouts for row in self._rows(rollout)]
+        scored = score_tokens(context.policy, rows, context.temperature, context.max_tokens)
+        mean = np.array([one.logprob.mean() for one in scored], dtype=np.float64)  # [N]
+        belief = np.exp(mean) if self._settings.measure == "prob" else mean
+        gain = _changes(belief, rollouts)
+        return replace(turns, process_reward=last_token_rows(context, gain, lengths_of(rollouts)))
+
+    def _rows(self, rollout: Rollout) -> Iterator[Sample]:
+        """Yield the right answer behind the prompt of each turn."""
+        before, answer = self._encoded(*_answer_of(rollout))
+        for turn in rollout.turns:
+            yield self._behind(turn.completion, before, answer)
+
+    def _encoded(self, action: str, golden: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the tokens of a response in front of the answer, and those of the answer."""
+        assert self._context.style is not None
+        policy = self._context.policy
+        thought = f"<think>{self._settings.thought}</think>"
+        response = self._context.style.answer(action).replace(_EMPTY_THOUGHT, thought)
+        if self._context.style.name.endswith("/think") and thought not in response:
+            response = f"{thought}\n{response}"
+        start = response.rfind(golden)
+        if start < 0:
+            raise ConfigError(
+                f"the style writes the answer {golden!r:.60} as {response!r:.80}, without its words"
+            )
+        written = policy.chat_encoder.generated_text(response[:start])
+        return policy.encode(written), policy.encode(golden)
+
+    def _behind(
+        self, completion: Completion, before: tuple[int, ...], answer: tuple[int, ...]
+    ) -> Sample:
+        room = max(1, self._context.policy.max_length - len(before) - len(answer))
+        return Sample(
+            completion.prompt_ids[-room:],
+            before + answer,
+            (0.0,) * len(answer),
+            0.0,
+            completion.images,
+            (-1,) * len(before) + (0,) * len(answer),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SolverGainSettings:
+    """Settings of `SolverGain`: none."""
+
+    needs_reference: ClassVar[bool] = False
+    needs_oracle: ClassVar[bool] = True
+
+
+class SolverGain(Measure):
+    """Fills `process_reward`: how many moves of the environment's solver a turn saves.
+
+    N(s) - N(s'), N the number of moves that the solver or expert needs from a state: 1 for one of
+    the best moves. It is -N(s) if s' has no solution, and 0 if s has none or a number is unknown.
+    With rows of tokens, the last one of a turn has its number.
+    Reference: CAST (Wang et al. 2026), arXiv:2607.25308; the paper's text was not at hand, so this
+    follows its released code, Wloner0809/CAST.
+    Departs from it: N of ALFWorld and SearchQA are those of this package's experts.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("process_reward",)
+
+    def __init__(self, settings: SolverGainSettings, context: AnnotatorContext) -> None:
+        """Store the context."""
+        self._context = context
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with the moves saved.
+
+        Raises:
+            ConfigError: The environment does not tell how many moves are left.
+        """
+        saved = np.array(
+            [
+                _saved(_remaining(turn.oracle), _remaining(turn.next_oracle))
+                for one in rollouts
+                for turn in one.turns
+            ],
+            dtype=np.float64,
+        )
+        rows = last_token_rows(self._context, saved, lengths_of(rollouts))
+        return replace(turns, process_reward=rows)
+
+
+def _changes(x: Floats, rollouts: Sequence[Rollout]) -> Floats:
+    """Return what comes after each turn less what comes with it, 0 at ends of rollouts. [N]."""
+    ends = np.cumsum([len(rollout.turns) for rollout in rollouts]) - 1
+    change: Floats = np.append(x[1:], 0.0) - x
+    change[ends] = 0.0
+    return change
+
+
+def _answer_of(rollout: Rollout) -> tuple[str, str]:
+    """Return the action that gives the first golden answer, and the answer."""
+    oracle = _read(rollout.turns[0].oracle)
+    golden, action = oracle.get("golden"), oracle.get("answer")
+    if not golden or not isinstance(action, str):
+        raise ConfigError(
+            "the annotator 'information_gain' needs environments whose oracle has 'golden' answers "
+            f"and the action 'answer', such as SearchQA's; got {rollout.turns[0].oracle!r:.60}"
+        )
+    return action, str(golden[0])
+
+
+def _remaining(oracle: str) -> int:
+    left = _read(oracle).get("optimal_remaining")
+    if not isinstance(left, int):
+        raise ConfigError(
+            "the annotator 'solver_gain' needs environments whose oracle has 'optimal_remaining', "
+            f"such as ALFWorld, Sokoban or SearchQA's generated questions; got {oracle!r:.60}"
+        )
+    return left
+
+
+def _saved(before: int, after: int) -> int:
+    if before < 0 or after < _UNSOLVABLE:
+        return 0
+    return -before if after == _UNSOLVABLE else before - after
+
+
+def _read(oracle: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(oracle) if oracle else {}
+    return read

@@ -1,0 +1,114 @@
+"""The figures of parts of an audit: by size of the groups, by success rate and by length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from harness.audit.agreement import Agreement, agree
+from harness.audit.fresh_groups import regroup, take
+from harness.audit.truth import Truth
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats, Ints
+from harness.types.errors import ConfigError
+
+BY: Final = ("success", "length")
+"""What turns can be parted by: success rate of their task, or number of turns of their rollout."""
+
+DRAWS: Final = 200
+"""Bootstrap samples of tasks of each part."""
+
+_THIRDS: Final = 3
+
+Estimators = Callable[[TurnTable], Mapping[str, Floats]]
+"""Turns in groups -> the advantages of each method. Shape [N] each."""
+
+
+def by_group_size(
+    truth: Truth,
+    sizes: Sequence[int],
+    estimators: Estimators,
+    measured: Collection[str] = (),
+    draws: int = DRAWS,
+) -> dict[str, Agreement]:
+    """Return the figures of methods whose groups are fresh ones of each size.
+
+    Truth and turns are the same for all sizes; see `fresh_groups.regroup`.
+
+    Args:
+        truth: Its groups are the tasks, with as many rollouts as were played.
+        sizes: Rollouts of a group; see `check_sizes`.
+        estimators: Compute the credit.
+        measured: Methods that are credited by half of the continuations; see `agree`.
+        draws: Number of bootstrap samples.
+    """
+    found = {}
+    for size in sizes:
+        groups = regroup(truth.credited(), size)
+        credit = estimators(groups.turns)
+        advantages = {name: groups.in_order(own) for name, own in credit.items()}
+        found[str(size)] = agree(
+            truth, advantages, measured=measured, fresh=groups.several, draws=draws
+        )
+    return found
+
+
+def check_sizes(sizes: Sequence[int], rollouts: int) -> None:
+    """Refuse group sizes into which the rollouts of a task cannot be dealt.
+
+    Raises:
+        ConfigError: A size is below 2, or does not divide the number of rollouts.
+    """
+    for size in sizes:
+        if size < 2 or rollouts % size:
+            raise ConfigError(
+                f"--group-sizes must divide the {rollouts} rollouts of a task, and be 2 or more, "
+                f"got {size}: give others, or play with other --group-size and --repeats"
+            )
+
+
+def by_thirds(
+    truth: Truth,
+    advantages: Mapping[str, Floats],
+    by: str,
+    measured: Collection[str] = (),
+    draws: int = DRAWS,
+) -> dict[str, Agreement]:
+    """Return the figures of the rollouts in each third of the range; empty thirds are left out.
+
+    Args:
+        truth: Its groups are the tasks.
+        advantages: Of each method. Shape [N] each.
+        by: `success`, of the task's rollouts from 0 to 1, or `length`, up to the longest rollout.
+        measured: Methods that are credited by half of the continuations; see `agree`.
+        draws: Number of bootstrap samples.
+    """
+    values, names = (_success if by == "success" else _lengths)(truth)
+    third = np.clip(np.ceil(values * _THIRDS - 1e-9) - 1, 0, _THIRDS - 1).astype(np.int64)
+    found = {}
+    for number in range(_THIRDS):
+        rollouts = np.flatnonzero(third == number)
+        if len(rollouts):
+            part, rows = take(truth, rollouts)
+            own = {name: credit[rows] for name, credit in advantages.items()}
+            found[names[number]] = agree(part, own, measured=measured, draws=draws)
+    return found
+
+
+def _success(truth: Truth) -> tuple[Floats, list[str]]:
+    """Return the success rate of each rollout's task, and the names of the thirds."""
+    first = truth.turns.starts
+    task = truth.turns.group[first]
+    rate = np.bincount(task, weights=truth.turns.success[first]) / np.maximum(np.bincount(task), 1)
+    return rate[task], ["0-33 %", "33-67 %", "67-100 %"]
+
+
+def _lengths(truth: Truth) -> tuple[Floats, list[str]]:
+    """Return the length of each rollout as a share of the longest, and the names of the thirds."""
+    length: Ints = np.bincount(truth.turns.rollout)
+    longest = int(length.max())
+    ends = [math.floor(longest * n / _THIRDS) for n in range(_THIRDS + 1)]
+    return length / longest, [f"{ends[n] + 1}-{ends[n + 1]} turns" for n in range(_THIRDS)]

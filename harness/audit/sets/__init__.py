@@ -1,0 +1,49 @@
+"""The truth sets of this package, by name, and the settings by which each was made."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import unknown
+
+_FOLDER: Final = Path(__file__).parent
+_KIND: Final = "truth set"
+
+
+def find(given: str) -> Path:
+    """Return the file of a truth set, given its name here, or a path.
+
+    Raises:
+        ConfigError: It is neither; the message lists the names.
+    """
+    path = Path(given)
+    if given in _made():
+        return _FOLDER / f"{given}.npz"
+    if path.suffix or len(path.parts) > 1 or path.is_file():
+        return path
+    raise ConfigError(unknown(_KIND, given, list(_made())))
+
+
+def settings(name: str) -> dict[str, Any]:
+    """Return how a truth set was made: parameters of `harness credit audit`, and its `digest`.
+
+    Raises:
+        ConfigError: There is no such truth set; the message lists the names.
+    """
+    if name not in _made():
+        raise ConfigError(unknown(_KIND, name, list(_made())))
+    return dict(_made()[name])
+
+
+def names() -> list[str]:
+    """Return the names of all truth sets."""
+    return list(_made())
+
+
+@cache
+def _made() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((_FOLDER / "made.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,154 @@
+"""The HTML page of an audit: the figures, then each turn's truth beside every method's credit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+import numpy as np
+
+from agentgyms.core.env import Feedback
+from harness.audit.agreement import CLEAR, NAMES, Agreement
+from harness.audit.bootstrap import Figure
+from harness.audit.truth_sets import TruthSet
+from harness.credit.table import TurnTable
+from harness.reporting import pages
+from harness.reporting.credit_view import audit_text
+from harness.reporting.credit_view.compare import Choice, Credit
+from harness.reporting.credit_view.figures import four_digits
+from harness.reporting.credit_view.page import FILES, SCRIPTS, TRUTH, contents
+from harness.reporting.credit_view.recordings import RecordedRollouts
+from harness.types.rollout import Completion, Rollout, Turn
+
+MOST_ROLLOUTS: Final = 128
+"""Rollouts that are shown turn by turn; the figures are of all."""
+_FEEDBACK: Final = {
+    (True, False): Feedback.OK,
+    (True, True): Feedback.FAILED,
+    (False, False): Feedback.INADMISSIBLE,
+    (False, True): Feedback.MALFORMED,
+}
+"""By `valid` and `failed`; that an action had no effect is not in the table."""
+
+
+def render(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit]) -> str:
+    """Return the page.
+
+    Args:
+        truth_set: What was measured.
+        agreement: The methods' figures.
+        results: The methods on the truth's turns.
+    """
+    truth, title = truth_set.truth, audit_text.title(truth_set)
+    measured = Credit(Choice(TRUTH, TRUTH, asdict(truth.options)), truth.advantage)
+    rollouts = _rollouts(truth_set)[: _most(truth.turns)]
+    rows = sum(len(rollout.turns) for rollout in rollouts)
+    shown = RecordedRollouts(rollouts, _first(truth.turns, rows), "", "")
+    cut = [
+        replace(one, advantage=one.advantage[:rows])
+        for one in (measured, *results)
+        if one.advantage is not None
+    ]
+    missing = [one for one in results if one.advantage is None]
+    data = contents(shown, [*cut, *missing], drawn=())
+    for group in data["groups"]:
+        group["truth"] = _truth_of(truth_set, np.flatnonzero(shown.turns.group == group["id"]))
+    return pages.render(
+        FILES,
+        SCRIPTS,
+        title=f"Audit of credit: {title}",
+        lead=audit_text.summary(truth_set, agreement).removeprefix(f"{title}; "),
+        audit={
+            "figures": [name.replace("_", " ") for name in NAMES],
+            "rows": list(_rows(agreement)),
+            "notes": [*audit_text.LEGEND.splitlines(), _held(truth_set, len(rollouts))],
+        },
+        data=data,
+    )
+
+
+def _most(turns: TurnTable) -> int:
+    """Return how many rollouts are shown: whole groups where they do not exceed the limit."""
+    groups = turns.group[turns.starts]
+    if len(groups) <= MOST_ROLLOUTS:
+        return len(groups)
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    whole = begins[begins <= MOST_ROLLOUTS]
+    return int(whole[-1]) or MOST_ROLLOUTS
+
+
+def _first(turns: TurnTable, rows: int) -> TurnTable:
+    """Return the first rows of a table."""
+    columns = {name: column for name, column in vars(turns).items() if column is not None}
+    return TurnTable(**{name: column[:rows] for name, column in columns.items()})
+
+
+def _rollouts(truth_set: TruthSet) -> list[Rollout]:
+    """Return the rollouts of a truth set, with what it holds of their texts."""
+    turns = truth_set.truth.turns
+    groups = np.unique(turns.group).tolist()
+    tasks = dict(zip(groups, truth_set.tasks, strict=False))
+    members: dict[int, int] = {}
+    found = []
+    for start, end in zip(turns.starts, [*turns.starts[1:], len(turns)], strict=True):
+        group = int(turns.group[start])
+        member = members[group] = members.get(group, -1) + 1
+        rollout = Rollout(tasks.get(group, ""), "", group, member, 0)
+        rollout.turns, seen = [], ""
+        for row in range(start, end):
+            rollout.turns.append(_turn(turns, row, seen))
+            seen = rollout.turns[-1].next_observation
+        rollout.success = bool(turns.success[start])
+        found.append(rollout)
+    return found
+
+
+def _turn(turns: TurnTable, row: int, seen: str) -> Turn:
+    action, _, outcome = turns.text[row].partition(" || ")
+    return Turn(
+        observation=seen or "(a truth set does not hold what is seen first)",
+        state_key=turns.state_key[row],
+        completion=Completion(action),
+        action=action,
+        action_key=turns.action_key[row],
+        feedback=_FEEDBACK[bool(turns.valid[row]), bool(turns.failed[row])].value,
+        reward=float(turns.reward[row]),
+        next_observation=outcome,
+        next_state_key=turns.next_state_key[row],
+        progress=0.0,
+    )
+
+
+def _truth_of(truth_set: TruthSet, rows: Any) -> dict[str, list[Any]]:
+    """Return the truth of a group's rows, its standard errors, and where it is clear."""
+    truth = truth_set.truth
+    advantage, error = truth.advantage[rows], truth.error[rows]
+    return {
+        "advantage": [four_digits(x) for x in advantage],
+        "error": [four_digits(x) for x in error],
+        "clear": (np.abs(advantage) >= np.maximum(CLEAR, 2 * error)).tolist(),
+    }
+
+
+def _rows(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    """Yield the name and the cells of each method, and of the ceiling."""
+    for name, figures in agreement.figures.items():
+        yield {"name": name, "cells": [_cell(figures, title) for title in NAMES]}
+    ceilings = [agreement.ceilings.get(title, np.nan) for title in NAMES]
+    yield {"name": "ceiling", "cells": [(audit_text.number(one), "") for one in ceilings]}
+
+
+def _cell(figures: Mapping[str, Figure], title: str) -> tuple[str, str]:
+    figure = figures[title]
+    low, high = map(audit_text.number, figure.interval)
+    return audit_text.number(figure.value), f"({low}, {high})" if np.isfinite(figure.value) else ""
+
+
+def _held(truth_set: TruthSet, shown: int) -> str:
+    played = len(truth_set.truth.turns.starts)
+    cut = f" The first {shown} of {played} rollouts are shown." if shown < played else ""
+    return (
+        "A truth set holds each turn's action and what followed; the task's words, the first "
+        f"observation, prompts and answers of a model it does not hold.{cut}"
+    )

@@ -1,0 +1,265 @@
+"""Continuations: episodes played on from forks, and what they say a state is worth.
+
+V(s, h), with s the state of the environment and h what the policy knows beside it, is the mean
+return of K continuations from a fork right before a turn, whose own action is drawn anew. Turns
+in equal states with equal h and as many turns left share their continuations. They are played
+while the episodes go on, so that a model answers many of them at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from agentgyms.core.errors import EnvUnavailable
+from harness.rollouts.agent import Agent
+from harness.rollouts.episode import Episode, describe, run_episode
+from harness.rollouts.forks import fork
+from harness.rollouts.self_play import is_partners
+from harness.rollouts.views import Actor, Decision, EpisodeView
+from harness.types.arrays import Floats
+from harness.types.errors import ModelUnavailable
+from harness.types.hyperparameters import one_of
+from harness.types.messages import texts_of
+from harness.types.rollout import Rollout, StopReason, Usage
+from harness.types.task_draws import seed_of
+
+REWARDS: Final = ("success", "score", "environment")
+"""What a return adds up: 1 for a success, the score at the end, or the environment's rewards."""
+
+_CONTINUATIONS: Final = 2
+"""Stream of random numbers of the continuations; the rollouts have others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The rest of an episode, played on from a fork.
+
+    Attributes:
+        rewards: The environment's, of each turn after the fork.
+        success: The task is solved in the end.
+        score: The score in the end.
+        usage: Tokens of the continuation.
+    """
+
+    rewards: tuple[float, ...]
+    success: bool
+    score: float
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(slots=True)
+class Cost:
+    """What a measurement took: continuations, their environment steps and tokens, and seconds."""
+
+    continuations: int = 0
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class Branching(Protocol):
+    """What plays the continuations of an episode."""
+
+    def key(self, episode: Episode) -> str:
+        """Return what the policy knows beside the state; equal keys, equal continuations."""
+        ...
+
+    async def play_on(
+        self, episode: Episode, seeds: Sequence[int]
+    ) -> Awaitable[Sequence[Continuation]]:
+        """Return what gives one continuation for each seed.
+
+        All forks are taken when this returns, so that the episode may go on.
+        """
+        ...
+
+
+class AgentBranching:
+    """A language model's agent plays on; its continuations keep the episode's history.
+
+    Args:
+        agent: Plays.
+        max_live: Largest number of continuations at the same time.
+    """
+
+    def __init__(self, agent: Agent, max_live: int = 256) -> None:
+        """Keep the agent."""
+        self.agent, self._slots = agent, asyncio.Semaphore(max_live)
+
+    def key(self, episode: Episode) -> str:
+        """Return the text of the next prompt."""
+        return "\n".join(texts_of(self.agent.messages(episode.view())))
+
+    async def play_on(
+        self, episode: Episode, seeds: Sequence[int]
+    ) -> Awaitable[Sequence[Continuation]]:
+        """Return what gives one continuation for each seed.
+
+        Raises:
+            EnvUnavailable: An environment or the model failed.
+        """
+        playing: list[asyncio.Task[Continuation]] = []
+        try:
+            for seed in seeds:
+                twin = await self._twin(episode)
+                playing.append(asyncio.ensure_future(self._play(twin, seed)))
+        except BaseException:
+            for task in playing:
+                task.cancel()
+            raise
+        return asyncio.gather(*playing)
+
+    async def _twin(self, episode: Episode) -> Episode:
+        """Return a fork, as soon as one more may be played."""
+        await self._slots.acquire()
+        try:
+            twin = await fork(episode)
+        except BaseException:
+            self._slots.release()
+            raise
+        twin.member = 0  # its decisions depend on the seed alone
+        return twin
+
+    async def _play(self, twin: Episode, seed: int) -> Continuation:
+        taken = len(twin.rollout.turns)
+        try:
+            rollout = await run_episode(twin, self.agent, seed=seed)
+        finally:
+            await twin.pool.call(twin.env.close, blocking=twin.env.blocking)
+            self._slots.release()
+        if rollout.error:
+            raise EnvUnavailable(f"a continuation of {rollout.task_id} failed: {rollout.error}")
+        own = rollout.turns[taken:]
+        usage = sum((one.usage for turn in own for one in turn.answers), Usage())
+        rewards = tuple(turn.reward for turn in own)
+        return Continuation(rewards, rollout.success, rollout.score, usage)
+
+
+class StateReturns:
+    """Plays episodes, and on from each of their states, during one collection.
+
+    Args:
+        branching: Plays the continuations.
+        count: K, the continuations of a state.
+        reward: One of `REWARDS`.
+        gamma: Discount of each later turn.
+        scale: Factor on the rewards.
+
+    Attributes:
+        cost: Of the continuations; its seconds are those in which any was played.
+
+    Raises:
+        ConfigError: The reward is unknown.
+    """
+
+    def __init__(
+        self,
+        branching: Branching,
+        count: int,
+        reward: str = "success",
+        gamma: float = 1.0,
+        scale: float = 1.0,
+    ) -> None:
+        """Begin without states."""
+        one_of("reward", reward, REWARDS)
+        self._branching, self._count = branching, count
+        self._reward, self._gamma, self._scale = reward, gamma, scale
+        self._shared: dict[tuple[int, int, int, str, str], asyncio.Task[Floats]] = {}
+        self._running, self._since = 0, 0.0
+        self.cost = Cost()
+
+    async def run(
+        self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
+    ) -> Rollout:
+        """Play an episode as `run_episode` does, and measure the state before each of its turns.
+
+        The rollout gets `state_returns`, or an error if a continuation failed.
+        """
+        own = _MeasuringActor(self, actor, episode, seed)
+        rollout = await run_episode(
+            episode, own, seed=seed, allow_initial_overflow=allow_initial_overflow
+        )
+        measured = own.measured[: len(rollout.turns)]
+        if rollout.error or not measured:
+            return rollout
+        try:
+            returns = await asyncio.gather(*(asyncio.shield(task) for task in measured))
+        except (EnvUnavailable, ModelUnavailable) as e:
+            rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
+        else:
+            rollout.state_returns = np.stack(returns)
+        return rollout
+
+    async def begin(self, episode: Episode, seed: int) -> asyncio.Task[Floats]:
+        """Fork an episode; return the task of the returns from its state. Shape [K]."""
+        known, turn = self._branching.key(episode), int(episode.info["turn"])
+        key = (seed, episode.group, turn, str(episode.info["state_key"]), known)
+        task = self._shared.get(key)
+        if task is None:
+            forked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            task = self._shared[key] = asyncio.ensure_future(self._play_on(episode, key, forked))
+            task.add_done_callback(lambda done: self._ended(key, done))
+            both: list[asyncio.Future[Any]] = [forked, task]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return task
+
+    def _ended(self, key: tuple[int, int, int, str, str], task: asyncio.Task[Floats]) -> None:
+        if task.cancelled() or task.exception():
+            self._shared.pop(key, None)  # an episode that is played again asks anew
+
+    async def _play_on(
+        self,
+        episode: Episode,
+        key: tuple[int, int, int, str, str],
+        forked: asyncio.Future[None],
+    ) -> Floats:
+        seed, group, turn, state, known = key
+        digest = blake2b(f"{state}\0{known}".encode("utf-8", "surrogatepass"), digest_size=6)
+        name = int.from_bytes(digest.digest(), "big")
+        seeds = [seed_of(seed, _CONTINUATIONS, group, turn, name, k) for k in range(self._count)]
+        self._since = self._since if self._running else time.perf_counter()
+        self._running += 1
+        try:
+            playing = await self._branching.play_on(episode, seeds)
+            forked.set_result(None)
+            played = await playing
+        finally:
+            self._running -= 1
+            if not self._running:
+                self.cost.seconds += time.perf_counter() - self._since
+        self.cost.continuations += len(played)
+        self.cost.steps += sum(len(one.rewards) for one in played)
+        self.cost.tokens += sum(one.usage.prompt + one.usage.response for one in played)
+        return np.array([self._return_of(one) for one in played])
+
+    def _return_of(self, played: Continuation) -> float:
+        own = played.rewards
+        if self._reward != "environment":
+            at_end = played.success if self._reward == "success" else played.score
+            own = (*(0.0,) * (len(own) - 1), float(at_end))
+        return self._scale * sum(reward * self._gamma**i for i, reward in enumerate(own))
+
+
+class _MeasuringActor:
+    """An actor of one episode that has each state measured before it decides.
+
+    Attributes:
+        measured: Of each state in which it decided.
+    """
+
+    def __init__(self, returns: StateReturns, actor: Actor, episode: Episode, seed: int) -> None:
+        self._returns, self._actor, self._episode, self._seed = returns, actor, episode, seed
+        self.measured: list[asyncio.Task[Floats]] = []
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return the actor's decision; states in which the partner's seat acts are not measured."""
+        if not is_partners(view.info):
+            self.measured.append(await self._returns.begin(self._episode, self._seed))
+        return await self._actor.act(view, seed)
