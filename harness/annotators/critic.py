@@ -104,8 +104,9 @@ class Critic:
         torch.nn.init.zeros_(self.head.weight)
         torch.nn.init.zeros_(self.head.bias)
         self._run_head: fsdp.Run = fsdp.run_directly
+        replicas = self.trunk.layout.replicas
         if context.processes.size > 1:
-            self._run_head = fsdp.shard(self.head, device)
+            self._run_head = fsdp.shard(self.head, device, fsdp.Layout(replicas=replicas))
         trained: list[dict[str, Any]] = [
             {"params": list(self.head.parameters()), "lr": settings.head_learning_rate}
         ]

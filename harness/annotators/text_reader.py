@@ -40,6 +40,7 @@ def load(name: str, policy: Policy) -> Policy:
         )
     if policy.checkpoints_activations:
         reader.checkpoint_activations()
+    reader.layout = policy.layout
     reader.set_padding_free(None)
     return reader
 

@@ -20,10 +20,17 @@ from agentgyms.core import extras
     help="Which of the run's.",
 )
 @click.option(
+    "--precision",
+    type=click.Choice(["bfloat16", "float32"]),
+    help="Of the weights, with adapters merged in; without it files are as they were saved.",
+)
+@click.option(
     "--push", metavar="OWNER/NAME", help="Upload it to the Hub, as the user of HF_TOKEN, private."
 )
 @extras.needed("harness")
-def export(run: Path, folder: Path, checkpoint: str, push: str | None) -> None:
+def export(
+    run: Path, folder: Path, checkpoint: str, precision: str | None, push: str | None
+) -> None:
     """Write the model of the training run RUN to the new folder FOLDER.
 
     It holds weights, tokenizer and chat template, README.md (a card with settings, evaluations and
@@ -32,7 +39,7 @@ def export(run: Path, folder: Path, checkpoint: str, push: str | None) -> None:
     """
     from harness.reporting import model_export
 
-    made = model_export.write(run, folder, checkpoint)
+    made = model_export.write(run, folder, checkpoint, precision)
     click.echo(f"step {made.step} of {run} in {folder}")
     if push is not None:
         click.echo(f"uploaded to {model_export.push(folder, push)}")

@@ -113,6 +113,12 @@ class PolicyConfig(Section):
     """Arguments of the model's chat template, such as `{ enable_thinking = false }`."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass, which saves memory and costs time."""
+    replicas: PositiveInt = 1
+    """Copies of the weights that several processes hold together, such as one for each machine
+    (hybrid sharding); a divisor of their number. 1 shards over all processes."""
+    reduce_once: bool = False
+    """Sum gradients over several processes once per optimizer step, not after each micro-batch:
+    less traffic, but each process then holds whole gradients."""
     lora: LoraConfig = LoraConfig()
     tiny: TinyConfig = TinyConfig()
 

@@ -1,7 +1,8 @@
 """Models sharded over several processes: FSDP2 (`fully_shard` of torch).
 
 Every process holds its shard of each weight, gradient and optimizer state; full weights are
-gathered layer by layer, while a layer runs. Reference: FSDP, arXiv:2304.11277, section 3.
+gathered layer by layer, while a layer runs. Reference: FSDP, arXiv:2304.11277, section 3. With
+replicas (its hybrid sharding, section 3.2.2), groups of processes hold one copy each.
 
 Checkpoints have one format for any number of processes: full tensors by parameter name. In a single
 process nothing here changes a model.
@@ -10,10 +11,15 @@ process nothing here changes a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import torch
+
+from harness.distributed.rows import shard_like
+from harness.types.errors import ConfigError
 
 Named = Iterable[tuple[str, torch.Tensor]]
 """Pairs of name and parameter."""
@@ -41,27 +47,98 @@ def run_directly(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return work(*args, **kwargs)
 
 
-def shard(model: Any, device: torch.device) -> Run:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How models are sharded.
+
+    Attributes:
+        mixed: Layers are gathered in bfloat16, and gradients are summed in float32.
+        replicas: Copies of the weights over all processes.
+        reduce_once: Gradients are summed over the processes once per optimizer step.
+    """
+
+    mixed: bool = False
+    replicas: int = 1
+    reduce_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedModel:
+    """The functions that run functions of a model, and its way of summing gradients.
+
+    Attributes:
+        run: Runs functions of all but a separate output layer; inside, `run_head` may be called.
+        run_head: Runs functions of the output layer.
+        layout: How it is sharded.
+    """
+
+    run: Run = run_directly
+    run_head: Run = run_directly
+    layout: Layout = Layout()
+
+    def expect(self, *, is_last: bool) -> None:
+        """Prepare the next backward pass, the last one before an optimizer step or another one.
+
+        Gradients of all but the last are summed in this process alone if `layout.reduce_once`;
+        otherwise within a replica, and over the replicas after the last.
+        """
+        for root in self.roots:
+            sharded: Any = root
+            sharded.set_requires_gradient_sync(is_last or not self.layout.reduce_once)
+            sharded.set_requires_all_reduce(is_last)
+
+    @property
+    def roots(self) -> tuple[torch.nn.Module, ...]:
+        """The sharded modules, none if the model is not sharded."""
+        both = (self.run, self.run_head)
+        return tuple(root for root in both if isinstance(root, _RootModule))
+
+
+def shard_model(model: Any, device: torch.device, layout: Layout = Layout()) -> ShardedModel:
+    """Shard a transformers model over the processes.
+
+    The output layer is gathered in float32 also if the layout is mixed: logits need its precision,
+    and the gradients of its chunks are summed in its type. It is a unit of its own unless it is
+    tied to the embedding. In a vision-language model with tied weights it is in bfloat16, because
+    it is one unit with the vision encoder, which some processes may not run.
+    """
+    head = model.get_output_embeddings()
+    if head is None or _is_tied(model):
+        return ShardedModel(shard(model, device, layout), layout=layout)
+    exact = replace(layout, mixed=False)
+    return ShardedModel(
+        shard(model.base_model, device, layout), shard(head, device, exact), layout=layout
+    )
+
+
+def shard(model: Any, device: torch.device, layout: Layout = Layout()) -> Run:
     """Shard a model over the processes, and return the function that runs functions of the model.
 
-    Each layer is sharded on its own, then the rest. Gradients of the processes are summed, not
-    averaged: losses are already divided by the tokens or sequences of the full mini-batch. A
-    sharded model is not changed. All processes call this function and every function that is run.
-    These may use the rest of the model differently, such as its vision encoder, but not its layers.
+    The embedding and each layer are sharded on their own, then the rest. While one runs, the next
+    one is gathered. Gradients of the processes are summed, not averaged: losses are already divided
+    by the tokens or sequences of the full mini-batch. A sharded model is not changed. All processes
+    call this function and every function that is run. These may use the rest of the model
+    differently, such as its vision encoder, but not its layers.
 
     Args:
         model: A transformers model, or any module without layers; on the CPU or on `device`.
         device: The device of this process.
+        layout: How it is sharded.
     """
     if model not in _ROOTS:
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import FSDPModule, fully_shard
+        from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-        size = torch.distributed.get_world_size()
-        mesh = init_device_mesh(device.type, (size,))
-        root = _RootModule(model)
-        for part in (*_layers(model), root):
-            fully_shard(part, mesh=mesh, reshard_after_forward=True)
+        root, mesh = _RootModule(model), mesh_of(device, layout.replicas)
+        exact, mixed = MixedPrecisionPolicy(), MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+        chosen = mixed if layout.mixed else exact
+        parts = [*_embedding(model), *_layers(model)]
+        for part in parts:
+            fully_shard(part, mesh=mesh, reshard_after_forward=True, mp_policy=chosen)
+        holds_head = _is_tied(model) and not hasattr(model.base_model, "visual")
+        own = exact if holds_head else chosen
+        fully_shard(root, mesh=mesh, reshard_after_forward=True, mp_policy=own)
+        for part, following in pairwise(parts):
+            part.set_modules_to_forward_prefetch([following])  # type: ignore[operator]
         for module in root.modules():
             if isinstance(module, FSDPModule):
                 module.set_gradient_divide_factor(1.0)
@@ -70,6 +147,47 @@ def shard(model: Any, device: torch.device) -> Run:
         root.set_reduce_scatter_unused_params(True)
         _ROOTS[model] = root
     return _ROOTS[model]
+
+
+def mesh_of(device: torch.device, replicas: int = 1) -> Any:
+    """Return the mesh of the processes: one group, or groups that hold one copy each.
+
+    Raises:
+        ConfigError: The number of replicas does not divide that of the processes.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+
+    size, key = torch.distributed.get_world_size(), (device.type, replicas)
+    if size % replicas:
+        raise ConfigError(replicas_error(replicas, size))
+    if key not in _MESHES:  # each new one would open new connections
+        shape = (replicas, size // replicas) if replicas > 1 else (size,)
+        names = ("replicate", "shard")[-len(shape) :]
+        _MESHES[key] = init_device_mesh(device.type, shape, mesh_dim_names=names)
+    return _MESHES[key]
+
+
+_MESHES: Final[dict[tuple[str, int], Any]] = {}
+
+
+def replicas_error(replicas: int, processes: int) -> str:
+    """Return the message for a number of replicas that does not divide that of the processes."""
+    return (
+        f"policy.replicas is {replicas}, which does not divide the {processes} processes: use a "
+        "divisor, such as the number of machines"
+    )
+
+
+def _embedding(model: Any) -> list[torch.nn.Module]:
+    """Return the embedding of a model unless its output layer shares its weights."""
+    find = getattr(model, "get_input_embeddings", None)
+    return [] if find is None or _is_tied(model) else [find()]
+
+
+def _is_tied(model: Any) -> bool:
+    """Return whether a model has an output layer that shares the embedding's weights."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    return head is not None and head.weight is model.get_input_embeddings().weight
 
 
 def _layers(model: Any) -> list[torch.nn.Module]:
@@ -124,7 +242,7 @@ def load_full_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
         raise RuntimeError("its weights are those of another model")
     with torch.no_grad():
         for name, value in own.items():
-            value.copy_(_shard_like(state[name], value))
+            value.copy_(shard_like(state[name], value))
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, named: Named) -> dict[str, Any]:
@@ -160,13 +278,21 @@ def load_optimizer_state(
         raise RuntimeError("its optimizer is that of another model")
     packed = {
         place.get(key, key): {
-            name: _shard_like(value, parameters[place.get(key, key)])
+            name: shard_like(value, parameters[place.get(key, key)])
             for name, value in of_one.items()
         }
         for key, of_one in state["state"].items()
     }
-    numbered = [{**g, "params": [place.get(key, key) for key in g["params"]]} for g in groups]
+    own = [{key: group[key] for key in _IMPLEMENTATION} for group in optimizer.param_groups]
+    numbered = [
+        {**group, **chosen, "params": [place.get(key, key) for key in group["params"]]}
+        for group, chosen in zip(groups, own, strict=True)
+    ]
     optimizer.load_state_dict({"state": packed, "param_groups": numbered})
+
+
+_IMPLEMENTATION: Final = ("foreach", "fused")
+"""Options of an optimizer that depend on its device; they stay as they are when it is loaded."""
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -189,13 +315,3 @@ def _gather_to_first(value: Any) -> Any:
         return value
     found = full_tensor(value)
     return found.cpu() if _is_first() else None
-
-
-def _shard_like(value: Any, shared: Any) -> Any:
-    """Return this process's shard of a full tensor, with the layout of `shared`."""
-    if not hasattr(shared, "full_tensor") or getattr(value, "shape", None) != shared.shape:
-        return value
-    from torch.distributed.tensor import distribute_tensor
-
-    own = value.to(shared.device, shared.dtype)
-    return distribute_tensor(own, shared.device_mesh, shared.placements, src_data_rank=None)

@@ -119,6 +119,7 @@ def _open_hf(config: EvaluationConfig) -> Model:
         policy = Policy.load(source.path, config.model.device, config.model.revision)
     except (ConfigError, RuntimeError) as e:  # torch's own, such as too little memory
         raise _not_loaded(source, e) from e
+    policy.round_for_generation()
     policy.chat_encoder.template_arguments = _template_arguments(config.model, source)
     identity = {
         **_identity("hf", config.model, source),

@@ -63,37 +63,37 @@ class PolicyGenerator:
         """Do nothing."""
 
 
-class ReplicaGenerator(PolicyGenerator):
-    """Generates in each process with a whole copy of a policy that is sharded over processes.
+class CopyGenerator(PolicyGenerator):
+    """Generates with a copy of a policy that is in mixed precision, or sharded over processes.
 
-    The processes play different episodes, so they make different numbers of forward passes, which
-    sharded layers do not allow. The policy is sharded after it is copied.
+    In mixed precision the copy has weights in bfloat16, which autocast would make again for each
+    token. Of a sharded policy each process has a whole copy: the processes play different episodes,
+    so they make different numbers of forward passes, which sharded layers do not allow. The policy
+    is sharded after it is copied.
     """
 
     def __init__(self, config: Config, policy: Policy, processes: ProcessGroup) -> None:
         """Copy the policy, then shard it."""
-        self._policy, self._copy = policy, policy.frozen_copy()
-        self._copy.device = processes.device
-        self._copy.model.to(processes.device)
+        self._policy, self._copy = policy, policy.generation_copy()
+        if processes.size > 1:
+            self._copy.place(processes.device)
         super().__init__(config, self._copy)
         policy.shard(processes)
 
     @torch.no_grad()
     def sync(self) -> None:
         """Copy the trained weights; all processes call this."""
-        own = dict(self._copy.model.named_parameters())
-        for name, weight in self._policy.model.named_parameters():
+        own = dict(self._copy.model.named_parameters(remove_duplicate=False))
+        for name, weight in self._policy.model.named_parameters(remove_duplicate=False):
             if weight.requires_grad:
                 own[name].copy_(full_tensor(weight))
 
 
 def make_policy_generator(config: Config, policy: Policy, processes: ProcessGroup) -> Generator:
     """Return a generator that needs no other engine."""
-    return (
-        PolicyGenerator(config, policy)
-        if processes.size == 1
-        else ReplicaGenerator(config, policy, processes)
-    )
+    if processes.size == 1 and policy.precision != "mixed":
+        return PolicyGenerator(config, policy)
+    return CopyGenerator(config, policy, processes)
 
 
 def make_generator(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Final
@@ -12,11 +12,13 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from harness.model.varlen_kernel import VarlenKernel
 from harness.types.errors import ConfigError
 
 _varlen: Any = None  # torch has it from 2.10 on
 with suppress(ImportError):
     from torch.nn.attention.varlen import varlen_attn as _varlen
+_KERNEL: Final = VarlenKernel.of(_varlen)
 
 NAME: Final = "packed_sdpa"
 """transformers' name of `attend`: torch's attention, extended to packed rows."""
@@ -28,12 +30,22 @@ _HALVES: Final = (torch.float16, torch.bfloat16)
 
 def packing_obstacle(model: Any) -> str | None:
     """Return the reason why a model's attention cannot take packed rows, None if it can."""
-    kind = str(model.config._attn_implementation)
+    layers = getattr(model.config.get_text_config(), "layer_types", None) or ()
+    return obstacle_of(str(model.config._attn_implementation), layers)
+
+
+def obstacle_of(kind: str, layer_types: Iterable[str]) -> str | None:
+    """Return the reason why an attention cannot take packed rows, None if it can.
+
+    Args:
+        kind: transformers' name of the attention.
+        layer_types: transformers' names of the layers' kinds; none if all are alike.
+    """
     if kind.startswith(_FLASH) or kind == NAME:
         return None
     if kind != "sdpa":
         return f"its attention is {kind!r}, and only sdpa and flash attention support it"
-    layers = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+    layers = set(layer_types)
     if layers - {"full_attention"}:
         others = ", ".join(sorted(layers - {"full_attention"}))
         return f"it has layers of {others}, which only flash attention supports"
@@ -59,18 +71,27 @@ def allow_packed(model: Any) -> None:
         model.set_attn_implementation(NAME)
 
 
-def is_fast(model: Any, dtype: torch.dtype) -> bool:
+def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
     """Return whether a model's attention computes packed rows with one kernel.
 
     Args:
-        model: The model on its device.
+        model: The model.
+        device: Device of its forward pass.
         dtype: Type of the arithmetic.
     """
-    on_gpu = model.device.type == "cuda"
-    if not on_gpu or dtype not in _HALVES or packing_obstacle(model) is not None:
+    if device.type != "cuda" or dtype not in _HALVES or packing_obstacle(model) is not None:
         return False
-    kind = str(model.config._attn_implementation)
-    return kind.startswith(_FLASH) or _varlen is not None
+    return has_kernel(str(model.config._attn_implementation))
+
+
+def has_kernel(kind: str, kernel: VarlenKernel | None = _KERNEL) -> bool:
+    """Return whether a GPU has one kernel for packed rows.
+
+    Args:
+        kind: transformers' name of the attention, one without `obstacle_of`.
+        kernel: Torch's own; of this torch if left out.
+    """
+    return kind.startswith(_FLASH) or kernel is not None
 
 
 def language_model(model: Any) -> Any:
@@ -141,7 +162,8 @@ def attend(
     """Return scaled dot product attention, causal within each sequence of a packed row.
 
     The cost is the sum of the squared lengths of the sequences. A GPU in half precision uses one
-    kernel (torch's `varlen_attn`, flash attention 2); otherwise sequences are computed one by one.
+    kernel (torch's `varlen_attn`, flash attention 2) where this torch has one that takes this
+    scaling; otherwise sequences are computed one by one.
 
     Args:
         module: The layer.
@@ -165,11 +187,10 @@ def attend(
         )
         return out
     half = _half_precision(query)
-    if half is not None and _varlen is not None and not dropout:
-        rows = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
-        limits = (cu_seq_lens_q, cu_seq_lens_q, max_length_q, max_length_q)
-        row = _varlen(*rows, *limits, scale=scaling, window_size=(-1, 0), enable_gqa=True)
-        return row[None], None
+    kernel = None if half is None or dropout else _KERNEL
+    if kernel is not None and kernel.takes(scaling, query.shape[-1]):
+        q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
+        return kernel.attend(q, k, v, cu_seq_lens_q, int(max_length_q or 0), scaling)[None], None
     ends = cu_seq_lens_q.tolist()
     parts = [
         _sdpa(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from harness.distributed import fsdp
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
+from harness.distributed.rows import fill
 from harness.model import adapters
 from harness.model.attention import allow_packed, is_fast, language_model, packed_features
 from harness.model.output_layer import token_scores
 from harness.model.packing import Sample, TokenBatch, micro_batch_indices, padding_sample, to_batch
+from harness.model.stored_weights import META, StoredWeights
 from harness.model.vision import Vision
 from harness.types.errors import ConfigError
 
@@ -24,15 +27,19 @@ class Network:
     Args:
         model: A causal language model, or a vision-language model.
         pad_id: Padding token.
-        device: `"cpu"`, `"cuda"`, or None for a GPU if there is one.
+        device: `"cpu"`, `"cuda"`, or None for a GPU if there is one. `"meta"` for a model that is
+            sharded or placed before it is used; its weights may be without memory until then.
         precision: `"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16 (autocast); or
             `"bfloat16"` for both. None takes mixed on a GPU and float32 on the CPU.
 
     Attributes:
         precision: One of the three.
         padding_free: Sequences of a batch are packed into one row, without padding.
+        wanted_packing: What `set_padding_free` was given.
+        layout: How `shard` shards it; its precision is that of this model.
         processes: The processes that share its weights and micro-batches.
         vision: Prepares images; None for a text model.
+        stored: The weights of a model without memory, which `shard` and `place` read; else None.
     """
 
     def __init__(self, model: Any, pad_id: int, device: str | None, precision: str | None) -> None:
@@ -44,14 +51,16 @@ class Network:
         self.device = _device(device)
         self.precision = precision or ("mixed" if self.device.type == "cuda" else "float32")
         self.pad_id, self.padding_free = pad_id, False
+        self.wanted_packing: bool | None = False
         self.vision: Vision | None = None
         self.processes: ProcessGroup = SINGLE_PROCESS
-        self._run: fsdp.Run = fsdp.run_directly
+        self.layout, self._sharded = fsdp.Layout(), fsdp.ShardedModel()
         if self.precision == "bfloat16" and not adapters.has_adapters(
             model
         ):  # adapters stay in float32
             model = model.to(torch.bfloat16)
-        self.model = model.to(self.device)
+        self.stored: StoredWeights | None = None
+        self.model = model if self.device.type == META else model.to(self.device)
 
     def micro_batches(self, rows: Sequence[Sample], max_tokens: int) -> Iterator[TokenBatch]:
         """Yield the samples in micro-batches of at most `max_tokens` tokens."""
@@ -65,7 +74,9 @@ class Network:
         All processes get equally many: the last one may be a padding sample without an index.
         """
         parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free)
-        for part in self.processes.padded_share(parts, []):
+        own = list(self.processes.padded_share(parts, []))
+        for number, part in enumerate(own, 1):
+            self._sharded.expect(is_last=number == len(own))
             chosen = [rows[i] for i in part] or [padding_sample(rows[0])]
             yield part, to_batch(chosen, self.pad_id, self.device)
 
@@ -78,11 +89,28 @@ class Network:
         """
         if processes.size > 1 and self.processes is SINGLE_PROCESS:
             self.processes, self.device = processes, processes.device
-            self._run = fsdp.shard(self.model, self.device)
+            layout = replace(self.layout, mixed=self.precision == "mixed")
+            self._sharded = fsdp.shard_model(self.model, self.device, layout)
+            self._read_weights(self._sharded.roots)
+            self.set_padding_free(self.wanted_packing)  # only this device tells what is faster
+
+    def place(self, device: torch.device) -> None:
+        """Move all weights to a device, or read them there if they are not read yet."""
+        self.device = device
+        self._read_weights((self.model,))
+        self.model.to(device)
+
+    def _read_weights(self, parts: tuple[torch.nn.Module, ...]) -> None:
+        if self.stored is not None:
+            fill(self.model, parts, self.device, self.stored.read)
+            self.stored = None
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """Return the autocast context of the model: bfloat16 if the precision is mixed."""
-        if self.precision != "mixed":
+        """Return the autocast context of the model: bfloat16 if the precision is mixed.
+
+        Sharded layers are gathered in bfloat16 and need none: it would keep a copy of each weight.
+        """
+        if self.precision != "mixed" or self.processes.size > 1:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
@@ -102,7 +130,7 @@ class Network:
             Log-probabilities of the tokens and entropies of their distributions, in nats, both 0
             outside the action mask. Shapes [B, T], [B, T].
         """
-        found: tuple[torch.Tensor, torch.Tensor] = self._run(
+        found: tuple[torch.Tensor, torch.Tensor] = self._sharded.run(
             self._logprobs, batch, temperature, entropy_gradient
         )
         return found
@@ -112,15 +140,15 @@ class Network:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         predicts = batch.action_mask[:, 1:]  # position t - 1 predicts token t
         chosen = batch.tokens[:, 1:][predicts]  # [A]
-        with self.autocast():
-            hidden = self._features(batch, batch.action_mask)  # [A, H]
-            picked, spread = token_scores(
-                self.model.get_output_embeddings(),
-                hidden,
-                chosen,
-                temperature or 1.0,
-                entropy_gradient=entropy_gradient,
-            )
+        hidden = self._features(batch, batch.action_mask)  # [A, H]
+        picked, spread = self._sharded.run_head(
+            token_scores,
+            self.model.get_output_embeddings(),
+            hidden,
+            chosen,
+            temperature or 1.0,
+            entropy_gradient=entropy_gradient,
+        )
         logprob = torch.zeros(batch.tokens.shape, device=self.device)
         logprob[:, 1:][predicts] = picked
         entropy = torch.zeros_like(logprob)
@@ -134,7 +162,7 @@ class Network:
             batch: B sequences of T tokens.
             where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
         """
-        found: torch.Tensor = self._run(self._features, batch, where)
+        found: torch.Tensor = self._sharded.run(self._features, batch, where)
         return found
 
     def _features(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
@@ -161,9 +189,10 @@ class Network:
         Raises:
             ConfigError: The model's attention needs padding.
         """
+        self.wanted_packing = wanted
         if wanted is None:
             dtype = torch.float32 if self.precision == "float32" else torch.bfloat16
-            wanted = is_fast(self.model, dtype)
+            wanted = is_fast(self.model, self.device, dtype)
         if wanted:
             allow_packed(self.model)
         self.padding_free = wanted

@@ -16,6 +16,10 @@ FOLDERS: Final = {
 }
 """What the folders hold that a setting takes."""
 
+ONE_FILE: Final = "model.safetensors"
+INDEX: Final = "model.safetensors.index.json"
+"""Names of a model's weights: one file, or the list of several."""
+
 _PATIENCE_S: Final = 5.0
 _MOST: Final = 210
 """Characters of another library's error that a message repeats."""
@@ -59,6 +63,19 @@ def load_options(name: str) -> dict[str, Any]:
         name: A folder or hub name.
     """
     return {} if Path(name).is_dir() or _answers() else {"local_files_only": True}
+
+
+def weights_folder(name: str, revision: str | None = None) -> Path | None:
+    """Return the folder with all safetensors files of a model on this machine, or None."""
+    for file in (ONE_FILE, INDEX):
+        found: Any = Path(name) / file
+        if not found.is_file() and not Path(name).is_dir():
+            from huggingface_hub import try_to_load_from_cache
+
+            found = try_to_load_from_cache(name, file, revision=revision)
+        if isinstance(found, str | Path) and Path(found).is_file():
+            return Path(found).parent
+    return None
 
 
 def _answers() -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from harness.model import hub
+from harness.model.stored_weights import StoredWeights, without_memory
 from harness.model.vision import MODEL_TYPES, load_image_processor
 
 
@@ -19,15 +21,22 @@ class Parts:
         model: A causal language model or a vision-language model.
         tokenizer: Its tokenizer.
         image_processor: Image processor of a vision-language model, else None.
+        stored: The weights of a model without memory, else None.
     """
 
     model: Any
     tokenizer: Any
     image_processor: Any
+    stored: StoredWeights | None = None
 
 
 def load_parts(
-    path: str, revision: str | None = None, half: bool = False, attention: str | None = None
+    path: str,
+    revision: str | None = None,
+    half: bool = False,
+    attention: str | None = None,
+    *,
+    deferred: bool = False,
 ) -> Parts:
     """Return the parts of a local folder or a hub name.
 
@@ -36,6 +45,8 @@ def load_parts(
         revision: Branch, tag or commit of a hub name; None takes its main branch.
         half: Weights are in bfloat16, else in float32.
         attention: transformers' name of an attention; None takes its default.
+        deferred: Make the model without memory for its weights if they can be read in parts:
+            from safetensors files on this machine with the model's own names.
 
     Raises:
         ConfigError: They cannot be loaded; the message has the start of transformers' error.
@@ -56,16 +67,33 @@ def load_parts(
         **hub.load_options(path),
     }
     try:
-        sees = AutoConfig.from_pretrained(path, **source).model_type in MODEL_TYPES
+        config = AutoConfig.from_pretrained(path, **source)
+        sees = config.model_type in MODEL_TYPES
         tokenizer = AutoTokenizer.from_pretrained(path, **source)
         image_processor = load_image_processor(path, source) if sees else None
         kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+        if deferred and (folder := hub.weights_folder(path, revision)):
+            empty = _without_weights(kind, config, folder, dtype=dtype, **chosen)
+            stored = StoredWeights.of(folder, empty)
+            if stored is not None:
+                return Parts(empty, tokenizer, image_processor, stored)
         model = kind.from_pretrained(path, dtype=dtype, **source, **chosen)
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as e:  # of damaged files, transformers raises errors of any kind
         raise hub.not_loaded("policy.model", path, e) from e
     return Parts(model, tokenizer, image_processor)
+
+
+def _without_weights(kind: Any, config: Any, folder: Path, **chosen: Any) -> Any:
+    """Return a model as transformers loads it, without memory for its weights."""
+    from transformers import GenerationConfig
+
+    with without_memory():
+        model = kind.from_config(config, **chosen)
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(folder)
+    return model.eval()
 
 
 def chat_template_of(path: str) -> str:

@@ -27,7 +27,8 @@ def token_scores(
     """Return log-probabilities of tokens and entropies of their distributions.
 
     If there are more than `most_logits` logits, tokens are processed in chunks, and the backward
-    pass recomputes their logits.
+    pass recomputes their logits. Logits and the layer's gradient are computed in the type of its
+    weights, also in a context of autocast.
 
     Args:
         layer: The output layer, H -> V.
@@ -52,6 +53,23 @@ def token_scores(
     return torch.cat(logprob), torch.cat(entropy)
 
 
+def round_weights(model: Any) -> None:
+    """Replace all weights of a model by new ones in bfloat16, of its output layer in float32.
+
+    Tied weights become two. Weights that the model shares with another one are not changed there.
+
+    Args:
+        model: A transformers model that is not trained.
+    """
+    head = model.get_output_embeddings()
+    for module in model.modules():
+        kind = torch.float32 if module is head else torch.bfloat16
+        for name, weight in list(module.named_parameters(recurse=False)):
+            own = torch.nn.Parameter(weight.detach().to(kind), requires_grad=False)
+            setattr(module, name, own)
+    head.register_forward_pre_hook(lambda layer, given: (given[0].to(layer.weight.dtype),))
+
+
 def _scores(
     layer: Any,
     hidden: torch.Tensor,
@@ -59,11 +77,12 @@ def _scores(
     temperature: float,
     entropy_gradient: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    logits = layer(hidden).float()
+    with torch.autocast(hidden.device.type, enabled=False):  # rounded logits are far off
+        logits = layer(hidden.to(layer.weight.dtype)).float()
     if temperature != 1:
         logits = logits / temperature
     distribution = torch.log_softmax(logits, dim=-1)  # [A, V]
-    picked = distribution.gather(-1, chosen[:, None])[:, 0]
+    picked = distribution.gather(-1, chosen[:, None])[:, 0].clone()  # FSDP wants no view
     if entropy_gradient and torch.is_grad_enabled():
         return picked, -(distribution.exp() * distribution).sum(-1)
     with torch.no_grad():

@@ -14,6 +14,8 @@ from harness.distributed import fsdp
 from harness.model import adapters
 from harness.model.forward import Network
 from harness.model.loading import load_parts
+from harness.model.output_layer import round_weights
+from harness.model.stored_weights import META
 from harness.model.tokenizer import ChatTokenizer
 from harness.model.vision import MODEL_TYPES, Vision
 from harness.types.errors import ConfigError
@@ -85,8 +87,10 @@ class Policy(Network):
             ConfigError: It cannot be loaded; the message has transformers' error.
         """
         base = adapters.base_of(path)
-        parts = load_parts(base or path, revision, precision == "bfloat16", attention)
+        half, deferred = precision == "bfloat16", device == META and base is None
+        parts = load_parts(base or path, revision, half, attention, deferred=deferred)
         policy = cls(parts.model, parts.tokenizer, device, parts.image_processor, precision)
+        policy.stored = parts.stored
         if base is not None:
             adapters.load(policy.model, Path(path))
         if policy.device.type == "cpu":
@@ -137,6 +141,8 @@ class Policy(Network):
                 there are any, with the name of their base model.
         """
         state = fsdp.full_state(self.model) if self.processes.size > 1 else None
+        if self.stored is not None:
+            state = self.stored.state(self.model)
         if not self.processes.is_first:
             return
         if not self.is_adapted:
@@ -205,10 +211,26 @@ class Policy(Network):
             image_processor,
             self.precision,
         )
-        twin.padding_free = self.padding_free
+        twin.padding_free, twin.wanted_packing = self.padding_free, self.wanted_packing
+        twin.layout, twin.stored = self.layout, self.stored
         twin.model.requires_grad_(False)
         twin.model.eval()
         return twin
+
+    def generation_copy(self) -> Policy:
+        """Return a frozen copy to generate with; in mixed precision it has weights in bfloat16.
+
+        Its output layer stays in float32, like that of a forward pass in training.
+        """
+        twin = self.frozen_copy()
+        twin.round_for_generation()
+        return twin
+
+    def round_for_generation(self) -> None:
+        """Convert weights in mixed precision as `generation_copy` does; they cannot learn then."""
+        if self.precision == "mixed":
+            round_weights(self.model)
+            self.precision = "bfloat16"
 
     def trainable_copy(self) -> Policy:
         """Return a copy of this policy that is trained separately: a reward model or a critic.

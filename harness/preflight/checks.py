@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import gymnasium as gym
@@ -13,8 +15,10 @@ from harness.annotators import state_values
 from harness.config import TINY_MODELS, Config, consistency
 from harness.inference.generation import check_generation
 from harness.model import adapters, hub
+from harness.model.attention import has_kernel, obstacle_of
 from harness.model.vision import MODEL_TYPES
 from harness.preflight.method_trial import check_method
+from harness.preflight.model_shapes import shape_of
 from harness.prompts import PromptStyle
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.player import make_eval_pool, make_pool
@@ -35,6 +39,7 @@ def check(config: Config) -> None:
     tracking.check(config)
     _check_model(config)
     _check_images(config, style)
+    _check_packing(config)
     check_generation(config, shows_image=style.shows_image)
     check_method(config)
     _check_environment(config, style)
@@ -49,6 +54,27 @@ def _check_model(config: Config) -> None:
         torch.device(config.policy.device or "cpu")
     except RuntimeError as e:
         raise ConfigError(f"policy.device {config.policy.device!r} cannot be used: {e}") from None
+
+
+def _check_packing(config: Config) -> None:
+    """Refuse packed sequences for an attention that cannot take them, or not with one kernel.
+
+    Layers of a model that is not on this machine are checked when it is loaded.
+    """
+    if not config.optimizer.padding_free:
+        return
+    kind, layer_types = config.policy.attention or "sdpa", tuple[str, ...]()
+    with suppress(ConfigError):
+        layer_types = json.loads(shape_of(config.policy).text).get("layer_types") or ()
+    on_gpu = config.policy.device != "cpu" and torch.cuda.is_available()
+    slow = on_gpu and config.policy.precision != "float32" and not has_kernel(kind)
+    version = f"torch {torch.__version__} has no kernel for sequences of different lengths"
+    reason = obstacle_of(kind, layer_types) or (version if slow else None)
+    if reason:
+        raise ConfigError(
+            f"optimizer.padding_free cannot be used: {reason}; leave it out, or set "
+            "policy.attention to 'flash_attention_2'"
+        )
 
 
 def _check_images(config: Config, style: PromptStyle) -> None:

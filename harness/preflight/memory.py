@@ -104,7 +104,8 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
 
     Weights, gradients and moments of every model that learns are sharded over the processes.
     """
-    precision, share = Precision.of(config, machine), 1 / machine.processes
+    precision = Precision.of(config, machine)
+    share = min(config.policy.replicas, machine.processes) / machine.processes
     allocations = [*_learner("policy", config, shape, precision, share)]
     full = config.policy.lora.rank == 0
     if needs_reference(config) and (full or config.warmstart.episodes):
@@ -196,7 +197,7 @@ def _forward_and_backward(
     """Yield the allocations of forward and backward passes."""
     tokens = max_micro_batch_tokens(config, shape)
     try:
-        name, kept = "activations", activation_bytes(config, shape, precision)
+        name, kept = "activations", activation_bytes(config, shape, _of_layers(precision, machine))
     except Exception:  # code of an architecture that needs numbers, which fake tensors lack
         name, kept = "activations: cannot be counted for this architecture", 0.0
     yield Allocation(name, tokens * kept, "learning")
@@ -204,13 +205,30 @@ def _forward_and_backward(
     yield Allocation(
         "logits", 4 * logits * 4, "learning"
     )  # logits, log-probabilities, two gradients
-    layer = shape.parameters / max(1, shape.layers)
-    if machine.processes > 1:  # the current layer and the next one are gathered
-        yield Allocation(
-            "gathered layers", 2 * layer * (precision.weight + precision.compute), "learning"
-        )
+    if machine.processes > 1:
+        yield Allocation("gathered layers", _gathered(config, shape, precision), "learning")
     elif precision.compute < precision.weight:
         yield Allocation("weights in bfloat16", shape.parameters * precision.compute, "learning")
+
+
+def _of_layers(precision: Precision, machine: Machine) -> Precision:
+    """Return the precision of layers: sharded ones are gathered in that of the arithmetic."""
+    half = precision.compute if machine.processes > 1 else precision.weight
+    return Precision(half, precision.compute)
+
+
+def _gathered(config: Config, shape: Shape, precision: Precision) -> float:
+    """Return the bytes of gathered weights: of two layers, or of the output layer alone.
+
+    A trained layer has its gradient beside it, and what is sent of it, in the type of the sharded
+    weights. The output layer is gathered in that type and adds the gradients of its chunks.
+    """
+    trains_all = config.policy.lora.rank == 0
+    layer, head = shape.parameters / max(1, shape.layers), shape.vocabulary * shape.hidden
+    of_layers = 2 * layer * precision.compute
+    if trains_all:
+        of_layers += layer * (precision.compute + precision.weight)
+    return max(of_layers, head * precision.weight * (3 if trains_all else 1))
 
 
 def max_sequence_length(config: Config, shape: Shape) -> int:
@@ -248,8 +266,10 @@ def _generator(
     """Yield the allocations of the generator."""
     rollout, weights = config.rollout, shape.parameters
     if rollout.backend == "hf":
-        if machine.processes > 1:
-            yield Allocation("generator: weights", weights * precision.weight)
+        rounded = precision.compute < precision.weight
+        if machine.processes > 1 or rounded:
+            head = 2 * shape.vocabulary * shape.hidden if rounded else 0  # it stays in float32
+            yield Allocation("generator: weights", weights * precision.compute + head)
         yield Allocation(
             "generator: keys and values", cache_size(config, shape, machine), "playing"
         )

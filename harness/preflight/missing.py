@@ -17,6 +17,7 @@ from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
 from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
+from harness.distributed.fsdp import replicas_error
 from harness.preflight import checks, memory, resolve
 from harness.preflight.memory import Machine
 from harness.preflight.model_shapes import Shape, config_file_of
@@ -31,7 +32,7 @@ _PATIENCE_S: Final = 2.0
 def missing(config: Config, shape: Shape | None, machine: Machine) -> list[str]:
     """Return why a resolved run could not start or finish; empty if nothing is missing."""
     found = [*_refused(config, machine), *_packages(config), *_models(config), *_keys(config)]
-    found += [*_servers(config), *_devices(machine), *_run(config)]
+    found += [*_servers(config), *_devices(config, machine), *_run(config)]
     if shape is not None:
         found += [*_memory(config, shape, machine), *_disk(config, shape, machine)]
     return list(dict.fromkeys(found))
@@ -133,7 +134,9 @@ def _answers(url: str) -> bool:
     return status < 400
 
 
-def _devices(machine: Machine) -> Iterator[str]:
+def _devices(config: Config, machine: Machine) -> Iterator[str]:
+    if machine.processes > 1 and machine.processes % config.policy.replicas:
+        yield replicas_error(config.policy.replicas, machine.processes)
     if machine.kind != "cuda":
         return
     here = torch.cuda.device_count()

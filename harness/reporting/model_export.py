@@ -11,6 +11,7 @@ from typing import Any, Final
 from agentgyms.core.errors import not_written, path_end
 from harness.evaluation import run_checkpoints
 from harness.evaluation.model_source import OF_RUN
+from harness.model.policy import Policy
 from harness.reporting import run_report
 from harness.reporting.results import training_runs
 from harness.reporting.results.agent_names import method_name
@@ -25,13 +26,17 @@ _LEFT_OUT: Final = {"checkpoint.json", "trainer.pt"}
 """Files of a checkpoint that training alone needs; so are those of several processes' states."""
 
 
-def write(run: Path, folder: Path, checkpoint: str = run_checkpoints.NEWEST) -> Checkpoint:
+def write(
+    run: Path, folder: Path, checkpoint: str = run_checkpoints.NEWEST, precision: str | None = None
+) -> Checkpoint:
     """Write a checkpoint's model with its card to a new folder, whole or not at all.
 
     Args:
         run: Folder of the training run.
         folder: Must not exist, or be empty.
         checkpoint: Which one; see `run_checkpoints.choose`.
+        precision: `"bfloat16"` or `"float32"`, with adapters merged into the weights; None copies
+            the files as they are.
 
     Returns:
         The checkpoint.
@@ -51,7 +56,10 @@ def write(run: Path, folder: Path, checkpoint: str = run_checkpoints.NEWEST) -> 
     partial = folder.with_name(f".{folder.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(chosen.folder, partial, ignore=_of_training)
+        if precision is None:
+            shutil.copytree(chosen.folder, partial, ignore=_of_training)
+        else:
+            Policy.load(str(chosen.folder), "cpu", precision=precision).save(partial, merged=True)
         _describe(partial, described, chosen)
         fsync.flush_all(partial)
         fsync.replace(partial, folder)

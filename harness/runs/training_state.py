@@ -53,8 +53,9 @@ def read(
     """
     path, device, processes = folder / _FILE, policy.device, policy.processes
     try:
-        place = device if processes.size == 1 else "cpu"
-        state = torch.load(path, map_location=place, weights_only=True)
+        alone = processes.size == 1  # several processes map the file, and read their own rows
+        place = device if alone else "cpu"
+        state = torch.load(path, map_location=place, weights_only=True, mmap=not alone)
         load_optimizer_state(optimizer, policy.model.named_parameters(), state["optimizer"])
         for name, annotator in annotators.items():
             annotator.load_state_dict(state["annotators"][name])

@@ -14,10 +14,12 @@ import torch
 from harness import prompts
 from harness.annotators import semantic
 from harness.config import TINY_MODELS, Config, replace
+from harness.distributed import fsdp
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import Abandoned, StopSignal
 from harness.model import adapters, tiny, tiny_vl
 from harness.model.policy import Policy
+from harness.model.stored_weights import META
 from harness.preflight import expected_time, planning
 from harness.preflight.checks import check, text_only_error
 from harness.preflight.resolve import (
@@ -37,6 +39,8 @@ from harness.types.errors import CheckpointError, ConfigError, TrainingStopped
 from harness.types.task_draws import seed_of
 
 _MODEL, _ADAPTERS = 12, 14
+_FIRST = "first"
+"""Folder of the model after the warm start, until all processes have read it."""
 
 
 def start(
@@ -107,6 +111,8 @@ def _begin(
         config, folder, policy, reference, loaded_settings, processes=processes, progress=progress
     )
     trainer.stop.take_over(stop)
+    if processes.is_first:  # all have read it
+        shutil.rmtree(folder.path / _FIRST, ignore_errors=True)
     return trainer
 
 
@@ -130,31 +136,30 @@ def _shared_initial_policy(
 ) -> Policy:
     """Return the model before reinforcement learning, the same in all processes.
 
-    The first process does the warm start alone; the others load the model that it saved.
+    The first process does the warm start alone; all load the model that it saved in `first/`, and
+    read its weights when they shard it.
     """
     if processes.size == 1:
         return _initial_policy(config, folder, warm_start)
-    load_config = _cpu_config(config, processes)
+    load_config = _load_config(config, processes)
     if not config.warmstart.episodes:
         return processes.run_on_all(lambda: _initial_policy(load_config, folder, warm_start))
-    first = folder / "first"
+    first = folder / _FIRST
     processes.run_on_first(lambda: _initial_policy(config, folder, warm_start).save(first))
-    policy = processes.run_on_all(lambda: _load(str(first), load_config))
-    if processes.is_first:
-        shutil.rmtree(first)
-    return policy
+    return processes.run_on_all(lambda: _load(str(first), load_config))
 
 
-def _cpu_config(config: Config, processes: ProcessGroup) -> Config:
+def _load_config(config: Config, processes: ProcessGroup) -> Config:
     """Return the settings for loading a model that is sharded later.
 
-    It is loaded into main memory, because a GPU may be too small for the whole model, with the
-    precision that it has on the GPU.
+    It has the precision that it has on the GPU, and its weights are read once it is sharded. A
+    model that gets adapters is loaded into main memory.
     """
     if processes.size == 1:
         return config
     usual = "mixed" if processes.device.type == "cuda" else "float32"
-    own = replace(config.policy, device="cpu", precision=config.policy.precision or usual)
+    device = "cpu" if config.policy.lora.rank else META
+    own = replace(config.policy, device=device, precision=config.policy.precision or usual)
     return replace(config, policy=own)
 
 
@@ -192,7 +197,7 @@ def resume(
         return _begin(config, folder, _load_scorers(config, processes), processes, announce)
     _set_threads(config)
     _seed_global_generators(config.run.seed + processes.rank)  # a process may lack a saved state
-    load_config = _cpu_config(config, processes)
+    load_config = _load_config(config, processes)
     reference = None
     try:
         policy = _load(str(found.folder), load_config)
@@ -234,7 +239,9 @@ def _load(path: str, config: Config) -> Policy:
 
 
 def _set_up(policy: Policy, config: Config) -> Policy:
-    """Apply the run's settings of chats, checkpointing and padding to a policy and return it."""
+    """Apply the run's settings of chats, memory and padding to a policy and return it."""
+    own = config.policy
+    policy.layout = fsdp.Layout(replicas=own.replicas, reduce_once=own.reduce_once)
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()

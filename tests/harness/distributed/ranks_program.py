@@ -12,10 +12,15 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 
 from harness import config as configs
+from harness.distributed import fsdp
 from harness.distributed.process_group import torchrun_processes
+from harness.model.forward import Network
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
 from harness.training import setup
@@ -81,8 +86,45 @@ def score_one(processes, folder, told):
         Path(told).write_text(json.dumps(found))
 
 
-if __name__ == "__main__":
+def gradients(processes, folder, told, precision, replicas=1, reduce_once=False):
+    """Write the gradients of a model for a few seeded sequences in several micro-batches."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    network = Network(model, 0, "cpu", precision)
+    network.layout = fsdp.Layout(replicas=replicas, reduce_once=reduce_once)
+    network.shard(processes)
+    rng = np.random.default_rng(5)
+    drawn = [rng.integers(1, 200, 12 + 3 * i).tolist() for i in range(9)]
+    rows = [Sample(tuple(x[:5]), tuple(x[5:]), (0.0,) * (len(x) - 5), 1.0) for x in drawn]
+    for batch in network.micro_batches(rows, 64):
+        logprob, _ = network.logprobs(batch)
+        (-logprob.sum() / sum(row.num_actions for row in rows)).backward()
+    found = {name: fsdp.full_tensor(p.grad) for name, p in model.named_parameters()}
+    if processes.is_first:
+        torch.save(found, told)
+
+
+def read_parts(processes, folder, told):
+    """Shard a model that is not read yet; write what each process read and whether it is right."""
+    policy = setup.Policy.load(folder, "meta")
+    stored = policy.stored
+    policy.shard(processes)
+    kept = load_file(Path(folder, "model.safetensors"))
+    alike = all(
+        torch.equal(fsdp.full_tensor(weight), kept[name])
+        for name, weight in policy.model.named_parameters()
+    )
+    found = processes.gather([stored.bytes_read, alike])
+    if processes.is_first:
+        Path(told).write_text(json.dumps(found))
+
+
+def run(jobs):
+    """Do jobs as one of the processes that the environment variables of torchrun tell of."""
     torch.set_num_threads(1)
     with torchrun_processes() as joint:
-        for name, *arguments in json.loads(Path(sys.argv[1]).read_text()):
+        for name, *arguments in jobs:
             globals()[name](joint, *arguments)
+
+
+if __name__ == "__main__":
+    run(json.loads(Path(sys.argv[1]).read_text()))

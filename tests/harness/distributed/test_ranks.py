@@ -235,6 +235,9 @@ def test_an_optimizer_is_kept_by_names_and_older_files_still_load():
         fsdp.load_optimizer_state(optimizers[1], second.named_parameters(), found)
         moments = [o.state[p] for o, p in zip(optimizers, (first.bias, second.bias), strict=True)]
         assert torch.equal(moments[0]["exp_avg"], moments[1]["exp_avg"])
+    kept["param_groups"][0]["fused"] = True  # saved on a GPU
+    fsdp.load_optimizer_state(optimizers[1], second.named_parameters(), kept)
+    assert optimizers[1].param_groups[0]["fused"] is None
     kept["param_groups"][0]["params"][0] = "other"
     with pytest.raises(RuntimeError, match="another model"):
         fsdp.load_optimizer_state(optimizers[1], second.named_parameters(), kept)

@@ -80,6 +80,19 @@ def test_a_reward_model_that_reads_is_counted_by_its_own_size_and_must_be_here()
     assert 0 < tiny < 1e-3 * sizes[0]["policy: frozen weights"]
 
 
+def test_replicas_share_less_and_must_divide_the_processes():
+    config = configs.load("alfworld-gigpo-1.5b", ["policy.replicas=2"])
+    resolved = resolve.resolve(config)
+    shape = model_shapes.shape_of(config.policy)
+    for size, share in ((4, 1 / 2), (2, 1)):
+        held = memory.memory(resolved, shape, Machine("cuda", size))
+        (weights,) = [one.size for one in held if one.name == "policy: weights"]
+        assert weights == pytest.approx(4 * shape.parameters * share)
+    refused = "policy.replicas is 2, which does not divide the 3 processes"
+    assert any(refused in one for one in planning.plan(config, 3).missing)
+    assert not any("replicas" in one for one in planning.plan(config, 4).missing)
+
+
 def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
     config = resolve.resolve(configs.load("alfworld-grpo-1.5b"))
     shape, machine = model_shapes.shape_of(config.policy), Machine("cuda", 1, 80 * 10**9)

@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from agentgyms.core.errors import AgentGymsError
 from harness.cli.main import main
 from harness.evaluation import model_source
+from harness.model.policy import Policy
 from harness.runs import checkpoints
 
 SETTINGS = ["run.steps=1", "rollout.tasks_per_step=2", "rollout.group_size=2", "eval.every=1"]
@@ -89,6 +90,30 @@ def test_the_card_tells_evaluations_settings_and_versions(trained, tmp_path):
         assert f"| {told['split']} | {told['step']} |" in body
     assert f"| torch | {torch.__version__} |" in body
     assert "harness eval --model FOLDER --env agentgyms/Corridor-v0" in body
+
+
+def in_bfloat16(run_folder, folder):
+    """Check that an export in bfloat16 has the weights of the newest checkpoint, merged."""
+    done = called(run_folder, folder, "--precision", "bfloat16")
+    assert done.exit_code == 0, done.output
+    found = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").state_dict()
+    saved = Policy.load(str(checkpoints.newest(run_folder).folder), "cpu")
+    wanted = dict(saved.named_weights())
+    assert found.keys() == wanted.keys()
+    assert {weight.dtype for weight in found.values()} == {torch.bfloat16}
+    for name, weight in wanted.items():
+        torch.testing.assert_close(found[name].float(), weight.detach(), rtol=2**-7, atol=1e-3)
+    assert (folder / "training_run.json").is_file()
+
+
+def test_an_export_in_bfloat16_has_the_same_weights(trained, tmp_path):
+    in_bfloat16(trained, tmp_path / "model")
+
+
+@pytest.mark.slow
+def test_an_export_in_bfloat16_has_adapters_merged_in(tmp_path):
+    folder = run(small(tmp_path, "mine", *SETTINGS, "policy.lora.rank=2")).folder.path
+    in_bfloat16(folder, tmp_path / "model")
 
 
 def test_what_is_wrong_is_one_line_and_leaves_nothing(trained, tmp_path):

@@ -1,0 +1,81 @@
+"""Torch's attention over sequences of different lengths, as its versions have it.
+
+`torch.nn.attention.varlen.varlen_attn` came with torch 2.10 and has changed since: 2.10 takes
+`is_causal` and no scale; 2.11 takes `window_size` and `scale`; from 2.12 on `enable_gqa` lets
+several heads of queries share one of keys. Arguments are told from the signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+
+_GIVEN: Final = ("query", "key", "value", "cu_seq_q", "cu_seq_k", "max_q", "max_k")
+
+
+@dataclass(frozen=True, slots=True)
+class VarlenKernel:
+    """Causal attention over packed sequences by one kernel of a GPU, in half precision.
+
+    Attributes:
+        function: Torch's `varlen_attn`.
+        names: The names of its arguments.
+    """
+
+    function: Any
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, function: Any) -> VarlenKernel | None:
+        """Return the kernel; None if there is none, or if its arguments are not known here."""
+        if function is None:
+            return None
+        taken = inspect.signature(function).parameters
+        needed = {name for name, one in taken.items() if one.default is inspect.Parameter.empty}
+        is_known = tuple(taken)[: len(_GIVEN)] == _GIVEN and needed == set(_GIVEN)
+        return cls(function, frozenset(taken)) if is_known and _CAUSAL & taken.keys() else None
+
+    def takes(self, scaling: float | None, width: int) -> bool:
+        """Return whether scores of heads of a width can be scaled by this factor."""
+        usual = scaling is None or math.isclose(scaling, width**-0.5)
+        return usual or "scale" in self.names
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        ends: torch.Tensor,
+        longest: int,
+        scaling: float | None,
+    ) -> torch.Tensor:
+        """Return causal attention within each sequence. Shape [T, heads, D].
+
+        Args:
+            query: Shape [T, heads, D].
+            key: Shape [T, heads of keys, D].
+            value: Shape [T, heads of keys, D].
+            ends: Starts of the sequences, and the end of the last. Integers of 32 bits.
+            longest: Tokens of the longest sequence.
+            scaling: Factor of scores that it `takes`; None is 1 / sqrt(D).
+        """
+        chosen: dict[str, Any] = {"is_causal": True}
+        if "window_size" in self.names:
+            chosen = {"window_size": (-1, 0)}
+        if "scale" in self.names:
+            chosen["scale"] = scaling
+        if "enable_gqa" in self.names:
+            chosen["enable_gqa"] = True
+        else:
+            times = query.shape[1] // key.shape[1]
+            key, value = (x.repeat_interleave(times, dim=1) for x in (key, value))
+        out: torch.Tensor = self.function(query, key, value, ends, ends, longest, longest, **chosen)
+        return out
+
+
+_CAUSAL: Final = {"is_causal", "window_size"}
+"""An argument that makes attention causal; without one the kernel is of no use here."""

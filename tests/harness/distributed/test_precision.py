@@ -1,0 +1,122 @@
+"""Sharded models: their gradients in both precisions, their memory, and what they read."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import forked_ranks
+import pytest
+import torch
+from ranks_program import gradients
+from safetensors.torch import load_file
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from harness.config import TinyConfig
+from harness.distributed.process_group import SINGLE_PROCESS
+from harness.model import tiny
+from harness.model.policy import Policy
+
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 211,
+}
+OF_126_MILLION = {
+    "hidden_size": 768,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 12,
+    "vocab_size": 27_000,
+}
+
+
+def made(folder, shape, *, tied):
+    """Save a model with seeded random weights."""
+    torch.manual_seed(3)
+    Qwen2ForCausalLM(Qwen2Config(**shape, tie_word_embeddings=tied)).save_pretrained(folder)
+    return str(folder)
+
+
+def errors(found, exact):
+    """Return the relative error of each weight's gradient."""
+    assert found.keys() == exact.keys()
+    return {n: float((found[n] - g).norm() / g.norm()) for n, g in exact.items() if g.norm() > 0}
+
+
+def overall(found, exact):
+    """Return the relative error of the whole gradient."""
+    squares = sum(float((found[n] - g).norm()) ** 2 for n, g in exact.items())
+    return (squares / sum(float(g.norm()) ** 2 for g in exact.values())) ** 0.5
+
+
+LAYOUTS = {2: ([1, False], [1, True], [2, False]), 4: ([2, False], [2, True])}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 4])
+def test_processes_find_the_gradients_of_one_however_they_share_the_weights(tmp_path, size):
+    jobs = []
+    for tied in (False, True):
+        model = made(tmp_path / f"model-{tied}", SMALL, tied=tied)
+        gradients(SINGLE_PROCESS, model, tmp_path / f"{tied}.pt", "float32")
+        jobs += [
+            ["gradients", model, str(tmp_path / f"{tied}-{i}.pt"), "float32", *layout]
+            for i, layout in enumerate(LAYOUTS[size])
+        ]
+        jobs.append(["gradients", model, str(tmp_path / f"{tied}-mixed.pt"), "mixed"])
+    codes, said = forked_ranks.run(size, jobs, tmp_path)
+    assert not any(codes), said
+    for tied in (False, True):
+        exact = torch.load(tmp_path / f"{tied}.pt")
+        for i, _ in enumerate(LAYOUTS[size]):
+            found = torch.load(tmp_path / f"{tied}-{i}.pt")
+            assert max(errors(found, exact).values()) < 1e-5
+        mixed = torch.load(tmp_path / f"{tied}-mixed.pt")
+        assert {gradient.dtype for gradient in mixed.values()} == {torch.float32}
+        assert 1e-4 < overall(mixed, exact) < 1e-2
+
+
+@pytest.mark.slow
+def test_gradients_in_bfloat16_are_near_at_126_million_weights(tmp_path):
+    model = made(tmp_path / "model", OF_126_MILLION, tied=False)
+    gradients(SINGLE_PROCESS, model, tmp_path / "exact.pt", "float32")
+    codes, said = forked_ranks.run(
+        2, [["gradients", model, str(tmp_path / "mixed.pt"), "mixed"]], tmp_path
+    )
+    assert not any(codes), said
+    exact, mixed = (torch.load(tmp_path / f"{name}.pt") for name in ("exact", "mixed"))
+    assert sum(gradient.numel() for gradient in exact.values()) // 10**6 == 126
+    assert overall(mixed, exact) < 1e-2
+
+
+@pytest.mark.slow
+def test_a_process_of_four_reads_a_quarter_of_126_million_weights(policy, tmp_path):
+    size = TinyConfig(layers=18, hidden=768, heads=12, feed_forward=2048)
+    Policy(tiny.make_model(size, policy.tokenizer, 0), policy.tokenizer, "cpu").save(tmp_path)
+    jobs = [["read_parts", str(tmp_path), str(tmp_path / "told.json")]]
+    codes, said = forked_ranks.run(4, jobs, tmp_path)
+    assert not any(codes), said
+    read = json.loads((tmp_path / "told.json").read_text())
+    weights = load_file(tmp_path / "model.safetensors").values()
+    whole, row = (sum(f(w) for w in weights) for f in (_bytes, lambda w: _bytes(w[:1])))
+    assert whole > 4 * 125e6
+    assert sum(size for size, _ in read) == whole
+    assert all(alike for _, alike in read)
+    assert max(size for size, _ in read) <= whole / 4 + row
+
+
+def _bytes(weight):
+    return weight.nbytes
+
+
+@pytest.mark.slow
+def test_7_billion_weights_on_8_processes_take_at_most_19_gb_to_learn():
+    call = [sys.executable, str(Path(__file__).with_name("memory_probe.py")), "28", "mixed"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert 15e9 < float(done.stdout.split()[-1]) <= 19e9
