@@ -27,6 +27,8 @@ NEW = (
     ("agent", "summary_tokens", 4096),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
+    ("policy", "replicas", 1),
+    ("policy", "reduce_once", False),
     ("run", "plugins", []),
     ("run", "swept", []),
 )
