@@ -114,7 +114,8 @@ $(ADAPTERS)/stamp: requirements-adapters.txt
 	$(PYTHON) -m venv $(ADAPTERS)
 	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-adapters.txt
 	@mkdir -p $(ADAPTERS)/node
-	! command -v npm >/dev/null || npm install --silent --no-save --prefix $(ADAPTERS)/node $(NODE)
+	! command -v npm >/dev/null || npm install --silent --no-save --prefix $(ADAPTERS)/node $(NODE) \
+	  || echo "npm installed nothing: the test of openapi-typescript skips"
 	@touch $@
 
 $(TRL)/stamp: requirements-trl.txt
