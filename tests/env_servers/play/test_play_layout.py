@@ -169,12 +169,12 @@ def test_a_deadlock_is_said(window, urls):
     for seed in range(100):
         _, info = env.reset(seed=seed)
         taken = []
-        while info["metrics"]["deadlocked"] != 1 and len(taken) < 8:
+        while info["metrics"].get("deadlocked") != 1 and len(taken) < 8:
             taken.append(info["admissible_actions"][-1])
             *_, terminated, _, info = env.step(taken[-1])
             if terminated:
                 break
-        if info["metrics"]["deadlocked"] == 1:
+        if info["metrics"].get("deadlocked") == 1:
             break
     begin(window, urls[ROOM], seed=seed)
     for turn, action in enumerate(taken, 1):
