@@ -40,13 +40,13 @@ class Span:
             if name:
                 self._inner.update_name(name)
 
-    def fail(self, kind: str, message: str = "") -> None:
+    def fail(self, kind: str) -> None:
         """Mark the span as failed with a kind of error."""
         if self._inner is not None:
             from opentelemetry.trace import Status, StatusCode
 
             self._inner.set_attribute("error.type", kind)
-            self._inner.set_status(Status(StatusCode.ERROR, message))
+            self._inner.set_status(Status(StatusCode.ERROR))
 
     def answered(self, prompt: int, response: int, *, finished: bool) -> None:
         """Add what a model's answer took, in tokens, and why it ended."""

@@ -48,7 +48,7 @@ def tools(episode: Episode) -> dict[str, Any]:
     for number, ((_, turn), seen) in enumerate(
         zip(episode.turns, episode.outcomes, strict=True), 1
     ):
-        name, words = f"call_{number}", said_beside(turn)
+        name, words = f"call_{number}", _said_beside(turn)
         call = episode.tools.call(turn.action)
         if call is None:
             chat.append(_message("assistant", words or turn.action))
@@ -62,7 +62,7 @@ def tools(episode: Episode) -> dict[str, Any]:
     return {"messages": chat, "tools": json.dumps(episode.tools.schemas), **facts}
 
 
-def said_beside(turn: RecordedTurn) -> str:
+def _said_beside(turn: RecordedTurn) -> str:
     """Return what an agent's answer says beside its action; "" if the answer is not recorded."""
     words = _ACTIONS.sub("", answer(turn) or "").strip()
     return "" if words == turn.action else words
