@@ -19,8 +19,8 @@ PACKAGES = {
 ORDER = {
     "agentgyms": (
         "__main__", "cli", "testing", "adapters", "envs", "__init__", "group", "recording",
-        "registration", "remote", "protocol", "models", "data", "processes", "core",
-        "tools",
+        "registration", "remote", "protocol", "models", "data", "processes", "tracing",
+        "core", "tools",
     ),
     "agentgyms.envs.appworld": (
         "env", "options", "snapshot", "metrics", "code_runner", "sources", "engine", "mini",
@@ -53,6 +53,7 @@ ONLY_IN = {
     "urllib3": ("agentgyms/envs/webshop/browser/",),
     "openenv": ("agentgyms/adapters/",),
     "verifiers": ("agentgyms/adapters/",),
+    "opentelemetry": ("agentgyms/tracing.py",),
     "waitress": ("env_servers/",),
     "selenium": ("agentgyms/envs/webshop/browser/",),
     "textworld": ("agentgyms/envs/alfworld/official/worker.py",),

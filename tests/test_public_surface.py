@@ -50,6 +50,7 @@ PROGRAMS = {
     "agentgyms play": "env_id --set --seed --task --record",
     "agentgyms record": "env_id path --set --policy --episodes --seed",
     "agentgyms replay": "path --set",
+    "agentgyms export": "recordings --format --output",
     "agentgyms serve": "arguments",
     "agentgyms doctor": "--json",
     "agentgyms data": "",

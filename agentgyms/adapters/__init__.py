@@ -1,4 +1,4 @@
-"""Adapters to other projects: `openenv` for OpenEnv, `verifiers` for verifiers.
+"""Adapters to other projects: OpenEnv, verifiers, TorchRL, tools of MCP; and exports of recordings.
 
-Each module needs its project, an extra of this distribution.
+Each module but `messages` and `export` needs its project, an extra of this distribution.
 """

@@ -1,5 +1,6 @@
-"""The command `agentgyms`: list, info, play, record, replay, serve, data, setup, doctor.
+"""The command `agentgyms`: list, info, play, record, replay, export, serve, mcp, data ...
 
 Takes arguments of the command line; prints text and ends with an exit status.
-`main` has the commands for environments, `data` and `setup` those for data sets and engines.
+`main` has the commands for environments, `export` that for recordings, `data` and `setup` those for
+data sets and engines.
 """

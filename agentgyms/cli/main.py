@@ -1,4 +1,4 @@
-"""Command line: `agentgyms list · info · play · record · replay · serve · mcp · data ...`."""
+"""Command line: `agentgyms list · info · play · record · replay · export · serve · mcp ...`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import gymnasium as gym
 import agentgyms
 from agentgyms.cli import doctor as doctors
 from agentgyms.cli.data import data
+from agentgyms.cli.export import export
 from agentgyms.cli.setup import setup
 from agentgyms.core.arguments import meanings, with_defaults
 from agentgyms.core.env import Observation, TextEnv
@@ -42,6 +43,7 @@ def main() -> None:
 
 main.add_command(data)
 main.add_command(setup)
+main.add_command(export)
 
 
 def _settings(pairs: tuple[str, ...]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import httpx2
 
+from agentgyms import tracing
 from agentgyms.core.errors import BadOption, ModelUnavailable, PromptTooLong
 from agentgyms.models.endpoint import base_url, check_key, is_loopback
 from agentgyms.models.error_replies import (
@@ -138,14 +139,10 @@ class ChatClient:
             BadOption: The server rejects the request permanently.
             ModelUnavailable: Every attempt failed.
         """
-        try:
-            return await self._answer(messages, sampling, seed)
-        except RequestRejected as refused:
-            if refused.too_long:
-                raise PromptTooLong(f"{self.model}: {self._redact(refused.message)}") from None
-            if not refused.filtered:
-                raise BadOption(self._rejection_message(refused, count_images(messages))) from None
-            return Answer("", finished=False)
+        with tracing.chat(self.model, "openai", sampling, seed, self._url) as span:
+            answer = await self._complete(messages, sampling, seed)
+            span.answered(answer.prompt, answer.response, finished=answer.finished)
+            return answer
 
     async def close(self) -> None:
         """Close all connections."""
@@ -172,6 +169,16 @@ class ChatClient:
         """
         waits = {"waited_s": round(self._limiter.waited_s, 3)}
         return self.stats.report() | waits | {"refused_fields": sorted(self._refused)}
+
+    async def _complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Answer:
+        try:
+            return await self._answer(messages, sampling, seed)
+        except RequestRejected as refused:
+            if refused.too_long:
+                raise PromptTooLong(f"{self.model}: {self._redact(refused.message)}") from None
+            if not refused.filtered:
+                raise BadOption(self._rejection_message(refused, count_images(messages))) from None
+            return Answer("", finished=False)
 
     async def _answer(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Answer:
         attempt = failed = num_empty = 0

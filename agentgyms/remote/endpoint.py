@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from agentgyms import tracing
 from agentgyms.core import serialization
 from agentgyms.core.errors import (
     BadOption,
@@ -226,7 +227,7 @@ class Endpoint:
                 reply = self.transport.send(
                     method,
                     self._address + path,
-                    headers=self._headers,
+                    headers={**self._headers, **tracing.headers()},
                     body=body,
                     timeout_s=(self.patience.connect_s, self.patience.read_s),
                 )

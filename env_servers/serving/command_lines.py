@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from agentgyms import tracing
+from agentgyms.core.errors import BadOption
 from agentgyms.processes import child
 from env_servers.observability import logs, process_memory
 from env_servers.serving import open_files
@@ -79,10 +81,15 @@ def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
     """Set up the log and the memory, and refuse to listen beyond this machine without a token.
 
     Raises:
-        click.UsageError: Other machines could connect without a token, and `insecure` is not set.
+        click.UsageError: Other machines could connect without a token, and `insecure` is not set;
+            or spans are wanted and cannot be made.
     """
     logs.set_up()
     process_memory.stay_small()
+    try:
+        tracing.set_up("agentgyms-server")
+    except BadOption as e:
+        raise click.UsageError(str(e)) from None
     if not token.strip() and not insecure and not is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached from other machines, and there is no token: set "

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from agentgyms import tracing
 from agentgyms.core import extras
 from agentgyms.core.errors import AgentGymsError
 from harness.cli.credit import credit, list_methods
@@ -24,6 +25,7 @@ from harness.types.errors import TrainingStopped
 def main(verbose: bool) -> None:
     """Train and evaluate language agents."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING)
+    tracing.set_up("agentgyms-harness")
 
 
 main.add_command(train)

@@ -326,6 +326,8 @@ class LogConfig(Section):
     """Write event files of TensorBoard."""
     wandb: str | None = None
     """Project on Weights & Biases; None sends nothing."""
+    trackio: str | None = None
+    """Project on Trackio, on this machine unless its own variables differ; None for none."""
     price_per_hour: NonNegativeFloat | None = None
     """Price of the machine in US dollars per hour, for the figures of cost."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from agentgyms.core.errors import EnvUnavailable
@@ -114,7 +115,7 @@ class EnvPool:
         """
         if not blocking:
             return work()
-        thread = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        thread = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:

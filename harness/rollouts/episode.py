@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, SupportsFloat
 
+from agentgyms import tracing
 from agentgyms.core.env import Feedback, Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable
+from agentgyms.core.serialization import encode_number
 from agentgyms.recording.recorder import make_header
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness.rollouts.env_pool import EnvPool
@@ -21,6 +23,13 @@ from harness.types.task_draws import TaskDraw, seed_of
 
 _PARTNER_STREAM: Final = 1
 """Stream of random numbers for the decisions of the partner's seat in self-play."""
+
+_OF_A_STEP: Final = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "step",
+    "gen_ai.tool.type": "function",
+}
+"""Attributes of the span of a step."""
 
 UNRATED: Final = "unrated"
 """Prefix of the error of an episode that ended without a score."""
@@ -131,11 +140,49 @@ async def run_episode(
     Raises:
         ContextOverflow: The first prompt does not fit.
     """
+    with tracing.span(f"invoke_agent {type(actor).__name__}", _described(episode, actor)) as span:
+        rollout = await _play(episode, actor, seed, allow_initial_overflow=allow_initial_overflow)
+        span.set(_result(rollout))
+        if rollout.error:
+            span.fail(rollout.error.partition(":")[0])
+        return rollout
+
+
+def _described(episode: Episode, actor: Actor) -> dict[str, Any]:
+    """Return the attributes of an episode's span at its start."""
+    draw = episode.draw
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "agentgyms",
+        "gen_ai.agent.name": type(actor).__name__,
+        "gen_ai.conversation.id": f"{draw.task_id}/{draw.seed}/{episode.group}/{episode.member}",
+        "agentgyms.env_id": episode.pool.env_id,
+        "agentgyms.task_id": draw.task_id,
+        "agentgyms.seed": draw.seed,
+        "agentgyms.group": episode.group,
+        "agentgyms.member": episode.member,
+    }
+
+
+def _result(rollout: Rollout) -> dict[str, Any]:
+    """Return the attributes of an episode's span at its end."""
+    return {
+        "agentgyms.turns": len(rollout.turns),
+        "agentgyms.success": rollout.success,
+        "agentgyms.score": encode_number(rollout.score),
+        "agentgyms.stop_reason": rollout.stop_reason.value,
+    }
+
+
+async def _play(
+    episode: Episode, actor: Actor, seed: int, *, allow_initial_overflow: bool
+) -> Rollout:
     rollout = episode.rollout
     try:
         over = False
         while not over:
-            over = await _take_turn(episode, actor, seed)
+            with tracing.span("turn", {"agentgyms.turn": episode.info["turn"] + 1}):
+                over = await _take_turn(episode, actor, seed)
             if not over and episode.stop_at is not None and len(rollout.turns) >= episode.stop_at:
                 rollout.stop_reason, over = StopReason.STOPPED, True
     except (EnvUnavailable, ModelUnavailable) as e:
@@ -155,11 +202,7 @@ async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
     stream = (_PARTNER_STREAM,) if partner else ()
     turn_seed = seed_of(seed, episode.group, episode.member, len(view.turns), *stream)
     decision = await actor.act(view, turn_seed)
-    observation, reward, terminated, truncated, info = await episode.pool.call(
-        lambda: episode.env.step(decision.action),
-        blocking=episode.env.blocking,
-        interrupt=episode.env.interrupt,
-    )
+    observation, reward, terminated, truncated, info = await _step(episode, decision.action)
     recorded = RecordedTurn(
         info["turn"],
         decision.action,
@@ -191,6 +234,26 @@ async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
     )
     episode.add_turn(partner, turn)
     return _update_result(episode.rollout, recorded)
+
+
+async def _step(
+    episode: Episode, action: str
+) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+    """Take an action in the environment, in a thread if it waits for something."""
+    with tracing.span("execute_tool step", _OF_A_STEP) as span:
+        stepped = await episode.pool.call(
+            lambda: episode.env.step(action),
+            blocking=episode.env.blocking,
+            interrupt=episode.env.interrupt,
+        )
+        span.set(
+            {
+                "agentgyms.reward": encode_number(float(stepped[1])),
+                "agentgyms.feedback": stepped[4]["feedback"],
+                "agentgyms.state_key": stepped[4]["state_key"],
+            }
+        )
+        return stepped
 
 
 def _update_result(rollout: Rollout, last: RecordedTurn) -> bool:

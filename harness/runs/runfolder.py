@@ -40,7 +40,7 @@ class RunFolder:
         checkpoints/      to resume from; each is a model that transformers loads, and the link
                           `best` points to the one with the best validation
         reference/        the policy after the warm start, if the run needs the reference policy
-        tensorboard/ wandb/ curve.png training.png table.md
+        tensorboard/ wandb/ trackio.json curve.png training.png table.md
 
         warmstart/        an interrupted warm start, to resume from
 

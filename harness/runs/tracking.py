@@ -1,13 +1,15 @@
-"""Trackers of a run's metrics: TensorBoard and Weights & Biases."""
+"""Trackers of a run's metrics: TensorBoard, Weights & Biases and Trackio."""
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import math
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,7 +18,9 @@ from harness.runs import fsync
 from harness.types.errors import CheckpointError, ConfigError
 from harness.types.json_files import read_object
 
-_WANDB_FILE: Final = "wandb.json"
+_SERVICES: Final = {"wandb": "Weights & Biases", "trackio": "Trackio"}
+"""What takes a project's name as `log.<package>`, by its package."""
+
 _PRIVATE: Final = re.compile(r"(^|_)(urls?|tokens?|keys?|secrets?|passwords?|output)(_env)?$")
 _NOT_PRIVATE: Final = ("max_tokens", "micro_batch_tokens")
 _ADDRESS: Final = re.compile(r"@?\b[a-z][a-z0-9+.-]*://\S*")
@@ -105,7 +109,7 @@ class WeightsAndBiases:
         try:
             self._run = wandb.init(
                 project=config.log.wandb,
-                id=_run_id(folder),
+                id=_run_id(folder, "wandb"),
                 resume="allow",
                 name=config.run.name,
                 dir=str(folder),
@@ -133,6 +137,59 @@ class WeightsAndBiases:
         self._run.finish()
 
 
+class Trackio:
+    """A run on Trackio: on this machine, or on the Space or server that its own variables name.
+
+    Its name ends with an id that is kept in the run's folder, so a resumed run continues it. Steps
+    that run again after a kill are written again. Sent are the metrics and the configuration as
+    `shareable` returns it.
+
+    Args:
+        folder: The run's folder.
+        config: The run's configuration; `log.trackio` is the project.
+    """
+
+    def __init__(self, folder: Path, config: Config) -> None:
+        """Start the run on Trackio, or continue it.
+
+        Raises:
+            ConfigError: Trackio is not installed, or cannot start.
+        """
+        check(config)
+        import trackio
+
+        try:
+            with redirect_stdout(io.StringIO()):  # it prints how to see the project
+                self._run = trackio.init(
+                    project=config.log.trackio,
+                    name=f"{config.run.name}-{_run_id(folder, 'trackio')}",
+                    resume="allow",
+                    config={**shareable(config), "tags": tags(config)},
+                    embed=False,
+                    auto_log_cpu=False,
+                    auto_log_gpu=False,
+                )
+        except (ValueError, OSError) as e:
+            raise ConfigError(
+                f"log.trackio={config.log.trackio!r:.60} cannot start: {' '.join(str(e).split())}; "
+                "see the variables TRACKIO_..., or leave log.trackio out"
+            ) from e
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the metrics of a step."""
+        self._run.log(dict(values), step=step)
+
+    def flush(self) -> None:
+        """Do nothing: Trackio writes metrics by itself."""
+
+    def close(self) -> None:
+        """Wait until all metrics are written or sent."""
+        import trackio
+
+        with redirect_stdout(io.StringIO()):
+            trackio.finish()
+
+
 def open_all(config: Config, folder: Path, resume_step: int | None = None) -> list[Tracker]:
     """Return the trackers of a run's configuration.
 
@@ -146,6 +203,8 @@ def open_all(config: Config, folder: Path, resume_step: int | None = None) -> li
         trackers.append(TensorBoard(folder, resume_step))
     if config.log.wandb is not None:
         trackers.append(WeightsAndBiases(folder, config))
+    if config.log.trackio is not None:
+        trackers.append(Trackio(folder, config))
     return trackers
 
 
@@ -155,13 +214,15 @@ def check(config: Config) -> None:
     Raises:
         ConfigError: A package is missing, or the project has no name.
     """
-    if config.log.wandb == "":
-        raise ConfigError("log.wandb must be the name of a project on Weights & Biases, got ''")
-    if config.log.wandb is not None and importlib.util.find_spec("wandb") is None:
-        raise ConfigError(
-            f"log.wandb={config.log.wandb!r} needs the package wandb, which is not installed: "
-            "pip install wandb, or leave log.wandb out"
-        )
+    for package, service in _SERVICES.items():
+        project = getattr(config.log, package)
+        if project == "":
+            raise ConfigError(f"log.{package} must be the name of a project on {service}, got ''")
+        if project is not None and importlib.util.find_spec(package) is None:
+            raise ConfigError(
+                f"log.{package}={project!r} needs the package {package}, which is not installed: "
+                f"pip install {package}, or leave log.{package} out"
+            )
 
 
 def tags(config: Config) -> list[str]:
@@ -190,9 +251,9 @@ def _is_private(name: str) -> bool:
     return name not in _NOT_PRIVATE and _PRIVATE.search(name) is not None
 
 
-def _run_id(folder: Path) -> str:
-    """Return the run's id on Weights & Biases; the first call creates it."""
-    path = folder / _WANDB_FILE
+def _run_id(folder: Path, package: str) -> str:
+    """Return the run's id on a service; the first call creates it."""
+    path = folder / f"{package}.json"
     if path.is_file():
         run_id = read_object(path, CheckpointError).get("id")
         if not isinstance(run_id, str):

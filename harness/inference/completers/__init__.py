@@ -7,16 +7,20 @@ answers with a function. `local_answers.py` makes the answers of local policies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast
 
+from agentgyms import tracing
 from agentgyms.models import types
 from harness.types.errors import ContextOverflow
 from harness.types.messages import Message
 from harness.types.rollout import Completion
 
-__all__ = ["Completer", "Sampling", "check_length"]
+__all__ = ["Completer", "Sampling", "check_length", "traced"]
+
+_Complete = TypeVar("_Complete", bound=Callable[..., Awaitable[Completion]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +55,25 @@ class Completer(Protocol):
     ) -> Completion:
         """Return the response; equal messages, sampling and seed give an equal response."""
         ...
+
+
+def traced(provider: str) -> Callable[[_Complete], _Complete]:
+    """Return a decorator of `complete` of a policy in training: each answer is a span.
+
+    Args:
+        provider: The library that generates.
+    """
+
+    def decorate(complete: _Complete) -> _Complete:
+        @functools.wraps(complete)
+        async def answer(
+            self: Any, messages: Sequence[Message], sampling: Sampling, seed: int
+        ) -> Completion:
+            with tracing.chat("policy", provider, sampling, seed) as span:
+                made = await complete(self, messages, sampling, seed)
+                span.answered(len(made.prompt_ids), len(made.response_ids), finished=made.finished)
+                return made
+
+        return cast(_Complete, answer)
+
+    return decorate

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.inference.completers import Sampling, check_length
+from harness.inference.completers import Sampling, check_length, traced
 from harness.inference.completers.decoding import DecodeBatch
 from harness.inference.completers.local_answers import GeneratedTokens, completion_of
 from harness.model.policy import Policy
@@ -100,6 +100,7 @@ class HFCompleter:
         self._waiting: list[Request] = []
         self._worker: asyncio.Task[None] | None = None
 
+    @traced("transformers")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:

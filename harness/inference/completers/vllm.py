@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from harness.inference.completers import Sampling, check_length
+from harness.inference.completers import Sampling, check_length, traced
 from harness.inference.completers.local_answers import (
     GeneratedTokens,
     completion_of,
@@ -84,6 +84,7 @@ class VLLMCompleter:
         self._worker: asyncio.Task[None] | None = None
         self._failure = ""
 
+    @traced("vllm")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:

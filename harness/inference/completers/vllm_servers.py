@@ -19,7 +19,7 @@ from typing import Any, Final
 from agentgyms.models.error_replies import RequestRejected
 from agentgyms.models.json_client import JsonPoster
 from agentgyms.models.rate_limit import RetryableError
-from harness.inference.completers import Sampling, check_length
+from harness.inference.completers import Sampling, check_length, traced
 from harness.inference.completers.local_answers import (
     GeneratedTokens,
     completion_of,
@@ -91,6 +91,7 @@ class VLLMServersCompleter:
         self._last_errors: dict[VLLMServer, str] = {}
         self._state: _LoopState | None = None
 
+    @traced("vllm")
     async def complete(
         self, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:

@@ -1,6 +1,8 @@
 """Recordings: written, read, replayed, and what is said of damaged ones."""
 
 import json
+import re
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -44,6 +46,23 @@ def test_recordings_replay(path):
     assert header["provenance"]["actor"] == "test"
     for episode in episodes:
         assert recorder.replay(episode) == len(episode.turns) == len(episode.actions) + 1
+
+
+def test_the_page_has_every_field(path):
+    """docs/recordings.md lists the fields of a header and of a turn; `agent` is of evaluations."""
+    page = (Path(__file__).parents[3] / "docs/recordings.md").read_text()
+    section = page.partition("## The format")[2].partition("\n## ")[0]
+    header, turn = (
+        {
+            name
+            for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+            for name in re.findall(r"`(\w+)`", cell)
+        }
+        for table in section.split("A turn:")
+    )
+    first, second, *_ = map(json.loads, path.read_text().splitlines())
+    assert header == set(first)
+    assert turn == {*second, "agent"}
 
 
 def test_an_unseeded_episode_replays_from_the_seed_it_drew(tmp_path):

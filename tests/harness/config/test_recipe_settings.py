@@ -25,6 +25,7 @@ NEW = (
     ("agent", "thoughts", "keep"),
     ("agent", "scratchpad", 0),
     ("agent", "summary_tokens", 4096),
+    ("log", "trackio", None),
     ("method", "overlong_share", None),
     ("policy", "chat_template_kwargs", {}),
     ("policy", "replicas", 1),

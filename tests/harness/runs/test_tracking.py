@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import re
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -134,12 +136,13 @@ def test_tensorboard_gets_what_is_finite(tmp_path):
     assert [(e.step, e.value) for e in events.Scalars("update/loss")] == [(1, 0.5), (2, 0.125)]
 
 
-def test_wandb_is_asked_for_before_anything_is_computed(monkeypatch):
-    monkeypatch.setitem(sys.modules, "wandb", None)  # as if it were not installed
-    with pytest.raises(ConfigError, match="pip install wandb, or leave log.wandb out"):
-        tracking.check(configs.load("corridor-tiny", ["log.wandb='agents'"]))
+@pytest.mark.parametrize("package", ["wandb", "trackio"])
+def test_packages_of_trackers_are_asked_for_before_anything_is_computed(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(ConfigError, match=f"pip install {package}, or leave log.{package} out"):
+        tracking.check(configs.load("corridor-tiny", [f"log.{package}='agents'"]))
     with pytest.raises(ConfigError, match="name of a project"):
-        tracking.check(configs.load("corridor-tiny", ["log.wandb=''"]))
+        tracking.check(configs.load("corridor-tiny", [f"log.{package}=''"]))
     tracking.check(configs.load("corridor-tiny"))
 
 
@@ -184,6 +187,49 @@ def test_wandb_offline_keeps_the_figures_and_a_resumed_run_goes_on(tmp_path, mon
     run_id = json.loads((tmp_path / "wandb.json").read_text())["id"]
     assert runs == {(run_id, "agents", ("gigpo", "ALFWorld-v0", "qwen-7b"))}
     assert events == [(step, 1 / step) for step in (1, 2, 3, 3, 4)]
+
+
+TRACKED = """
+import json, sys
+from pathlib import Path
+import trackio
+from trackio.sqlite_storage import SQLiteStorage
+from harness import config as configs
+from harness.runs import tracking
+from harness.runs.metrics import MetricsLog
+
+folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
+config = configs.load("alfworld-tiny", settings)
+for steps in ((1, 2, 3), (3, 4)):
+    log = MetricsLog(folder, None, tracking.open_all(config, folder))
+    for step in steps:
+        log.write(step, {"update/loss": 1 / step, "eval/valid_seen/score": float("nan")})
+    log.close()
+runs = trackio.Api().runs("agents")
+rows = SQLiteStorage.get_logs("agents", runs[0].name)
+values = [[row["step"], row["update/loss"]] for row in rows]
+print(json.dumps([[run.name for run in runs], runs[0].config, values]))
+"""
+
+
+@pytest.mark.adapters
+def test_trackio_keeps_the_figures_and_a_resumed_run_goes_on(tmp_path):
+    settings = [*PRIVATE[1:], "log.trackio='agents'", "log.tensorboard=false", "run.name='seen'"]
+    done = subprocess.run(
+        [os.environ["AGENTGYMS_ADAPTERS_PYTHON"], "-c", TRACKED, tmp_path, json.dumps(settings)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TRACKIO_DIR": str(tmp_path / "kept")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    (printed,) = done.stdout.splitlines()
+    names, config, values = json.loads(printed)
+    run_id = json.loads((tmp_path / "trackio.json").read_text())["id"]
+    assert names == [f"seen-{run_id}"]
+    assert values == [[step, 1 / step] for step in (1, 2, 3, 3, 4)]
+    assert config["tags"] == ["gigpo", "ALFWorld-v0", "qwen-7b"]
+    assert not re.search(r"10\.0\.0|sk-1|/home/someone|/models|example\.org", json.dumps(config))
 
 
 def _when_whole(path):
