@@ -127,11 +127,15 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
 
 def peak(allocations: list[Allocation]) -> float:
     """Return the largest number of bytes that are allocated at once."""
-    size = {phase: sum(a.size for a in allocations if a.when == phase) for phase in _PHASES}
-    return size["always"] + max(size["playing"], size["learning"])
+    return max(by_phase(allocations).values())
 
 
-_PHASES: Final[tuple[Phase, ...]] = ("always", "playing", "learning")
+def by_phase(allocations: list[Allocation]) -> dict[Phase, float]:
+    """Return the bytes that are allocated while the run plays, and while it learns."""
+    phases: tuple[Phase, ...] = ("playing", "learning")
+    return {
+        phase: sum(a.size for a in allocations if a.when in ("always", phase)) for phase in phases
+    }
 
 
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
