@@ -39,10 +39,9 @@ from typing import Any
 
 import torch
 import training_update as update
-from training_generators import generators
 from training_lock_step import lock_step
 from training_rates import DEMO, QUICK, THINK, Call, Rate, Setting, median_ratio, warm_policy
-from training_rollouts import rollouts_and_bare
+from training_rollouts import generators, rollouts_and_bare
 
 LEAST_OF_BARE_COMPLETER, LEAST_OVER_LOCK_STEP = 0.95, 1.5
 LEAST_OF_BARE_LOOP, LEAST_OVER_TRL = 0.9, 1.0

@@ -6,11 +6,16 @@ FOLDER holds `model`, a saved policy, and `rows.json`. The trainer's own loop ru
 micro-batches, its loss, its optimizer. Only generation is replaced, by the completions given. It
 takes one training step for each line read, and answers with a line of JSON: seconds of the step by
 CPU and clock, and its loss.
+
+On a GPU TRL's output layer sees the positions of the completions alone, on a CPU all of them, for
+the sake of compilers of other devices. Here it sees the same ones on both: else a figure from a CPU
+would be one of that choice.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 import sys
 import time
 from pathlib import Path
@@ -18,6 +23,7 @@ from typing import Any
 
 import torch
 import trl
+import trl.trainer.utils
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
@@ -52,6 +58,8 @@ class OnDemand(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         """Report."""
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
         cpu_s, wall_s = time.process_time() - self._cpu, time.perf_counter() - self._wall
         report = {"cpu_s": cpu_s, "wall_s": wall_s, "loss": sum(self._losses)}
         print(json.dumps(report), file=REPLIES, flush=True)
@@ -61,13 +69,14 @@ def main() -> None:
     folder = Path(sys.argv[1])
     told = json.loads((folder / "rows.json").read_text())
     torch.set_num_threads(1)
-    rows, micro = told["rows"], told["micro_batch"]
+    trl.trainer.utils._use_triton = operator.truth  # true of any device
+    rows, micro, on_cpu = told["rows"], told["micro_batch"], told["device"] == "cpu"
     tokenizer = AutoTokenizer.from_pretrained(folder / "model", padding_side="left")
     settings = trl.GRPOConfig(
         output_dir=str(folder / "out"),
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
+        use_cpu=on_cpu,
+        bf16=told["mixed"],
+        gradient_checkpointing=told["checkpointing"],
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=len(rows) // micro,
         num_generations=2,
@@ -91,7 +100,8 @@ def main() -> None:
         train_dataset=Dataset.from_list([{"prompt": str(i)} for i in range(len(rows))]),
         processing_class=tokenizer,
     )
-    trainer.given = tensors(rows, tokenizer.pad_token_id)
+    given = tensors(rows, tokenizer.pad_token_id)
+    trainer.given = {name: tensor.to(trainer.accelerator.device) for name, tensor in given.items()}
     trainer.losses = []
     trainer.add_callback(OnDemand(trainer.losses))
     trainer.train()

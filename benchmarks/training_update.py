@@ -47,7 +47,8 @@ def distinct_rows(calls: Sequence[Call], count: int) -> list[Sample]:
 
 def twin(policy: Policy) -> Policy:
     """Return a policy with the same weights, to be trained on its own."""
-    return Policy(copy.deepcopy(policy.model), policy.tokenizer, "cpu")
+    model, device = copy.deepcopy(policy.model), str(policy.device)
+    return Policy(model, policy.tokenizer, device, precision=policy.precision)
 
 
 class Update:
@@ -184,6 +185,9 @@ def peer(rows: Sequence[Sample], policy: Policy, micro: int, python: str) -> Ite
         told = {
             "micro_batch": micro,
             "learning_rate": SETTINGS.learning_rate,
+            "device": policy.device.type,
+            "mixed": policy.precision == "mixed",
+            "checkpointing": policy.checkpoints_activations,
             "rows": [
                 {
                     "prompt": list(row.prompt_ids),

@@ -7,12 +7,19 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from harness.config import Config
+
+
+class _Gpus(NamedTuple):
+    """The GPUs that a dry run plans for; None are those of this machine."""
+
+    number: int | None
+    memory: int | None
 
 
 @click.command()
@@ -39,6 +46,9 @@ if TYPE_CHECKING:
     "--dry-run", is_flag=True, help="Print what would run, the memory it needs, what is missing."
 )
 @click.option("--gpus", type=click.IntRange(min=1), help="With --dry-run: plan for so many GPUs.")
+@click.option(
+    "--gpu-memory", type=click.FloatRange(min=1), help="With --dry-run: GB of each of these GPUs."
+)
 def train(
     recipe: str | None,
     overrides: tuple[str, ...],
@@ -47,6 +57,7 @@ def train(
     resume: Path | None,
     help_config: bool,
     gpus: int | None,
+    gpu_memory: float | None,
     **shown: bool,
 ) -> None:
     """Train with RECIPE: a TOML file, or the name of one that is built in (`harness recipes`).
@@ -69,16 +80,18 @@ def train(
             "a resumed run keeps its settings: leave --set, --seeds, --sweep, --print-config and "
             "--dry-run"
         )
-    if gpus is not None and not shown["dry_run"]:
-        raise click.UsageError("--gpus is for --dry-run: torchrun starts a process for each GPU")
+    if (gpus or gpu_memory) and not shown["dry_run"]:
+        option = "--gpus" if gpus else "--gpu-memory"
+        raise click.UsageError(f"{option} is for --dry-run: torchrun starts a process for each GPU")
+    machine = _Gpus(gpus, None if gpu_memory is None else round(gpu_memory * 1e9))
     from harness import config as configs
 
     if resume is not None:
         _resume(resume)
     elif seeds or sweeps:
-        _several(configs.vary(str(recipe), overrides, sweeps, seeds or 1), gpus, **shown)
+        _several(configs.vary(str(recipe), overrides, sweeps, seeds or 1), machine, **shown)
     else:
-        _one(configs.load(str(recipe), overrides), gpus, **shown)
+        _one(configs.load(str(recipe), overrides), machine, **shown)
 
 
 def _resume(folder: Path) -> None:
@@ -92,7 +105,7 @@ def _resume(folder: Path) -> None:
         _show_results(folder)
 
 
-def _one(config: Config, gpus: int | None, *, print_config: bool, dry_run: bool) -> None:
+def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> None:
     from harness.distributed.process_group import torchrun_processes
     from harness.runs.runfolder import RunFolder
 
@@ -111,9 +124,7 @@ def _one(config: Config, gpus: int | None, *, print_config: bool, dry_run: bool)
         _show_results(RunFolder.of_config(config).path)
 
 
-def _several(
-    runs: Sequence[Config], gpus: int | None, *, print_config: bool, dry_run: bool
-) -> None:
+def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run: bool) -> None:
     from harness.distributed.process_group import torchrun_processes
 
     if print_config:
@@ -169,16 +180,16 @@ def _program() -> str:
     return f"{shlex.quote(str(python.relative_to(Path.cwd()) if near else python))} -m harness"
 
 
-def _print_plan(config: Config, gpus: int | None) -> bool:
+def _print_plan(config: Config, gpus: _Gpus) -> bool:
     """Print the plan of a run, and return whether something is missing."""
     from harness.preflight.planning import plan
 
-    planned = plan(config, gpus)
+    planned = plan(config, gpus.number, gpus.memory)
     click.echo(planned.text())
     return bool(planned.missing)
 
 
-def _print_plans(runs: Sequence[Config], gpus: int | None) -> None:
+def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
     """Print the plan of the first run that is new, what others lack, and the state of all.
 
     The status is 2 if anything is missing, as for one run.
@@ -189,7 +200,11 @@ def _print_plans(runs: Sequence[Config], gpus: int | None) -> None:
 
     states = [series.state(config) for config in runs]
     new = [c for c, was in zip(runs, states, strict=True) if was == series.NEW]
-    lacking = {line: None for config in series.distinct(new) for line in plan(config, gpus).missing}
+    lacking = {
+        line: None
+        for config in series.distinct(new)
+        for line in plan(config, gpus.number, gpus.memory).missing
+    }
     if new:
         _print_plan(new[0], gpus)
     click.echo(f"\n{len(runs)} runs, one after another:")

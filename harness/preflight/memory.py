@@ -6,6 +6,7 @@ long sequences get is an estimate.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -47,8 +48,10 @@ class Machine:
     memory: int | None = None
 
     @classmethod
-    def of(cls, config: Config, gpus: int | None = None) -> Machine:
-        """Return this machine, or a machine with `gpus` GPUs."""
+    def of(cls, config: Config, gpus: int | None = None, gpu_memory: int | None = None) -> Machine:
+        """Return this machine, or a machine with `gpus` GPUs of `gpu_memory` bytes."""
+        if gpu_memory is not None:
+            return cls("cuda", gpus or int(os.environ.get("WORLD_SIZE", "1")), gpu_memory)
         here = torch.cuda.is_available()
         wanted = config.policy.device or ("cuda" if here or gpus else "cpu")
         if wanted == "cpu" and not gpus:
@@ -127,11 +130,15 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
 
 def peak(allocations: list[Allocation]) -> float:
     """Return the largest number of bytes that are allocated at once."""
-    size = {phase: sum(a.size for a in allocations if a.when == phase) for phase in _PHASES}
-    return size["always"] + max(size["playing"], size["learning"])
+    return max(by_phase(allocations).values())
 
 
-_PHASES: Final[tuple[Phase, ...]] = ("always", "playing", "learning")
+def by_phase(allocations: list[Allocation]) -> dict[Phase, float]:
+    """Return the bytes that are allocated while the run plays, and while it learns."""
+    phases: tuple[Phase, ...] = ("playing", "learning")
+    return {
+        phase: sum(a.size for a in allocations if a.when in ("always", phase)) for phase in phases
+    }
 
 
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
@@ -224,7 +231,9 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> float:
     weights. The output layer is gathered in that type and adds the gradients of its chunks.
     """
     trains_all = config.policy.lora.rank == 0
-    layer, head = shape.parameters / max(1, shape.layers), shape.vocabulary * shape.hidden
+    head = shape.vocabulary * shape.hidden
+    tied = json.loads(shape.text).get("tie_word_embeddings")
+    layer = (shape.parameters - head * (1 if tied else 2)) / max(1, shape.layers)
     of_layers = 2 * layer * precision.compute
     if trains_all:
         of_layers += layer * (precision.compute + precision.weight)
@@ -308,6 +317,19 @@ def checkpoint_bytes(config: Config, shape: Shape, precision: Precision) -> floa
         learned = own.adapter_parameters(lora) if adapted else own.parameters
         total += learned * (4 if adapted else precision.weight) * (1 + _MOMENTS)
     return total
+
+
+def main_memory(config: Config, shape: Shape, machine: Machine) -> tuple[float, float]:
+    """Return the bytes of main memory of all processes while the model is read and is saved.
+
+    Processes that share the weights read their own parts, but each the whole model if it gets
+    adapters. The first process writes the checkpoint, and holds it whole if it was in parts.
+    """
+    precision = Precision.of(config, machine)
+    whole = shape.parameters * precision.weight
+    each = machine.processes if config.policy.lora.rank else 1
+    saved = checkpoint_bytes(config, shape, precision) if machine.processes > 1 else 0.0
+    return whole * each, saved
 
 
 def kept_checkpoints(config: Config) -> int:

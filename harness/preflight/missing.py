@@ -19,12 +19,13 @@ from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
 from harness.distributed.fsdp import replicas_error
 from harness.preflight import checks, memory, resolve
-from harness.preflight.memory import Machine
+from harness.preflight.memory import Allocation, Machine
 from harness.preflight.model_shapes import Shape, config_file_of
 from harness.runs.runfolder import RunFolder
 
 _WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
 _LOCAL: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
+_COUNTS: Final = (2, 4, 8, 16, 32, 64)
 _PATIENCE_S: Final = 2.0
 """Longest wait for a server's answer."""
 
@@ -152,16 +153,36 @@ def _run(config: Config) -> Iterator[str]:
 
 
 def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    needed = memory.peak(memory.memory(config, shape, machine))
+    allocations = memory.memory(config, shape, machine)
+    needed = memory.peak(allocations)
     if machine.kind == "cpu":
         needed *= machine.processes  # they share it
     if machine.memory is not None and needed > machine.memory:
         where = "each GPU" if machine.kind == "cuda" else "this machine"
         yield (
             f"{needed / 1e9:.0f} GB of memory are needed, and {where} has "
-            f"{machine.memory / 1e9:.0f}: more GPUs (--gpus), policy.lora.rank, a smaller "
-            "optimizer.micro_batch_tokens, policy.gradient_checkpointing, rollout.sleep"
+            f"{machine.memory / 1e9:.0f}, most for {_largest(allocations)}; "
+            f"{_enough(config, shape, machine)}"
+            "policy.lora.rank, a smaller optimizer.micro_batch_tokens, rollout.max_live, "
+            "policy.gradient_checkpointing, rollout.sleep"
         )
+
+
+def _largest(allocations: list[Allocation]) -> str:
+    """Return what takes most memory, the first two."""
+    ordered = sorted(allocations, key=lambda one: -one.size)[:2]
+    return " and ".join(f"{one.name} ({one.size / 1e9:.0f} GB)" for one in ordered)
+
+
+def _enough(config: Config, shape: Shape, machine: Machine) -> str:
+    """Return the smallest number of GPUs of this size that the run fits on, as words."""
+    if machine.kind != "cuda" or machine.memory is None:
+        return ""
+    for count in (n for n in _COUNTS if n > machine.processes and n % config.policy.replicas == 0):
+        larger = Machine(machine.kind, count, machine.memory)
+        if memory.peak(memory.memory(config, shape, larger)) <= machine.memory:
+            return f"it fits on {count} such GPUs, or lower it by "
+    return f"it fits on no number of them up to {_COUNTS[-1]}; lower it by "
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:

@@ -16,7 +16,7 @@ from harness import annotators
 from harness.config import Config, methods
 from harness.credit.registry import layers
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, resolve
+from harness.preflight import memory, resolve, step_time
 from harness.preflight.memory import Machine
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, shape_of
@@ -70,18 +70,19 @@ class Plan:
         return "\n".join([*shown, "the run cannot start:", *(f"- {line}" for line in self.missing)])
 
 
-def plan(config: Config, gpus: int | None = None) -> Plan:
+def plan(config: Config, gpus: int | None = None, gpu_memory: int | None = None) -> Plan:
     """Return the plan of a run.
 
     Args:
         config: Not resolved.
         gpus: Plan for this number of GPUs; None plans for this machine.
+        gpu_memory: Bytes of each GPU; None takes those of this machine.
 
     Raises:
         ConfigError: A name or a setting of the method is unknown.
     """
     config = resolve.resolve(config)
-    machine = Machine.of(config, gpus)
+    machine = Machine.of(config, gpus, gpu_memory)
     lacking: list[str] = []
     shape: Shape | None = None
     try:
@@ -99,6 +100,11 @@ def plan(config: Config, gpus: int | None = None) -> Plan:
     if shape is not None:
         sections["model"] = list(_model(config, shape, machine))
         sections["memory"] = list(_memory(config, shape, machine))
+        if machine.kind == "cuda":
+            spent = step_time.step_time(
+                config, shape, machine, rows(config, turns).likely, max(1.0, _HALF * turns)
+            )
+            sections["seconds"] = list(step_time.lines(spent, machine))
         sections["disk"] = list(_disk(config, shape, machine))
     return Plan(sections, [*lacking, *missing(config, shape, machine)])
 
@@ -277,6 +283,10 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         yield f"{_gigabytes(one.size):>10}  {one.name}{when}"
     has = f"; it has {_gigabytes(machine.memory)}" if machine.memory else ""
     yield f"{_gigabytes(memory.peak(allocations)):>10}  at most at once{has}"
+    if machine.kind == "cuda":
+        read, saved = memory.main_memory(config, shape, machine)
+        also = f", {_gigabytes(saved)} while a checkpoint is written" if saved else ""
+        yield f"main memory: {_gigabytes(read)} while the model is read{also}, environments beside"
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
         precision = memory.Precision.of(config, machine)

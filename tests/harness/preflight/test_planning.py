@@ -8,7 +8,7 @@ from harness import config as configs
 from harness.cli.main import main
 from harness.model import tiny
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, model_shapes, planning, resolve
+from harness.preflight import memory, model_shapes, planning, resolve, step_time
 from harness.preflight.memory import Machine, Precision
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
@@ -169,6 +169,44 @@ def test_what_a_run_needs_of_this_machine(tmp_path):
     huge = dry_run("corridor-tiny", "--set", "policy.tiny={layers=400, hidden=65536, heads=8}")
     assert "GB of memory are needed" in huge.output
     assert "GB of checkpoints are kept" in huge.output
+
+
+def test_a_plan_for_gpus_of_a_size_says_what_takes_most_and_how_many_are_enough():
+    small = dry_run("alfworld-scpo-7b", "--gpus", "2", "--gpu-memory", "80").output
+    (line,) = [line for line in small.splitlines() if "of memory are needed" in line]
+    assert (
+        "and each GPU has 80, most for vLLM: 50% of the GPU (40 GB) and policy: AdamW (30" in line
+    )
+    assert "it fits on 4 such GPUs" in line
+    assert len(line) <= 300
+    enough = dry_run("alfworld-scpo-7b", "--gpus", "8", "--gpu-memory", "80").output
+    assert "of memory are needed" not in enough
+    assert "main memory: 30.5 GB while the model is read, 91.4 GB while a checkpoint" in enough
+    never = dry_run("alfworld-scpo-7b", "--gpu-memory", "8").output
+    assert "it fits on no number of them up to 64" in never
+    result = CliRunner().invoke(main, ["train", "corridor-tiny", "--gpu-memory", "80"])
+    assert "--gpu-memory is for --dry-run" in result.output
+
+
+def test_seconds_of_a_step_are_the_operations_at_the_assumed_share_of_the_peak():
+    config = resolve.resolve(
+        configs.load("alfworld-scpo-7b", ["agent.max_context=16384", "optimizer.epochs=1"])
+    )
+    shape = model_shapes.shape_of(config.policy)
+    one, eight = (step_time.step_time(config, shape, Machine("cuda", n), 6400, 50) for n in (1, 8))
+    assert one.update == pytest.approx(8 * eight.update)
+    assert one.decode == eight.decode, "each has its own copy"
+    # 52 million tokens in rows of 8,192, which pass through 6.5 billion weights of layers.
+    forward = 2 * 6400 * 8192 * 6.53e9 / (8 * 0.4 * 989e12)
+    assert 1 < eight.rescore / forward < 1.2, "with attention and the output layer"
+    assert eight.update == pytest.approx(4 * eight.rescore), (
+        "three, and one again for checkpointing"
+    )
+    plain = configs.replace(
+        config, policy=configs.replace(config.policy, gradient_checkpointing=False)
+    )
+    less = step_time.step_time(plain, shape, Machine("cuda", 8), 6400, 50)
+    assert less.update == pytest.approx(3 * eight.rescore)
 
 
 def test_a_wrong_setting_has_the_same_message_as_when_the_run_starts():

@@ -1,0 +1,1 @@
+"""What training takes on one GPU, with random weights and without a network: `measure.py`."""
