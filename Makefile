@@ -20,7 +20,7 @@ SOTOPIA := .venv-sotopia
 PEERS := .venv-peers
 # And OpenEnv and verifiers, which adapters are for.
 ADAPTERS := .venv-adapters
-# And TRL, which benchmarks of training compare with.
+# And TRL, which an adapter is for and benchmarks of training compare with.
 TRL := .venv-trl
 # And cosmic-ray, whose changes of modules the tests should notice.
 MUTANTS := .venv-mutants
@@ -42,7 +42,8 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
   AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
   AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
-  AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python
+  AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python \
+  $(if $(wildcard $(TRL)/stamp),AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python)
 
 # Tests start many processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -118,8 +119,11 @@ $(ADAPTERS)/stamp: requirements-adapters.txt
 	  || echo "npm installed nothing: the test of openapi-typescript skips"
 	@touch $@
 
-$(TRL)/stamp: requirements-trl.txt
-	$(PYTHON) -m venv $(TRL)
+# It takes what $(VENV) has, PyTorch above all, from there; `make test-real` runs TRL's test where this is.
+PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+$(TRL)/stamp: requirements-trl.txt | $(VENV)/test.stamp
+	$(BIN)/python -m venv $(TRL)
+	$(BIN)/python $(PURELIB) > "$$($(TRL)/bin/python $(PURELIB))/shared.pth"
 	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-trl.txt
 	@touch $@
 

@@ -1,4 +1,5 @@
-"""Adapters to other projects: OpenEnv, verifiers, TorchRL, tools of MCP; and exports of recordings.
+"""Adapters to other projects: OpenEnv, verifiers, TorchRL, TRL, MCP; and exports of recordings.
 
 Each module but `messages` and `export` needs its project, an extra of this distribution.
+`messages` is what they share, for adapters of your own.
 """

@@ -13,18 +13,17 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import gymnasium as gym
 
-from agentgyms.adapters.messages import image_urls, user_text
+from agentgyms.adapters.messages import image_urls, tools_of, turn_text
 from agentgyms.core import extras
-from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
 from agentgyms.core.outcome import Observation
 from agentgyms.core.serialization import encode_info, encode_number
 from agentgyms.recording import RecordEpisodes
-from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
+from agentgyms.registration import full_id, make_text_env
 from agentgyms.tools import BadCall, Tool, ToolCall, Tools
 
 try:
@@ -89,7 +88,7 @@ class Episodes:
         **kwargs: Any,
     ) -> None:
         self._env_id, self._kwargs, self._record = env_id, kwargs, record
-        tools = _tools_of(env_id, kwargs)
+        tools = tools_of(env_id, kwargs)
         if record is not None:
             record.mkdir(parents=True, exist_ok=True)
         self._actions = tools if native else _STEP
@@ -166,13 +165,10 @@ class Episodes:
     def _result(
         self, observation: Observation, info: dict[str, Any], more: dict[str, Any]
     ) -> types.CallToolResult:
-        words = [user_text(observation, info, self._actions.shown)]
+        over = bool(more.get("terminated") or more.get("truncated"))
+        words = [turn_text(observation, info, self._actions.shown, over=over)]
         if "episode" in more:
             words.append(f"The episode is {more['episode']}")
-        if info["feedback"] != "ok":
-            words.append(f"[{info['feedback']}] {info['feedback_text']}")
-        if more.get("terminated") or more.get("truncated"):
-            words.append("The episode is over: " + ("success" if info["success"] else "no success"))
         pictures = [
             types.ImageContent(type="image", data=url.partition(",")[2], mime_type="image/png")
             for url in image_urls(observation).values()
@@ -248,14 +244,6 @@ def serve(env_id: str, address: tuple[str, int] | None = None, **options: Any) -
 async def _by_standard_input(server: Server[Any]) -> None:
     async with stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())
-
-
-def _tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
-    """Return an environment's tools, having made it once: what is wrong with it is said here."""
-    env, full = make_text_env(env_id, **kwargs), full_id(env_id)
-    made = cast(type[TextEnv], type(env.unwrapped))  # of one on a server that is another class
-    env.close()
-    return (env_class(full) if full in ENVIRONMENTS else made).tools
 
 
 def _tool(

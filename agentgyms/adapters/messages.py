@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
+from agentgyms.core.env import TextEnv
 from agentgyms.core.images import encode_png, is_image
 from agentgyms.core.outcome import Observation, text_of
+from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
+from agentgyms.tools import Tools
 
 INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
@@ -37,10 +40,38 @@ def user_text(
     return "\n\n".join(parts)
 
 
+def turn_text(
+    observation: Observation,
+    info: dict[str, Any],
+    shown: Callable[[str], str] = str,
+    *,
+    over: bool = False,
+) -> str:
+    """Return `user_text` and what came of the turn: feedback that is not `ok`, and the end."""
+    words = [user_text(observation, info, shown)]
+    if info["feedback"] != "ok":
+        words.append(f"[{info['feedback']}] {info['feedback_text']}")
+    if over:
+        words.append("The episode is over: " + ("success" if info["success"] else "no success"))
+    return "\n\n".join(words)
+
+
 def parse_action(reply: str) -> str:
     """Return the action in a reply: the content of the last <action></action>, or all of it."""
     found = _ACTION.findall(reply)
     return found[-1].strip() if found else reply.strip()
+
+
+def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
+    """Return an environment's tools, having made it once: what is wrong with it is said here.
+
+    Raises:
+        AgentGymsError: The environment cannot be made.
+    """
+    env, full = make_text_env(env_id, **kwargs), full_id(env_id)
+    made = cast(type[TextEnv], type(env.unwrapped))  # of one on a server that is another class
+    env.close()
+    return (env_class(full) if full in ENVIRONMENTS else made).tools
 
 
 def image_urls(observation: Observation) -> dict[str, str]:

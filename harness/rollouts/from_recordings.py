@@ -26,28 +26,29 @@ def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout
     members: dict[int, int] = {}
     rollouts = []
     for recording in recordings:
-        turns = _turns(recording)
-        if not turns or math.isnan(recording.turns[-1].info["score"]):
+        rollout, info = rollout_of(recording), recording.turns[0].info
+        if not rollout.turns or math.isnan(rollout.score):
             continue
-        info = recording.turns[0].info
         group = groups.setdefault((info["task_id"], info["state_key"]), len(groups))
-        member = members[group] = members.get(group, -1) + 1
-        rollouts.append(_rollout(recording, turns, group, member))
+        members[group] = members.get(group, -1) + 1
+        rollout.group, rollout.member = group, members[group]
+        rollouts.append(rollout)
     if not rollouts:
         raise DataCorrupt(f"{path} holds no episode with a turn")
     return rollouts
 
 
-def _rollout(recording: Recording, turns: list[Turn], group: int, member: int) -> Rollout:
+def rollout_of(recording: Recording) -> Rollout:
+    """Return a recorded episode as the first member of group 0."""
     first, last = recording.turns[0].info, recording.turns[-1]
     return Rollout(
         task_id=first["task_id"],
         family=first["family"],
-        group=group,
-        member=member,
+        group=0,
+        member=0,
         seed=recording.header["seed"],
         goal=goal_of(recording),
-        turns=turns,
+        turns=_turns(recording),
         stop_reason=StopReason.TERMINATED if last.terminated else StopReason.TURN_LIMIT,
         success=last.info["success"],
         score=last.info["score"],

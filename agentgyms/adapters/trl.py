@@ -1,0 +1,203 @@
+"""Lets TRL's GRPOTrainer train on any environment: its tools are the environment's own.
+
+    GRPOTrainer(
+        model,
+        environment_factory=environment_factory("agentgyms/ALFWorld-v0", split="train"),
+        train_dataset=seeds(512),
+        ...
+    )
+
+A row's `seed`, and `task_id` if it has one, decide the episode, so the generations of a row start
+in one state. A wrong call is an error that the model reads, and no turn. The reward is the
+episode's return; where the environment failed or nobody rated the episode there is none, and TRL
+leaves it out of the group.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import PIL.Image
+
+from agentgyms.adapters.messages import tools_of, turn_text
+from agentgyms.core import extras
+from agentgyms.core.errors import BadOption
+from agentgyms.core.images import is_image
+from agentgyms.core.outcome import Observation
+from agentgyms.recording.recorder import make_header
+from agentgyms.recording.recording_format import RecordedTurn, Recording
+from agentgyms.registration import make_text_env, short_name
+from agentgyms.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+INSTRUCTIONS: Final = (
+    "You act in a world of text. Each message shows what you see and, where they can be listed, "
+    "the calls that work now. Think first if you like; then call one tool. When the episode is "
+    "over, answer without a call."
+)
+"""The system prompt of `seeds`."""
+
+_TYPES: Final = {"string": str, "integer": int}
+
+
+class ToolEnvironment:
+    """An environment with the methods that TRL calls; `environment_factory` adds its tools.
+
+    Attributes:
+        recording: The episode so far: its reset and its turns. `agent["answer"]` of a turn is the
+            value of `answer_number` when it was taken.
+        over: Whether the episode is over.
+        error: What the environment failed with in this episode, "" if it did not.
+        answer_number: Of the model's answer whose calls come next, from 0, for a trainer that
+            counts them.
+    """
+
+    recording = Recording({})
+    over = False
+    error = ""
+    answer_number = 0
+    _make: ClassVar[Callable[[], Any]]
+    _tools: ClassVar[Tools]
+
+    def __init__(self) -> None:
+        """Make the environment; it is closed with this object."""
+        self._env = type(self)._make()
+        weakref.finalize(self, self._env.close)
+
+    def reset(self, *, seed: int | None = None, task_id: str | None = None, **_: Any) -> Any:
+        """Start the episode of a row of the dataset.
+
+        Args:
+            seed: Of the episode.
+            task_id: Its task; None lets the seed choose.
+            **_: Other columns.
+
+        Returns:
+            What TRL appends to the prompt: a text, or blocks of pictures and a text.
+
+        Raises:
+            BadOption: The row has no seed, without which its generations would start apart.
+        """
+        if seed is None:
+            raise BadOption("a row of the dataset has no `seed`: agentgyms.adapters.trl.seeds has")
+        options = {} if task_id is None else {"task_id": task_id}
+        observation, info = self._env.reset(seed=seed, options=options)
+        self.over, self.error, self.answer_number = False, "", 0
+        world = self._env.unwrapped
+        header = make_header(world.spec.id, world, seed, options, actor="trl")
+        first = RecordedTurn(0, "", observation, 0.0, False, False, info)
+        self.recording = Recording(header, [first])
+        return self._content(observation, info)
+
+    def get_reward(self) -> float | None:
+        """Return the episode's return; None if the environment failed or it was not rated."""
+        total = math.fsum(turn.reward for turn in self.recording.turns)
+        return None if self.error or math.isnan(total) else total
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Take a turn; what is raised here, TRL tells the model."""
+        if self.over or self.error:
+            raise BadCall(self.error or "the episode is over: answer without a call")
+        action = self._tools.action(ToolCall(name, arguments))
+        try:
+            observation, reward, terminated, truncated, info = self._env.step(action)
+        except Exception as e:
+            self.error = f"{type(e).__name__}: {e}"
+            raise
+        self.over = terminated or truncated
+        ends = (float(reward), bool(terminated), bool(truncated))
+        told = {"answer": self.answer_number}
+        turn = RecordedTurn(info["turn"], action, observation, *ends, info, told)
+        self.recording.turns.append(turn)
+        return self._content(observation, info)
+
+    def _content(self, observation: Observation, info: dict[str, Any]) -> Any:
+        text = turn_text(observation, info, self._tools.shown, over=self.over)
+        parts = [] if isinstance(observation, str) else observation.values()
+        pictures = [PIL.Image.fromarray(part) for part in parts if is_image(part)]
+        if not pictures:
+            return text
+        blocks = [{"type": "image", "image": picture} for picture in pictures]
+        return [*blocks, {"type": "text", "text": text}]
+
+
+def environment_factory(
+    env_id: str, *, native: bool = True, **kwargs: Any
+) -> type[ToolEnvironment]:
+    """Return a class for TRL's `environment_factory`, with a method for each tool.
+
+    Args:
+        env_id: A registered id.
+        native: Whether the tools are the environment's own, instead of one, `act`, that takes any
+            action as text.
+        **kwargs: Arguments of `gymnasium.make`; with `url` the environment is on a server.
+
+    Raises:
+        BadOption: The environment takes no such argument, or has a tool whose name TRL or this
+            class keeps for itself.
+    """
+    own_tools = tools_of(env_id, kwargs)
+    tools = own_tools if native else ANY_ACTION
+    for tool in tools:
+        if tool.name.startswith("_") or hasattr(ToolEnvironment, tool.name):
+            raise BadOption(
+                f"{env_id} has a tool of the reserved name {tool.name}: give native=False"
+            )
+    methods = {tool.name: _method(tool) for tool in tools}
+    own = {"_make": staticmethod(lambda: make_text_env(env_id, **kwargs)), "_tools": tools}
+    return type(short_name(env_id), (ToolEnvironment,), {**own, **methods})
+
+
+def seeds(number: int, *, first: int = 0, instructions: str = INSTRUCTIONS) -> Dataset:
+    """Return a dataset of a row for each seed, with a prompt that `reset` completes.
+
+    Args:
+        number: Of rows.
+        first: The first row's seed; the others follow it.
+        instructions: The system prompt.
+
+    Raises:
+        ModuleNotFoundError: The package datasets is not installed.
+    """
+    try:
+        from datasets import Dataset
+    except ModuleNotFoundError as e:
+        raise ModuleNotFoundError(extras.missing("datasets", "trl"), name=e.name) from e
+    said = {"system": instructions, "user": ""}
+    prompt = [{"role": role, "content": content} for role, content in said.items()]
+    rows = range(first, first + number)
+    return Dataset.from_list([{"prompt": prompt, "seed": seed} for seed in rows])
+
+
+def _method(tool: Tool) -> Callable[..., Any]:
+    """Return a method whose signature and docstring say what the tool's schema says."""
+
+    def method(self: ToolEnvironment, **arguments: Any) -> Any:
+        return self._call(tool.name, arguments)
+
+    types = {name: _TYPES[one.type] for name, one in tool.parameters.items()}
+    lines = [" ".join(tool.description.split()), "", "Args:"]
+    for name, one in tool.parameters.items():
+        choices = f" (choices: {_listed(one.choices)})" if one.choices else ""
+        lines.append(f"    {name}: {' '.join(one.description.split())}{choices}")
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [
+        inspect.Parameter("self", kind),
+        *(inspect.Parameter(name, kind, annotation=types[name]) for name in types),
+    ]
+    method.__name__ = method.__qualname__ = tool.name
+    method.__doc__ = "\n".join(lines if types else lines[:1])
+    method.__annotations__ = types
+    method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return method
+
+
+def _listed(choices: tuple[str, ...]) -> str:
+    return json.dumps(list(choices), ensure_ascii=False)

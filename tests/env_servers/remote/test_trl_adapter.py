@@ -1,0 +1,97 @@
+"""Environments for TRL: their tools, what a row of the dataset starts, the reward."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from transformers.utils import get_json_schema
+
+import agentgyms
+from agentgyms.adapters.messages import tools_of
+from agentgyms.adapters.trl import environment_factory
+from agentgyms.core.errors import BadOption, EnvUnavailable
+from agentgyms.tools import BadCall, Tool, Tools
+
+ENVS = ["ALFWorld", "Corridor", "Sokoban", "SearchQA", "SOTOPIA", "AppWorld", "WebShop"]
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_transformers_reads_the_tools_that_the_environment_declares(env_id):
+    player = environment_factory(env_id)()
+    for declared in tools_of(env_id, {}).schemas:
+        if not declared["function"]["parameters"]["required"]:
+            del declared["function"]["parameters"]["required"]  # as transformers leaves it out
+        assert get_json_schema(getattr(player, declared["function"]["name"])) == declared
+
+
+def by_tools(player, actions):
+    """Take actions by the tools that stand for them; return what each answered."""
+    calls = [player._tools.call(action) for action in actions]
+    return [getattr(player, call.name)(**call.arguments) for call in calls]
+
+
+def test_an_experts_episode_by_tools_has_its_return():
+    player = environment_factory("ALFWorld", split="valid_seen")()
+    env = gym.make("agentgyms/ALFWorld-v0", split="valid_seen")
+    expert = agentgyms.expert(env)
+    for seed in (3, 4):  # an environment is used again
+        observation, info = env.reset(seed=seed)
+        first = player.reset(seed=seed, prompt=[])
+        assert first.startswith(f"Your task: {info['goal']}\n\n{observation}\n\nActions that work")
+        actions, total, over = [], 0.0, False
+        while not over:
+            actions.append(expert(observation, info))
+            observation, reward, terminated, truncated, info = env.step(actions[-1])
+            total, over = total + reward, terminated or truncated
+        assert player.get_reward() == 0.0
+        assert by_tools(player, actions)[-1].endswith("The episode is over: success")
+        assert player.get_reward() == total == 1.0
+        assert player.recording.actions == actions
+        assert player.recording.turns[-1].info["state_key"] == info["state_key"]
+        with pytest.raises(BadCall, match="the episode is over"):
+            player.look()
+    player.reset(seed=0, task_id=info["task_id"])
+    assert player.recording.turns[0].info["task_id"] == info["task_id"]
+    with pytest.raises(BadOption, match="no `seed`"):
+        player.reset(prompt=[])
+
+
+def test_a_wrong_call_is_an_error_and_no_turn():
+    player = environment_factory("ALFWorld")()
+    player.reset(seed=0)
+    with pytest.raises(BadCall, match="go_to lacks its argument receptacle"):
+        player.go_to()
+    assert "[inadmissible]" in player.go_to(receptacle="moon 1")
+    assert len(player.recording.turns) == 2
+
+
+def test_an_environment_that_fails_gives_no_reward(monkeypatch):
+    player = environment_factory("Corridor")()
+    player.reset(seed=0)
+
+    def lost(action):
+        raise EnvUnavailable("the server is gone")
+
+    monkeypatch.setattr(player._env, "step", lost)
+    for _ in range(2):
+        with pytest.raises((EnvUnavailable, BadCall), match="the server is gone"):
+            player.take_key()
+    assert player.get_reward() is None
+    monkeypatch.undo()
+    player.reset(seed=0)
+    assert player.get_reward() == 0.0
+
+
+def test_pictures_are_blocks_of_the_message():
+    player = environment_factory("VisualSokoban")()
+    picture, text = player.reset(seed=0)
+    seen = player.recording.turns[0].observation["image"]
+    assert (np.asarray(picture["image"]) == seen).all()
+    assert text["text"].startswith("Your task: ")
+
+
+def test_a_tool_that_trl_would_take_for_its_own_is_refused(monkeypatch):
+    cls = agentgyms.registration.env_class("agentgyms/Corridor-v0")
+    monkeypatch.setattr(cls, "tools", Tools(Tool("reset", "Go back.", "reset")))
+    with pytest.raises(BadOption, match="native=False"):
+        environment_factory("Corridor")
+    assert "seed" not in environment_factory("Corridor", native=False)().reset(seed=0)

@@ -1,0 +1,145 @@
+"""TRL trains a tiny Qwen on generated ALFWorld with the credit that is asked for.
+
+    trl_peer.py FOLDER
+
+Run as a script in a Python with TRL. Standard input is JSON: for each run its `credit`,
+`hyperparameters` and the `steps` to train. Standard output has for each run how far the weights
+moved, the losses, and the last batch: seeds, calls and the advantages that TRL trained on.
+
+The model is too small to know what to say, so decoding is bounded by a grammar: it samples one of a
+few calls, one of which is the expert's, and ends after the episode.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from trl import GRPOConfig
+from trl.chat_template_utils import qwen3_chat_template
+
+import agentgyms
+from agentgyms.adapters.trl import environment_factory, seeds
+from agentgyms.tools import ToolCall
+from harness.config import TinyConfig
+from harness.model.tiny import architecture, make_tokenizer, special_tokens
+from harness.training.trl import CreditTrainer
+
+KWARGS = {"split": "train", "max_turns": 10}
+LOOK, UNKNOWN = ToolCall("look", {}), ToolCall("wait", {})
+
+
+class Bounded(transformers.Qwen2ForCausalLM):
+    """Samples from the calls that `choices` returns for the rows that go on."""
+
+    def generate(self, input_ids, **kwargs):
+        going = [player for player in self.trainer.environments if not self.done(player)]
+        texts = [choices(player) for player in going]
+        self.said.update(id(player) for player in going if player.over)
+        allowed = [[self.tokens(text) for text in row] for row in texts]
+        width = input_ids.shape[1]
+
+        def next_tokens(row, ids):
+            given = ids[width:].tolist()
+            fits = [one for one in allowed[row] if one[: len(given)] == given]
+            return sorted({one[len(given)] for one in fits if len(one) > len(given)}) or [self.pad]
+
+        return super().generate(input_ids, prefix_allowed_tokens_fn=next_tokens, **kwargs)
+
+    def done(self, player):
+        return player.over and id(player) in self.said
+
+    def tokens(self, text):
+        return self.tokenizer(text)["input_ids"]
+
+
+def choices(player):
+    if player.over:
+        return ["done<|im_end|>"]
+    expert = agentgyms.expert(player._env)
+    last = player.recording.turns[-1]
+    best = player._tools.call(expert(last.observation, last.info))
+    others = [[ToolCall("take", {"object": "moon 1", "receptacle": "shelf 9"})], [], [UNKNOWN], []]
+    calls = [[best], [best, LOOK], *([one] for one in others[player.answer_number % 4])]
+    return ["\n".join(map(written, made)) + "<|im_end|>" for made in calls]
+
+
+def written(call):
+    told = json.dumps({"name": call.name, "arguments": call.arguments})
+    return f"<tool_call>\n{told}\n</tool_call>"
+
+
+class Watched(CreditTrainer):
+    """Keeps the latest batch."""
+
+    def _generate_and_score_completions(self, inputs):
+        self.model.said.clear()
+        batch = super()._generate_and_score_completions(inputs)
+        self.latest = [dict(batch), [row["seed"] for row in inputs]]
+        self.played = [
+            [[turn.agent["answer"], turn.action] for turn in player.recording.turns[1:]]
+            for player in self.environments
+        ]
+        return batch
+
+
+def trained(run, folder):
+    transformers.set_seed(7)
+    rows = seeds(4)
+    corpus = [json.dumps(row) for row in rows] + [qwen3_chat_template] * 3
+    player = environment_factory("ALFWorld", **KWARGS)()
+    corpus += [str(player.reset(seed=seed)) for seed in range(4)]
+    tokenizer = make_tokenizer(corpus, 900, chat_template=qwen3_chat_template)
+    tokenizer.padding_side = "left"
+    size = TinyConfig(hidden=32, layers=1, heads=2, feed_forward=32, max_length=8192)
+    config = architecture(size, len(tokenizer), **special_tokens(tokenizer))
+    model = Bounded(config)
+    model.tokenizer, model.said, model.pad = tokenizer, set(), tokenizer.eos_token_id
+    before = {name: one.detach().clone() for name, one in model.named_parameters()}
+    trainer = Watched(
+        model,
+        credit=run["credit"],
+        hyperparameters=run["hyperparameters"],
+        environment_factory=environment_factory("ALFWorld", **KWARGS),
+        train_dataset=rows,
+        processing_class=tokenizer,
+        args=GRPOConfig(
+            output_dir=str(folder),
+            use_cpu=True,
+            bf16=False,
+            gradient_checkpointing=False,
+            per_device_train_batch_size=8,
+            num_generations=4,
+            max_completion_length=6000,
+            learning_rate=1e-3,
+            max_steps=run["steps"],
+            logging_steps=1,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        ),
+    )
+    model.trainer = trainer
+    trainer.train()
+    batch, seeded = trainer.latest
+    mask = (batch["completion_mask"] * batch["tool_mask"]) > 0
+    moved = max(
+        float((one.detach() - before[name]).abs().max()) for name, one in model.named_parameters()
+    )
+    return {
+        "moved": moved,
+        "losses": [row["loss"] for row in trainer.state.log_history if "loss" in row],
+        "seeds": seeded,
+        "played": trainer.played,
+        "sampled": mask.tolist(),
+        "advantages": batch["advantages"].tolist(),
+        "rewards": [p.get_reward() for p in trainer.environments],
+    }
+
+
+if __name__ == "__main__":
+    replies, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    torch.set_num_threads(1)
+    asked = json.load(sys.stdin)
+    replies.write(json.dumps([trained(run, Path(sys.argv[1])) for run in asked]))
