@@ -9,6 +9,7 @@ from harness import prompts
 from harness.config.schema import BranchConfig
 from harness.credit import TurnTable
 from harness.inference.completers import Sampling
+from harness.model.packing import samples
 from harness.rollouts import rollout_files
 from harness.rollouts.agent import Agent
 from harness.rollouts.branches import Branches, cost
@@ -153,3 +154,20 @@ def test_without_log_probabilities_their_entropy_is_refused():
         ]
     with pytest.raises(ConfigError, match="'entropy', which needs the log-probabilities"):
         Branches(BranchConfig(at="entropy")).choose(rollouts, 0)
+
+
+def test_shared_turns_are_context_and_no_targets():
+    rollouts = played({"at": "every", "every": 2}, context="transcript")
+    own = sum(len(rollout.own_turns) for rollout in rollouts)
+    total = sum(len(rollout.turns) for rollout in rollouts)
+    advantage = np.arange(total, dtype=float)
+    assert own < total == len(samples(rollouts, advantage))
+    kept = samples(rollouts, advantage, shared=False)
+    numbers = iter(range(total))
+    wanted = [
+        number
+        for rollout in rollouts
+        for t, number in zip(range(len(rollout.turns)), numbers, strict=False)
+        if t >= rollout.branch_turn
+    ]
+    assert [row.advantage for row in kept] == wanted
