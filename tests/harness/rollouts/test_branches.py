@@ -1,10 +1,14 @@
 """Branches: siblings share turns with the rollout they branch from, and repeat by their seeds."""
 
 import asyncio
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from agentgyms.recording import replay
+from env_servers import create_app
+from env_servers.serving.server import Server
 from harness import prompts
 from harness.config.schema import BranchConfig
 from harness.credit import TurnTable
@@ -16,6 +20,7 @@ from harness.rollouts.branches import Branches, cost
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.from_recordings import from_recordings
 from harness.types.errors import ConfigError, ModelUnavailable, TableError
 from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import TaskDraw
@@ -171,3 +176,22 @@ def test_shared_turns_are_context_and_no_targets():
         if t >= rollout.branch_turn
     ]
     assert [row.advantage for row in kept] == wanted
+
+
+def test_siblings_over_http_are_those_played_in_this_process():
+    settings = {"at": "every", "every": 2, "siblings": 2}
+    app = create_app("agentgyms/Corridor-v0", token="", max_sessions=8)
+    with Server(app) as server:
+        assert played(settings, url=server.url) == played(settings)
+
+
+def test_the_recording_of_a_sibling_replays_from_the_first_turn():
+    rollouts = played({"at": "every", "every": 2}, record=True)
+    for one in siblings(rollouts):
+        assert one.recording.header["branch"] == {"parent": one.parent, "turn": one.branch_turn}
+        assert one.recording.actions == [turn.action for turn in one.turns]
+        replay(one.recording)
+    read = from_recordings([one.recording for one in rollouts], Path("some"))
+    assert [(r.parent, r.branch_turn) for r in read] == [
+        (r.parent, r.branch_turn) for r in rollouts
+    ]
