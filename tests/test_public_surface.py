@@ -129,7 +129,7 @@ ESTIMATORS = (
     "dmpo dr_grpo ecpo empg gae gigpo grpo gvpo hcapo hgpo imitation oprl prime reinforce "
     "reinforce_pp rloo salt scpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "oracle"
+    "oracle tree_grpo treerpo at2po"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "
@@ -140,7 +140,7 @@ METHODS = (
     "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp oprl_ground_truth "
     "sft rft ei dmpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "vineppo oracle"
+    "vineppo oracle tree_grpo treerpo at2po"
 )
 
 

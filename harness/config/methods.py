@@ -159,6 +159,10 @@ _STEPWISE: Final = (
         "igpo", "igpo", "arXiv:2510.14967", loss_settings=_KL, annotators={"information_gain": {}}
     ),
     Method("rtmc", "rtmc", "arXiv:2604.11037", loss_settings=_KL),
+    # On trees: without rollout.branch.at their advantages are GRPO's.
+    Method("tree_grpo", "tree_grpo", "arXiv:2509.21240", loss_settings=_BY_SEQUENCE),
+    Method("treerpo", "treerpo", "arXiv:2506.05183", loss_settings=_BY_SEQUENCE),
+    Method("at2po", "at2po", "arXiv:2601.04767", loss_settings={**_KL, **_BY_ACTION}),
     # Without penalty and without the length of responses, as SPIRAL says of its loss.
     Method(
         "rae",

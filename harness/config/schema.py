@@ -158,6 +158,27 @@ class AgentConfig(Section):
     """Sampling temperature in rollouts."""
 
 
+class BranchConfig(Section):
+    """Branches: once a group's episodes have ended, siblings go on from some of their turns."""
+
+    at: Literal["every", "uniform", "entropy", "divergent"] | None = None
+    """Turns that siblings branch at: `"every"`, each n-th turn of an episode; `"uniform"`, drawn at
+    random; `"entropy"`, those whose tokens were least likely; or `"divergent"`, in states where
+    ECPO finds an action taken once ahead of one taken more often. None for no branches."""
+    every: PositiveInt = 4
+    """The n of `"every"`."""
+    points: PositiveInt = 4
+    """Most turns of a group that siblings branch at. The first turn is none: its siblings would
+    be further episodes of the group."""
+    siblings: PositiveInt = 1
+    """Siblings at each of these turns."""
+    max_steps: PositiveInt | None = None
+    """Environment steps of a group's siblings after which they branch at no further turn."""
+    max_tokens: PositiveInt | None = None
+    """Tokens of the prompts and responses of a group's siblings after which they branch at no
+    further turn."""
+
+
 class RolloutConfig(Section):
     """The generator, and the number of rollouts of a training step."""
 
@@ -201,6 +222,7 @@ class RolloutConfig(Section):
     `enough_members` of them (GVPO)."""
     enough_turns: NonNegativeInt | None = None
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
+    branch: BranchConfig = BranchConfig()
 
 
 class MethodConfig(Section):

@@ -51,6 +51,9 @@ class TurnTable:
         length: Tokens of the response, or None.
         state_value: Mean return of continuations from right before the turn, or None.
         return_bonus: Added to the turn's own step return, and to no other's (SCPO), or None.
+        parent: Index of the rollout that the row's rollout branched from, an earlier one of its
+            group; -1 for none. None if no rollout branched.
+        branch_turn: Number of rows that its rollout shares with that one, as its first; 0 for none.
         extra: Columns of plug-ins by name, numbers of shape [N] each, or None.
     """
 
@@ -74,6 +77,8 @@ class TurnTable:
     length: Floats | None = None
     state_value: Floats | None = None
     return_bonus: Floats | None = None
+    parent: Ints | None = None
+    branch_turn: Ints | None = None
     extra: Mapping[str, Floats] | None = None
 
     def __post_init__(self) -> None:
@@ -104,10 +109,14 @@ class TurnTable:
         if (self.turn != expected).any():
             row = int(np.flatnonzero(self.turn != expected)[0])
             raise TableError(f"row {row} is turn {self.turn[row]}, expected turn {expected[row]}")
-        for name in ("group", "success"):
+        for name in ("group", "success", "parent", "branch_turn"):
             column = getattr(self, name)
-            if (column != column[self.starts][self.rollout]).any():
+            if column is not None and (column != column[self.starts][self.rollout]).any():
                 raise TableError(f"{name} differs between rows of one rollout")
+        if (self.parent is None) != (self.branch_turn is None):
+            raise TableError("parent and branch_turn tell of branches together: give both")
+        if self.parent is not None and self.branch_turn is not None:
+            _check_branches(self.parent, self.branch_turn, self.starts, self.group)
 
     def __len__(self) -> int:
         """Return N."""
@@ -197,10 +206,51 @@ class TurnTable:
             next_state_key=[turn.next_state_key for _, _, turn in rows],
             action_key=[turn.action_key for _, _, turn in rows],
             text=[f"{turn.action} || {turn.next_observation}" for _, _, turn in rows],
+            **_branches(rollouts),
         )
 
 
-_WHOLE: Final = ("rollout", "group", "turn")
+def _branches(rollouts: Sequence[Rollout]) -> dict[str, list[int]]:
+    """Return the columns of branches; none if no rollout branched."""
+    if all(rollout.parent is None for rollout in rollouts):
+        return {}
+    index = {(rollout.group, rollout.member): i for i, rollout in enumerate(rollouts)}
+    parents = []
+    for rollout in rollouts:
+        if rollout.parent is not None and (rollout.group, rollout.parent) not in index:
+            raise TableError(
+                f"rollout {rollout.member} of group {rollout.group} branched from member "
+                f"{rollout.parent}, which is not among the rollouts: give the whole group"
+            )
+        own = rollout.parent
+        parents.append(-1 if own is None else index[rollout.group, own])
+    return {
+        "parent": [p for p, one in zip(parents, rollouts, strict=True) for _ in one.turns],
+        "branch_turn": [one.branch_turn for one in rollouts for _ in one.turns],
+    }
+
+
+def _check_branches(parent: Ints, branch_turn: Ints, starts: Ints, group: Ints) -> None:
+    """Refuse branches that are none of an earlier rollout of the group, or too long."""
+    lengths = np.diff(np.append(starts, len(parent)))
+    for rollout, (above, turn) in enumerate(
+        zip(parent[starts].tolist(), branch_turn[starts].tolist(), strict=True)
+    ):
+        if above == -1 and turn == 0:
+            continue
+        if not 0 <= above < rollout or group[starts[above]] != group[starts[rollout]]:
+            raise TableError(
+                f"rollout {rollout} branched from rollout {above}: expected an earlier one of its "
+                "group, or parent -1 and branch_turn 0"
+            )
+        if not 0 <= turn < min(lengths[above], lengths[rollout]):
+            raise TableError(
+                f"rollout {rollout} has branch_turn {turn}: expected fewer than its turns and "
+                f"those of rollout {above}, which are {lengths[rollout]} and {lengths[above]}"
+            )
+
+
+_WHOLE: Final = ("rollout", "group", "turn", "parent", "branch_turn")
 _FLAGS: Final = ("success", "valid", "failed", "ends_turn")
 _KEYS: Final = ("state_key", "next_state_key", "action_key", "text")
 _TYPES: Final[dict[str, Any]] = {

@@ -50,7 +50,18 @@ def token_table(turns: TurnTable, lengths: Ints, **columns: Any) -> TurnTable:
     reward = np.zeros(int(lengths.sum()))
     reward[ends] = turns.reward
     ends_turn = np.isin(np.arange(len(reward)), ends)
+    repeated |= _branches(turns, lengths)
     return TurnTable.from_columns(**repeated, reward=reward, ends_turn=ends_turn, **columns)
+
+
+def _branches(turns: TurnTable, lengths: Ints) -> dict[str, Ints]:
+    """Return the columns of branches, whose shared turns are counted in tokens."""
+    if turns.parent is None or turns.branch_turn is None:
+        return {}
+    before = np.cumsum(lengths) - lengths
+    start = turns.starts[turns.rollout]
+    shared = before[start + turns.branch_turn] - before[start]
+    return {"parent": np.repeat(turns.parent, lengths), "branch_turn": np.repeat(shared, lengths)}
 
 
 def by_turn(advantage: Floats, lengths: Ints) -> list[Floats]:

@@ -83,7 +83,11 @@ class TokenBatch:
 
 
 def samples(
-    rollouts: Sequence[Rollout], advantage: Floats | Sequence[Floats], context: str = "window"
+    rollouts: Sequence[Rollout],
+    advantage: Floats | Sequence[Floats],
+    context: str = "window",
+    *,
+    shared: bool = True,
 ) -> list[Sample]:
     """Return training sequences in the order of the turn table.
 
@@ -96,6 +100,8 @@ def samples(
         rollouts: The rollouts of the table, with N turns in total.
         advantage: Advantage of each turn, shape [N]; or for each turn an array of its tokens'.
         context: "window", "transcript" or "summary".
+        shared: Include the turns that a sibling shares with the rollout it branched from. An
+            update leaves them out: they are context there, and the parent's are trained.
 
     Raises:
         TableError: Advantages and turns or tokens differ in number, an advantage is not finite, or
@@ -108,7 +114,9 @@ def samples(
     )
     packed: list[Sample] = []
     for rollout in rollouts:
-        answers = [one for turn in rollout.turns for one in _answers(turn, next(credit))]
+        first = 0 if shared else rollout.branch_turn
+        turns = [(turn, next(credit)) for turn in rollout.turns][first:]
+        answers = [one for turn, own in turns for one in _answers(turn, own)]
         if context == "window":
             packed += [single_turn(*answer) for answer in answers]
         else:

@@ -91,6 +91,8 @@ def encode(
         "error": rollout.error,
         "turns": turns,
     }
+    if rollout.parent is not None:
+        encoded |= {"parent": rollout.parent, "branch_turn": rollout.branch_turn}
     if shown:
         encoded["images"] = [serialization.encode_part(image.pixels) for image in shown]
     return encoded
@@ -184,6 +186,9 @@ def decode(
         score=fields.number(line, "score", "rollout", float(success)),
         error=error,
     )
+    if "parent" in line:
+        rollout.parent = fields.non_negative_int(line, "parent", "rollout", 0)
+        rollout.branch_turn = fields.non_negative_int(line, "branch_turn", "rollout", 0)
     return rollout, _columns(turns, columns)
 
 

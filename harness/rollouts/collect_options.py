@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.rollouts.branches import Branches
 from harness.rollouts.episode import Episode, run_episode
 from harness.rollouts.views import Actor
 from harness.types.errors import ConfigError
@@ -56,6 +57,7 @@ class CollectOptions:
             context, the episode counts as lost; otherwise `ContextOverflow` is raised.
         on_finish: Is called with each rollout once its group has ended.
         run: Plays an episode.
+        branch: Where siblings branch from a group's episodes; None for nowhere.
 
     Raises:
         ConfigError: A number is out of its range.
@@ -69,6 +71,7 @@ class CollectOptions:
     allow_initial_overflow: bool = False
     on_finish: OnFinish = _ignore
     run: RunEpisode = run_episode
+    branch: Branches | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -186,7 +186,7 @@ class StateReturns:
         rollout = await run_episode(
             episode, own, seed=seed, allow_initial_overflow=allow_initial_overflow
         )
-        measured = own.measured[: len(rollout.turns)]
+        measured = own.measured[: len(rollout.own_turns)]
         if rollout.error or not measured:
             return rollout
         try:
@@ -194,7 +194,8 @@ class StateReturns:
         except (EnvUnavailable, ModelUnavailable) as e:
             rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
         else:
-            rollout.state_returns = np.stack(returns)
+            before = [] if rollout.state_returns is None else [rollout.state_returns]
+            rollout.state_returns = np.concatenate([*before, np.stack(returns)])
         return rollout
 
     async def begin(self, episode: Episode, seed: int) -> asyncio.Task[Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, SupportsFloat
+from typing import Any, Final, NamedTuple, SupportsFloat
 
 from agentgyms import tracing
 from agentgyms.core.env import Feedback, Observation, TextEnv
@@ -31,8 +31,25 @@ _OF_A_STEP: Final = {
 }
 """Attributes of the span of a step."""
 
+BRANCH: Final = "branch"
+"""Field of the header of a sibling's recording: its `parent` and the `turn` it branched at."""
+
 UNRATED: Final = "unrated"
 """Prefix of the error of an episode that ended without a score."""
+
+
+class Point(NamedTuple):
+    """An episode right before one of the learner's turns, to go on from later.
+
+    Attributes:
+        snapshot: Of the environment.
+        episode: A copy of the episode, whose environment goes on.
+        recorded: Number of recorded turns, the reset included; 0 without a recording.
+    """
+
+    snapshot: bytes
+    episode: Episode
+    recorded: int
 
 
 @dataclass(slots=True)
@@ -50,6 +67,7 @@ class Episode:
         rollout: The turns taken so far, and the result.
         stop_at: The episode stops after this many turns; None plays to the end.
         text_and_image: Text and image of the latest observation.
+        points: The episode before each of its turns, if siblings may branch from it; else None.
     """
 
     pool: EnvPool
@@ -61,6 +79,7 @@ class Episode:
     info: dict[str, Any]
     rollout: Rollout = field(init=False)
     stop_at: int | None = None
+    points: list[Point] | None = None
     text_and_image: tuple[str, Image | None] = field(init=False)
     _seats: SeatTurns = field(init=False)
     _views: dict[bool, EpisodeView] = field(default_factory=dict)
@@ -103,13 +122,24 @@ class Episode:
     def moved_to(self, env: TextEnv) -> Episode:
         """Return a copy of this episode on a fork of its environment, without a recording."""
         twin = copy.copy(self)
-        twin.env = env
+        twin.env, twin.points = env, None
         twin.rollout = replace(self.rollout, turns=[*self.rollout.turns], recording=None)
         twin._seats = self._seats.copied(twin.rollout.turns)
         twin._views = {
             partner: view.copied(twin._seats.of(partner)) for partner, view in self._views.items()
         }
         return twin
+
+    async def keep_point(self) -> None:
+        """Keep the episode as it is now, if siblings may branch from it and the learner acts."""
+        if self.points is None or is_partners(self.info):
+            return
+        env, recording = self.env, self.rollout.recording
+        snapshot = await self.pool.call(
+            env.snapshot, blocking=env.blocking, interrupt=env.interrupt
+        )
+        recorded = len(recording.turns) if recording else 0
+        self.points.append(Point(snapshot, self.moved_to(env), recorded))
 
     def add_turn(self, partner: bool, turn: Turn) -> None:
         """Add a turn to the seat that took it."""
@@ -199,6 +229,7 @@ async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
     """Play the next seat's turn and return whether the episode is over."""
     before, partner = episode.info, is_partners(episode.info)
     view = episode.view()
+    await episode.keep_point()
     stream = (_PARTNER_STREAM,) if partner else ()
     turn_seed = seed_of(seed, episode.group, episode.member, len(view.turns), *stream)
     decision = await actor.act(view, turn_seed)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentgyms.core.errors import DataCorrupt
 from agentgyms.recording.recording_format import Recording
+from harness.rollouts.episode import BRANCH
 from harness.rollouts.self_play import SeatTurns, goal_of, is_partners
 from harness.types.messages import text_and_image
 from harness.types.rollout import Completion, Rollout, StopReason, Turn
@@ -41,6 +42,7 @@ def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout
 def rollout_of(recording: Recording) -> Rollout:
     """Return a recorded episode as the first member of group 0."""
     first, last = recording.turns[0].info, recording.turns[-1]
+    branch = recording.header.get(BRANCH, {})
     return Rollout(
         task_id=first["task_id"],
         family=first["family"],
@@ -52,6 +54,8 @@ def rollout_of(recording: Recording) -> Rollout:
         stop_reason=StopReason.TERMINATED if last.terminated else StopReason.TURN_LIMIT,
         success=last.info["success"],
         score=last.info["score"],
+        parent=branch.get("parent"),
+        branch_turn=branch.get("turn", 0),
     )
 
 

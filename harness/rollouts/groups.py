@@ -13,11 +13,13 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable, GroupMismatch
 from agentgyms.group import GroupEnv
+from harness.rollouts.branches import SiblingRunner
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.episode import Episode, describe
+from harness.rollouts.episode import Episode, Point, describe
 from harness.types.rollout import Rollout, StopReason
 from harness.types.task_draws import TaskDraw
 
@@ -51,6 +53,7 @@ class GroupRunner:
         """Keep the arguments."""
         self._pool, self._draw, self._index = pool, draw, index
         self._play, self._options, self._stopped = play, options, stopped
+        self._branch = options.branch
 
     async def run(self) -> list[Rollout]:
         """Return the group's rollouts, or a single one with the error of the member that failed."""
@@ -85,7 +88,9 @@ class GroupRunner:
         usable = False
         group = await self._pool.take_async()
         try:
-            rollouts = await self._play_members(group, await self._open(group))
+            episodes = await self._open(group)
+            rollouts = await self._play_members(group, episodes)
+            rollouts += await self._siblings(group, episodes, rollouts)
             error = next((rollout.error for rollout in rollouts if rollout.error), "")
             usable = not error
             return rollouts if usable else [self._lost(error)]
@@ -104,11 +109,19 @@ class GroupRunner:
             interrupt=group.envs[0].interrupt,
         )
         return [
-            Episode(self._pool, env, draw, self._index, member, observation, info)
+            self._episode(env, member, observation, info)
             for member, (env, observation, info) in enumerate(
                 zip(group.envs, observations, infos, strict=True)
             )
         ]
+
+    def _episode(
+        self, env: TextEnv, member: int, observation: Observation, info: dict[str, Any]
+    ) -> Episode:
+        points: list[Point] | None = None if self._branch is None else []
+        return Episode(
+            self._pool, env, self._draw, self._index, member, observation, info, points=points
+        )
 
     async def _play_members(self, group: GroupEnv, episodes: list[Episode]) -> list[Rollout]:
         """Return the rollouts that ended; when this returns, no environment is in use.
@@ -170,10 +183,20 @@ class GroupRunner:
             blocking=failed.env.blocking,
             interrupt=lambda: group.envs[member].interrupt(),
         )
-        env = group.envs[member]
-        restarted = Episode(self._pool, env, failed.draw, self._index, member, observation, info)
+        restarted = self._episode(group.envs[member], member, observation, info)
         restarted.stop_at = failed.stop_at
         return restarted
+
+    async def _siblings(
+        self, group: GroupEnv, episodes: Sequence[Episode], ended: Sequence[Rollout]
+    ) -> list[Rollout]:
+        """Return the rollouts that branch from ended ones; none once the collection stops."""
+        failed = any(rollout.error for rollout in ended)
+        if self._branch is None or failed or not ended or self._stopped.done():
+            return []
+        own = self._options
+        runner = SiblingRunner(self._branch, group, episodes, self._play, own.retries, own.pause_s)
+        return await runner.run(ended)
 
     async def _finish_turns(
         self, episodes: Sequence[Episode], tasks: Sequence[asyncio.Task[Rollout]]

@@ -18,6 +18,7 @@ from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
 from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import Agent
+from harness.rollouts.branches import Branches, cost
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
 from harness.rollouts.continuations import AgentBranching, Cost, StateReturns
@@ -95,7 +96,9 @@ class Player:
         if not rollouts:
             why = lost[0] if lost else "all ended before the agent's first turn"
             raise TrainingError(f"every episode of step {step} was lost: {why}")
-        return StepRollouts(rollouts, rollout_figures(rollouts, len(lost)) | figures)
+        members = [rollout for rollout in rollouts if rollout.parent is None]
+        figures |= branch_figures(rollouts) if self._config.rollout.branch.at else {}
+        return StepRollouts(rollouts, rollout_figures(members, len(lost)) | figures)
 
     def _collect(self, step: int, on_finish: OnFinish) -> tuple[list[Rollout], dict[str, float]]:
         """Return all rollouts of a step, failed ones included, and figures of their collection."""
@@ -106,6 +109,9 @@ class Player:
             enough_share=rollout.enough_share,
             enough_turns=rollout.enough_turns or 0,
             on_finish=on_finish,
+            branch=Branches(rollout.branch, seed, self._config.method.reward)
+            if rollout.branch.at
+            else None,
         )
         returns = self._state_returns()
         if returns is not None:
@@ -269,9 +275,21 @@ def make_eval_pool(config: Config, split: str) -> EnvPool:
 def _stopped_share(played: Sequence[Rollout], num_groups: int, config: RolloutConfig) -> float:
     """Return the share of episodes that were stopped because enough others had ended."""
     lost = len({rollout.group for rollout in played if rollout.error})
-    ended = sum(not rollout.error for rollout in played)
+    ended = sum(not rollout.error and rollout.parent is None for rollout in played)
     begun = (num_groups - lost) * config.group_size
     return 1 - ended / begun if begun else 0.0
+
+
+def branch_figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Return the figures of a step's siblings, which those of rollouts leave out."""
+    siblings = [rollout for rollout in rollouts if rollout.parent is not None]
+    steps, tokens = cost(siblings)
+    return {
+        "rollout/siblings": float(len(siblings)),
+        "rollout/sibling_steps": float(steps),
+        "rollout/sibling_tokens": float(tokens),
+        "rollout/shared_turns": float(sum(rollout.branch_turn for rollout in siblings)),
+    }
 
 
 def rollout_figures(rollouts: Sequence[Rollout], lost: int) -> dict[str, float]:

@@ -224,7 +224,7 @@ class Trainer:
         with self.phases("collect"), with_hints(config, "collect"):
             with self._progress.episodes() as on_finish:
                 played = self._player.play(step, on_finish)
-            turns = [turn for rollout in played.rollouts for turn in rollout.turns]
+            turns = [turn for rollout in played.rollouts for turn in rollout.own_turns]
             check_finite(
                 "the log-probability", [one.logprobs for turn in turns for one in turn.answers]
             )
@@ -240,7 +240,7 @@ class Trainer:
         with self.phases("update"), with_hints(config, "learn"):
             # The first process's advantages, because a scorer on another GPU may round differently.
             advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
-            rows = samples(recomputed.rollouts, advantage, config.agent.context)
+            rows = samples(recomputed.rollouts, advantage, config.agent.context, shared=False)
             seed = seed_of(config.run.seed, _UPDATE, step)
             figures = self.learner.update(rows, step=step, seed=seed)
         with self.phases("annotators"), with_hints(config, "learn"):

@@ -141,6 +141,9 @@ class Rollout:
         metrics: The environment's metrics after the last turn; files do not keep them.
         state_returns: Returns of continuations from right before each turn, if they were played.
             Shape [T, K]; files do not keep them.
+        parent: Member of the group that this rollout branched from; None if it played from the
+            group's first state.
+        branch_turn: Number of turns that it shares with its parent, as the first of `turns`.
     """
 
     task_id: str
@@ -157,3 +160,10 @@ class Rollout:
     recording: Recording | None = None
     metrics: Mapping[str, float] = field(default_factory=dict, compare=False)
     state_returns: Floats | None = field(default=None, compare=False)
+    parent: int | None = None
+    branch_turn: int = 0
+
+    @property
+    def own_turns(self) -> list[Turn]:
+        """The turns that this rollout does not share with its parent."""
+        return self.turns[self.branch_turn :]

@@ -19,6 +19,15 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "recipes.json.gz"
 KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 
+BRANCH = {
+    "at": None,
+    "every": 4,
+    "points": 4,
+    "siblings": 1,
+    "max_steps": None,
+    "max_tokens": None,
+}
+
 NEW = (
     ("agent", "tool_format", "auto"),
     ("agent", "max_thought_tokens", None),
@@ -30,6 +39,7 @@ NEW = (
     ("policy", "chat_template_kwargs", {}),
     ("policy", "replicas", 1),
     ("policy", "reduce_once", False),
+    ("rollout", "branch", BRANCH),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

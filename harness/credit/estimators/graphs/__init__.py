@@ -1,13 +1,16 @@
-"""Estimators that merge the rollouts of a group into one graph of states.
+"""Estimators that merge the rollouts of a group into one graph of states, or read its tree.
 
 Takes a turn table; returns one advantage per row. `transitions` has the graph that they share.
 """
 
 from harness.credit.estimators.graphs import (  # noqa: F401 (registers the estimators)
+    at2po,
     g2po,
     gagpo,
     graphgpo,
     milegpo,
     rtmc,
     salt,
+    tree_grpo,
+    treerpo,
 )

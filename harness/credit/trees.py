@@ -1,0 +1,87 @@
+"""The trees of a table: rollouts that branched from others share their first turns with them.
+
+A node is a turn that some rollout took; siblings' copies of it are the same node. N rows, U nodes,
+R rollouts, G groups.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.credit.groups import encode
+from harness.credit.table import TurnTable
+from harness.types.arrays import Floats, Ints
+
+
+class Tree(NamedTuple):
+    """The nodes of all groups. The numbers from U on stand for the groups' first states.
+
+    Attributes:
+        node: Node of each row, 0..U-1. [N].
+        before: Node before each node, or U + its group's label. [U].
+        depth: Turn of each node. [U].
+        size: U + G.
+    """
+
+    node: Ints
+    before: Ints
+    depth: Ints
+    size: int
+
+    @property
+    def children(self) -> Ints:
+        """Number of nodes after each node and each first state. Shape [U + G]."""
+        return np.bincount(self.before, minlength=self.size).astype(np.int64)
+
+
+def tree_of(turns: TurnTable) -> Tree:
+    """Return the nodes of a table; without branches each row is one."""
+    original, starts = np.arange(len(turns), dtype=np.int64), turns.starts
+    for rollout, parent, length in branches(turns):
+        own, above = starts[rollout], starts[parent]
+        original[own : own + length] = original[above : above + length]
+    rows, node = np.unique(original, return_inverse=True)
+    node = node.reshape(-1).astype(np.int64)
+    group = encode(turns.group)
+    first = turns.turn[rows] == 0
+    before = np.where(first, len(rows) + group[rows], node[np.maximum(rows - 1, 0)])
+    groups = int(group.max(initial=-1)) + 1
+    return Tree(node, before.astype(np.int64), turns.turn[rows], len(rows) + groups)
+
+
+def branches(turns: TurnTable) -> list[tuple[int, int, int]]:
+    """Return each rollout that branched, the one it branched from, and the turns they share."""
+    if turns.parent is None or turns.branch_turn is None:
+        return []
+    parent, length = turns.parent[turns.starts], turns.branch_turn[turns.starts]
+    return [(r, int(parent[r]), int(length[r])) for r in np.flatnonzero(parent >= 0).tolist()]
+
+
+def roots(turns: TurnTable) -> Ints:
+    """Return for each row the rollout that its tree grew from, its own without branches. [N]."""
+    root = np.arange(len(turns.starts), dtype=np.int64)
+    for rollout, parent, _ in branches(turns):
+        root[rollout] = root[parent]
+    return root[turns.rollout]
+
+
+def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
+    """Return the value of each node and first state: a leaf's score, else its children's mean.
+
+    Args:
+        tree: Of the table.
+        turns: N turns of R rollouts.
+        score: Of each rollout. [R].
+
+    Returns:
+        Shape [U + G].
+    """
+    value, children = np.zeros(tree.size), np.maximum(tree.children, 1)
+    last = np.flatnonzero(~turns.goes_on)
+    value[tree.node[last]] = score
+    for depth in range(int(tree.depth.max(initial=-1)), -1, -1):
+        nodes = np.flatnonzero(tree.depth == depth)
+        np.add.at(value, tree.before[nodes], value[nodes] / children[tree.before[nodes]])
+    return value

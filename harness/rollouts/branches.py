@@ -1,0 +1,219 @@
+"""Siblings: episodes that share the first turns of an ended one, and go on from there.
+
+Once the episodes of a group have ended, some of their turns are chosen. Siblings are restored right
+before them, on the group's own environments, and draw the turn's action anew. So a tree grows from
+each episode, and no environment more is open than without branches. Which turns are chosen and what
+siblings decide depends on seeds and rollouts alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from agentgyms.core.errors import EnvUnavailable, ReplayMismatch
+from agentgyms.group import GroupEnv
+from harness.config.schema import BranchConfig
+from harness.credit import TurnTable
+from harness.credit.estimators import ecpo
+from harness.rollouts.episode import BRANCH, Episode, describe
+from harness.types.errors import ConfigError
+from harness.types.rollout import Rollout, Turn, Usage
+from harness.types.task_draws import seed_of
+
+_BRANCHES: Final = 3
+"""Stream of random numbers of the choice of turns."""
+
+
+class At(NamedTuple):
+    """A turn that siblings branch at: the member of the group that took it, and its number."""
+
+    member: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Where siblings branch from the episodes of a group.
+
+    Attributes:
+        settings: The turns, the siblings of each, and the budget.
+        seed: Of random choices.
+        reward: The training reward, which `"divergent"` compares.
+    """
+
+    settings: BranchConfig
+    seed: int = 0
+    reward: str = "environment"
+
+    def choose(self, rollouts: Sequence[Rollout], group: int) -> list[At]:
+        """Return the turns of ended rollouts that siblings branch at, the first ones first.
+
+        Raises:
+            ConfigError: The turns' log-probabilities are wanted and not known.
+        """
+        known = [(At(r.member, t), turn) for r in rollouts for t, turn in enumerate(r.turns) if t]
+        own = self.settings
+        if own.at == "every":
+            found = [at for at, _ in known if at.turn % own.every == 0]
+            found.sort(key=lambda at: at.turn)
+        elif own.at == "uniform":
+            order = np.random.default_rng(seed_of(self.seed, _BRANCHES, group))
+            found = [known[i][0] for i in order.permutation(len(known))]
+        elif own.at == "entropy":
+            found = [at for at, _ in sorted(known, key=lambda one: -_surprise(one[1]))]
+        else:
+            found = _divergent(rollouts, self.reward)
+        return found[: own.points]
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the steps or the tokens of siblings are limited."""
+        return self.settings.max_steps is not None or self.settings.max_tokens is not None
+
+    def is_spent(self, siblings: Sequence[Rollout]) -> bool:
+        """Return whether these siblings of a group have used up its budget."""
+        steps, tokens = cost(siblings)
+        limits = (self.settings.max_steps, steps), (self.settings.max_tokens, tokens)
+        return any(limit is not None and used >= limit for limit, used in limits)
+
+
+def cost(siblings: Sequence[Rollout]) -> tuple[int, int]:
+    """Return the environment steps of siblings' own turns, and the tokens read and written."""
+    turns = [turn for rollout in siblings for turn in rollout.own_turns]
+    usage = sum((one.usage for turn in turns for one in turn.answers), Usage())
+    return len(turns), usage.prompt + usage.response
+
+
+def _surprise(turn: Turn) -> float:
+    """Return the mean of -log p over a turn's tokens: AT2PO's estimate of the policy's entropy."""
+    logprobs = [value for one in turn.answers for value in one.logprobs]
+    if not logprobs:
+        raise ConfigError(
+            "rollout.branch.at is 'entropy', which needs the log-probabilities of the tokens, and "
+            "the completer reports none: choose 'every', 'uniform' or 'divergent'"
+        )
+    return -sum(logprobs) / len(logprobs)
+
+
+def _divergent(rollouts: Sequence[Rollout], reward: str) -> list[At]:
+    """Return the first later visit of each state where ECPO's raw returns mislead (Figure 1)."""
+    table = TurnTable.from_rollouts(rollouts, reward=reward)
+    found = []
+    for anchor in ecpo.anchors(table):
+        rows = np.sort(np.concatenate([action.rows for action in anchor.actions]))
+        later = rows[table.turn[rows] > 0]
+        if anchor.divergent and len(later):
+            row = int(later[0])
+            found.append(At(rollouts[table.rollout[row]].member, int(table.turn[row])))
+    return found
+
+
+class SiblingRunner:
+    """Plays the siblings of one group.
+
+    Args:
+        branches: Where they branch.
+        group: The environments; the group's episodes have ended.
+        episodes: Of the members, with their points.
+        play: Plays an episode.
+        retries: How often a sibling that failed is played again, on a fresh environment.
+        pause_s: Seconds before the first retry; each further retry waits twice as long.
+    """
+
+    def __init__(
+        self,
+        branches: Branches,
+        group: GroupEnv,
+        episodes: Sequence[Episode],
+        play: Callable[[Episode], Coroutine[Any, Any, Rollout]],
+        retries: int,
+        pause_s: float,
+    ) -> None:
+        """Keep the arguments."""
+        self._branches, self._group, self._episodes = branches, group, episodes
+        self._play, self._retries, self._pause_s = play, retries, pause_s
+        self._free: asyncio.Queue[int] = asyncio.Queue()
+        for slot in range(len(group)):
+            self._free.put_nowait(slot)
+
+    async def run(self, rollouts: Sequence[Rollout]) -> list[Rollout]:
+        """Return the siblings of ended rollouts, numbered after the group's members.
+
+        With a budget they play turn by turn, and the last turn's may exceed it; else all at once.
+
+        Raises:
+            GroupMismatch: A fresh environment does not begin in the group's state.
+        """
+        branches, played = self._branches, list[Rollout]()
+        chosen = branches.choose(rollouts, self._episodes[0].group)
+        parents = {rollout.member: rollout for rollout in rollouts}
+        count, at_once = branches.settings.siblings, 1 if branches.has_budget else len(chosen)
+        for first in range(0, len(chosen), max(at_once, 1)):
+            if branches.is_spent(played):
+                break
+            part = [at for at in chosen[first : first + at_once] for _ in range(count)]
+            number = len(self._episodes) + first * count
+            tasks = [
+                asyncio.ensure_future(self._play_one(parents[at.member], at.turn, number + i))
+                for i, at in enumerate(part)
+            ]
+            try:
+                played += await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return [rollout for rollout in played if rollout.error or rollout.own_turns]
+
+    async def _play_one(self, parent: Rollout, turn: int, member: int) -> Rollout:
+        """Return a sibling's rollout, with an error if it failed more often than retries allow."""
+        rollout = Rollout(parent.task_id, parent.family, parent.group, member, parent.seed)
+        slot = await self._free.get()
+        try:
+            for attempt in range(self._retries + 1):
+                if attempt:
+                    await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
+                try:
+                    twin = await self._restored(parent, turn, slot, fresh=attempt > 0)
+                except (EnvUnavailable, ReplayMismatch) as e:
+                    rollout.error = describe(e)
+                    continue
+                twin.member = twin.rollout.member = member
+                rollout = await self._play(twin)
+                if not rollout.error:
+                    break
+        finally:
+            self._free.put_nowait(slot)
+        return rollout
+
+    async def _restored(self, parent: Rollout, turn: int, slot: int, *, fresh: bool) -> Episode:
+        """Return an episode right before a turn of its parent, on the environment of a slot."""
+        points = self._episodes[parent.member].points
+        assert points is not None
+        point, group = points[turn], self._group
+
+        def restore() -> None:
+            if fresh:
+                group.begin_again(slot)
+            group.envs[slot].restore(point.snapshot)
+
+        env = group.envs[slot]
+        await point.episode.pool.call(
+            restore, blocking=env.blocking, interrupt=lambda: group.envs[slot].interrupt()
+        )
+        twin = point.episode.moved_to(group.envs[slot])
+        twin.stop_at = None
+        twin.rollout.parent, twin.rollout.branch_turn = parent.member, turn
+        if parent.state_returns is not None:
+            twin.rollout.state_returns = parent.state_returns[:turn]
+        if parent.recording is not None:
+            branch = {"parent": parent.member, "turn": turn}
+            header = {**parent.recording.header, BRANCH: branch}
+            turns = parent.recording.turns[: point.recorded]
+            twin.rollout.recording = replace(parent.recording, header=header, turns=turns)
+        return twin
