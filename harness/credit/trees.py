@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.credit.groups import encode
+from harness.credit.returns import Outcomes, PenaltyOn, outcomes, penalised
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 
@@ -85,3 +86,17 @@ def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
         nodes = np.flatnonzero(tree.depth == depth)
         np.add.at(value, tree.before[nodes], value[nodes] / children[tree.before[nodes]])
     return value
+
+
+def leaf_outcomes(
+    turns: TurnTable, invalid_penalty: float, penalty_on: PenaltyOn
+) -> tuple[Outcomes, Floats]:
+    """Return the outcome of each rollout, and what the advantage of each turn loses. [N].
+
+    A penalty on the `return` is a part of the outcome. One on the `row` is taken off the advantage
+    of the invalid turn alone, since a node's value is that of all that follows. `step` is nowhere.
+    """
+    _, local = penalised(turns, invalid_penalty, penalty_on)
+    if penalty_on == "row":
+        return outcomes(turns, "rollout", 0.0), local
+    return outcomes(turns, "rollout", invalid_penalty, penalty_on), np.zeros(len(turns))

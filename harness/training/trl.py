@@ -21,7 +21,7 @@ from agentgyms.core import extras
 from harness import credit as estimators
 from harness.credit import TurnTable
 from harness.credit.registry import needs
-from harness.rollouts.from_tool_calls import from_tool_calls
+from harness.training.trl_rollouts import from_tool_calls
 from harness.types.errors import ConfigError, TableError
 from harness.types.rollout import Rollout
 

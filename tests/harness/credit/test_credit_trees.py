@@ -146,19 +146,29 @@ REFERENCES = {
 @pytest.mark.parametrize("name", REFERENCES)
 def test_it_equals_a_reference_written_node_by_node(name):
     branched = 0
+    own = {} if name == "tree_grpo" else {"penalty_on": "return"}
     for rows in trees():
         table = TurnTable.from_columns(**columns_of(rows))
         branched += bool(branches(table))
         np.testing.assert_allclose(
-            credit.get(name)(table), REFERENCES[name](rows), atol=1e-6, rtol=1e-6
+            credit.get(name)(table, **own), REFERENCES[name](rows), atol=1e-6, rtol=1e-6
         )
     assert branched > COUNT / 2
 
 
+@pytest.mark.parametrize("name", ["treerpo", "at2po"])
+def test_a_penalty_on_the_row_is_taken_off_the_turns_own_advantage(name):
+    table = TurnTable.from_columns(**columns_of(next(iter(trees()))))
+    assert not table.valid.all()
+    paid = credit.get(name)(table, invalid_penalty=0.2, penalty_on="row")
+    free = credit.get(name)(table, invalid_penalty=0.0)
+    np.testing.assert_allclose(free - paid, 0.2 * ~table.valid)
+
+
 BASES = {
     "tree_grpo": {"invalid_penalty": 0.2, "penalty_on": "row"},
-    "treerpo": {"invalid_penalty": 0.2},
-    "at2po": {"invalid_penalty": 0.2},
+    "treerpo": {"invalid_penalty": 0.2, "penalty_on": "return"},
+    "at2po": {"invalid_penalty": 0.2, "penalty_on": "return"},
 }
 
 

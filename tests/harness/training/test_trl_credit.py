@@ -12,7 +12,7 @@ import pytest
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness import credit
 from harness.credit import TurnTable
-from harness.rollouts.from_tool_calls import from_tool_calls
+from harness.training.trl_rollouts import from_tool_calls
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.credit.groups import Norm, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import outcomes
+from harness.credit.returns import PenaltyOn
 from harness.credit.table import TurnTable
-from harness.credit.trees import backed_up, tree_of
+from harness.credit.trees import backed_up, leaf_outcomes, tree_of
 from harness.types.arrays import Floats
 
 
@@ -18,6 +18,7 @@ def at2po(
     ddof: int = 0,
     eps: float = 1e-6,
     invalid_penalty: float = 0.1,
+    penalty_on: PenaltyOn = "step",
 ) -> Floats:
     """Value of the turn in the group's tree, whose leaves are normalised returns.
 
@@ -34,7 +35,8 @@ def at2po(
         norm: Divide by the standard deviation (`std`) or only centre (`mean`).
         ddof: 0 for the population's standard deviations, as in the code, 1 for the sample's.
         eps: Added to the standard deviations; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0; taken off its rollout's return.
+        invalid_penalty: Of an invalid turn, at least 0.
+        penalty_on: What loses it: the rollout's `return`, or the advantage of the turn (`row`).
 
     Returns:
         Advantage of each turn. Shape [N].
@@ -42,7 +44,7 @@ def at2po(
     Raises:
         ConfigError: A hyperparameter is out of its range.
     """
-    score, group, _, _ = outcomes(turns, "rollout", invalid_penalty, "return")
-    leaf = standardise(score, group, norm=norm, ddof=ddof, eps=eps)
+    scores, lost = leaf_outcomes(turns, invalid_penalty, penalty_on)
+    leaf = standardise(scores.score, scores.group, norm=norm, ddof=ddof, eps=eps)
     tree = tree_of(turns)
-    return backed_up(tree, turns, leaf)[tree.node]
+    return backed_up(tree, turns, leaf)[tree.node] - lost

@@ -6,9 +6,9 @@ import numpy as np
 
 from harness.credit.groups import Norm, encode, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import outcomes
+from harness.credit.returns import PenaltyOn
 from harness.credit.table import TurnTable
-from harness.credit.trees import Tree, backed_up, tree_of
+from harness.credit.trees import Tree, backed_up, leaf_outcomes, tree_of
 from harness.types.arrays import Floats, Ints
 
 
@@ -20,6 +20,7 @@ def treerpo(
     ddof: int = 1,
     eps: float = 1e-6,
     invalid_penalty: float = 0.1,
+    penalty_on: PenaltyOn = "step",
 ) -> Floats:
     """Value of the branch that a turn is on, relative to the other branches of the same node.
 
@@ -37,7 +38,8 @@ def treerpo(
         norm: Divide by the standard deviation (`std`) or only centre (`mean`).
         ddof: 1 for sample standard deviations, 0 for the population's.
         eps: Added to the standard deviations; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0; taken off its rollout's return.
+        invalid_penalty: Of an invalid turn, at least 0.
+        penalty_on: What loses it: the rollout's `return`, or the advantage of the turn (`row`).
 
     Returns:
         Advantage of each turn. Shape [N].
@@ -46,14 +48,14 @@ def treerpo(
         ConfigError: A hyperparameter is out of its range.
     """
     tree = tree_of(turns)
-    score = outcomes(turns, "rollout", invalid_penalty, "return").score
-    value = backed_up(tree, turns, score)
+    scores, lost = leaf_outcomes(turns, invalid_penalty, penalty_on)
+    value = backed_up(tree, turns, scores.score)
     head = _heads(tree)
     begins = np.flatnonzero(head == np.arange(len(head)))
     advantage = np.zeros(len(head))
     place = encode(tree.before[begins])
     advantage[begins] = standardise(value[begins], place, norm=norm, ddof=ddof, eps=eps)
-    return advantage[head][tree.node]
+    return advantage[head][tree.node] - lost
 
 
 def _heads(tree: Tree) -> Ints:
