@@ -159,7 +159,11 @@ def test_a_method_trains(warm, tmp_path, name, overrides):
         ),
         ("sft", ("warmstart.noise=0.3",)),
         pytest.param("rft", (), marks=pytest.mark.slow),
-        ("oracle", ("method.annotators.continuations.count=2", "rollout.max_live=16")),
+        pytest.param(
+            "oracle",
+            ("method.annotators.continuations.count=2", "rollout.max_live=16"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             "tree_grpo",
             ("rollout.branch.at='uniform'", "agent.context='transcript'"),
