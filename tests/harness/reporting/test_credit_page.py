@@ -229,6 +229,7 @@ def test_a_phone_shows_methods_that_tell_turns_apart_first(window, example_page,
     shown = window.look(PANELS)
     assert window.look(TITLES) == ["what happened", *shown]
     of_rollouts = {"reinforce", "reinforce_pp", "rloo", "grpo", "dr_grpo", "gvpo", "maxrl"}
+    of_rollouts |= {"tree_grpo", "treerpo", "at2po"}  # without branches
     trajectory = [name for name in names if name in of_rollouts]
     assert shown == [*(name for name in names if name not in trajectory), *trajectory]
     seen = """const edge = document.querySelector('#turns .canvas').getBoundingClientRect().right;
