@@ -92,7 +92,7 @@ def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any
     yield f"# {name}\n"
     yield (
         f"{method} trained `{model}` for {checkpoint.step} steps on {run.world}, seed {run.seed}, "
-        "with [agentgyms](https://pypi.org/project/agentgyms/).\n"
+        "with agentgyms.\n"
     )
     yield "## Evaluations\n"
     yield run_report.table(run.evaluations, run.world)

@@ -1,13 +1,11 @@
 """Environments as tools of the Model Context Protocol, called by the protocol's own client."""
 
-import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from adapter_peers import peer
 from ports import free_port
 
 import agentgyms
@@ -17,26 +15,9 @@ from agentgyms.recording import recorder
 from agentgyms.registration import env_class
 from env_servers import Server, create_app
 
-PYTHON = os.environ.get("AGENTGYMS_ADAPTERS_PYTHON", "")
-HERE = Path(__file__).parents[1]
-ROOT = HERE.parents[1]
 CORRIDOR, ALFWORLD = "agentgyms/Corridor-v0", "agentgyms/ALFWorld-v0"
 PICTURES = "agentgyms/VisualSokoban-v0"
 EPISODE = {"episode": "$episode"}
-
-
-def called(*asked):
-    """Return tools and results of servers that MCP's client speaks to."""
-    done = subprocess.run(
-        [PYTHON, str(HERE / "mcp_peer.py")],
-        input=json.dumps(asked),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def over_http(folder, *command, **asked):
@@ -98,7 +79,7 @@ def test_experts_win_by_tools_as_they_do_by_actions(tmp_path):
         calls = [["reset", {"seed": 7}], *calls]
         command = [env_id, "--record", "episodes"]
         asked.append({**over_http(tmp_path, *command, calls=calls), "mode": mode})
-    got = called(*asked)
+    got = peer("mcp_peer.py", asked)
     for one, (_, told) in zip(got, played, strict=True):
         agrees(one["results"], told)
     recordings = [recorder.read(path) for path in (tmp_path / "episodes").iterdir()]
@@ -135,10 +116,11 @@ def test_what_is_wrong_with_a_call_is_told_and_takes_no_turn(tmp_path):
         "no episode is open",
     ]
     named = [[name, given if name == "reset" else given | EPISODE] for name, given in calls]
-    local, remote = called(
+    asked = [
         {"command": [CORRIDOR], "folder": str(tmp_path), "calls": calls},
         over_http(tmp_path, CORRIDOR, calls=named),
-    )
+    ]
+    local, remote = peer("mcp_peer.py", asked)
     for results in (local["results"], remote["results"]):
         assert results[8]["told"]["info"]["turn"] == 1
         assert [result["error"] for result in results] == [bool(words) for words in wrong]
@@ -154,7 +136,9 @@ def test_two_episodes_of_one_server_do_not_meet_and_one_tool_takes_any_action(tm
     with Server(create_app(CORRIDOR, token="")) as server:
         command = [CORRIDOR, "--text", "--set", f"url={server.url}"]
         steps = [["reset", {"seed": 3}], ["step", {"action": "right"} | EPISODE]]
-        (got,) = called(over_http(tmp_path, *command, calls=[*steps, *steps, steps[1]]))
+        (got,) = peer(
+            "mcp_peer.py", [over_http(tmp_path, *command, calls=[*steps, *steps, steps[1]])]
+        )
     assert [tool["name"] for tool in got["tools"]] == ["reset", "step", "end_episode"]
     assert got["tools"][1]["input_schema"]["required"] == ["episode", "action"]
     first, one, second, same, two = [result["told"] for result in got["results"]]

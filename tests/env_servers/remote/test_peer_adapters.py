@@ -2,15 +2,12 @@
 
 import base64
 import importlib
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from adapter_peers import ROOT, peer
 from chat_server import ChatServer
 
 import agentgyms
@@ -18,9 +15,6 @@ from agentgyms.adapters.messages import image_urls, parse_action, user_messages
 from agentgyms.core import images, serialization
 from env_servers import Server, create_app
 
-PYTHON = os.environ.get("AGENTGYMS_ADAPTERS_PYTHON", "")  # the other tests run without it
-HERE = Path(__file__).parents[1]
-ROOT = HERE.parents[1]
 CORRIDOR, ALFWORLD = "agentgyms/Corridor-v0", "agentgyms/ALFWorld-v0"
 PICTURES = "agentgyms/VisualSokoban-v0"
 
@@ -60,20 +54,6 @@ def test_pictures_travel_as_data_urls():
     assert kind == "data:image/png;base64"
     assert (images.decode_png(base64.b64decode(content)) == image).all()
     assert image_urls("only words") == {}
-
-
-def peer(script, asked):
-    """Run a script in the Python that has the packages; return what it says."""
-    done = subprocess.run(
-        [PYTHON, str(HERE / script)],
-        input=json.dumps(asked),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def expert_episode(env_id, seed, **kwargs):

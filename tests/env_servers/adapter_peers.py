@@ -1,0 +1,24 @@
+"""Scripts that run in the Python with the packages that adapters are for."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+PYTHON = os.environ.get("AGENTGYMS_ADAPTERS_PYTHON", "")  # the other tests run without it
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def peer(script, asked):
+    """Run a script of this folder in that Python; return what it says."""
+    done = subprocess.run(
+        [PYTHON, str(HERE / script)],
+        input=json.dumps(asked),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
