@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.audit.policies import AgentPolicy, AuditPolicy, NoisyExpert
 from harness.audit.truth import TruthOptions, measure
 from harness.audit.truth_sets import TruthSet
-from harness.config import EvaluationConfig
+from harness.config import SEARCHES, EvaluationConfig
 from harness.evaluation import defaults
 from harness.evaluation.baselines.prompted import Baseline
 from harness.evaluation.evaluate import choose
@@ -72,7 +72,7 @@ async def measure_model(
     Raises:
         AgentGymsError: The model or the environment cannot be opened, or every episode was lost.
     """
-    if config.agent.kind == "reflexion":
+    if config.agent.kind in ("reflexion", *SEARCHES):
         raise ConfigError("an audit plays each episode once: give --agent direct or react")
     async with AsyncExitStack() as stack:
         model = await open_model(config)

@@ -39,7 +39,9 @@ _SETTING_OF_OPTION = {
 @click.argument("config_file", required=False, type=click.Path(path_type=Path), metavar="[CONFIG]")
 @click.option("--env", help="Environment, such as ALFWorld or agentgyms/ALFWorld-v0.")
 @click.option("--split", help="Tasks to play; by default those that results are reported on.")
-@click.option("--agent", help="direct, react, reflexion, or trained for a training run's model.")
+@click.option(
+    "--agent", help="direct, react, reflexion, best-of-n, mcts, or trained: as a training run did."
+)
 @click.option(
     "--model", help="Name at its server, folder, hub name, training run; or expert, random."
 )
@@ -79,7 +81,8 @@ def evaluate(
 ) -> None:
     """Play every task of a split with a model, and write the results.
 
-    CONFIG is a TOML file with the sections run, env, model, agent, sampling and service; options
+    CONFIG is a TOML file with the sections run, env, model, agent, sampling, search and service;
+    options
     come after it. Episodes are kept as they end, so an interrupted evaluation continues with
     --resume FOLDER.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.config.evaluation import EvaluationConfig
+from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -43,6 +43,29 @@ def check_evaluation(config: EvaluationConfig) -> None:
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     if answer is not None:
         _check_thoughts(thought, answer, "sampling.max_tokens")
+    _check_search(config)
+
+
+def _check_search(config: EvaluationConfig) -> None:
+    kind, standard = config.agent.kind, SearchConfig()
+    for searching, names in SEARCHES.items():
+        for name in names:
+            value = getattr(config.search, name)
+            if value != getattr(standard, name) and kind != searching:
+                raise ConfigError(
+                    f"search.{name} is {value!r} and agent.kind {kind!r}: only {searching} has it; "
+                    f"leave it out, or choose --agent {searching}"
+                )
+    if kind == "mcts" and config.agent.context == "summary":
+        raise ConfigError(
+            "agent.kind is 'mcts' and agent.context 'summary': take 'window' or 'transcript'"
+        )
+    sampled = config.model.backend not in (None, "expert", "random")
+    if kind in SEARCHES and sampled and config.sampling.temperature == 0:
+        raise ConfigError(
+            f"agent.kind is {kind!r}, which samples several answers, and sampling.temperature 0, "
+            "where all are equal: give --temperature, such as 1"
+        )
 
 
 def _check_model(config: Config) -> None:

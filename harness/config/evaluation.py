@@ -20,7 +20,7 @@ from harness.config.section import (
     folder_name,
 )
 
-AgentKind = Literal["direct", "react", "reflexion", "trained"]
+AgentKind = Literal["direct", "react", "reflexion", "trained", "best-of-n", "mcts"]
 AGENTS: Final = get_args(AgentKind)
 Backend = Literal["openai", "vllm", "hf", "expert", "random"]
 BACKENDS: Final = get_args(Backend)
@@ -125,7 +125,7 @@ class EvalAgentConfig(Section):
     kind: AgentKind | None = None
     """None: `trained` for a training run's model, else `react`. `trained` takes style, context,
     window and longest response from the run, and on the run's environment also its arguments and
-    turn limit."""
+    turn limit; so do `best-of-n` and `mcts`, which search as `search` says."""
     style: str | None = None
     """Prompt style; None takes the agent's own: `direct` for direct, `think` for the others."""
     tool_format: str = "auto"
@@ -172,6 +172,48 @@ class SamplingConfig(Section):
     """Longest response, in tokens."""
 
 
+class SearchConfig(Section):
+    """Search at inference: the agents best-of-n and mcts."""
+
+    episodes: PositiveInt = 8
+    """Of best-of-n: episodes of a task, of which one is kept."""
+    select: Literal["likelihood", "majority", "oracle"] | None = None
+    """Of best-of-n, which is kept: that with the largest log-probability of all its answers
+    (`likelihood`); the first with the most frequent last action (`majority`, self-consistency); or
+    the best by success and score, which no agent may know (`oracle`). None: `majority` on SearchQA,
+    else `likelihood`."""
+    simulations: PositiveInt = 32
+    """Of mcts: simulations before each turn; those of earlier turns that came through its state
+    count."""
+    width: PositiveInt = 4
+    """Of mcts: answers that a model samples in a state; their shares are the prior of its actions.
+    The backends `expert` and `random` try all admissible actions, equally likely."""
+    value: Literal["rollouts", "solver"] = "rollouts"
+    """Of mcts, the value of a state: the score of one episode that the agent plays on from there,
+    or by the environment's solver, which no agent may know (`solver`)."""
+    exploration: PositiveFloat = 1.0
+    """Of mcts: c of PUCT."""
+    discount: Annotated[float, Gt(0), Le(1)] = 0.97
+    """Of mcts: factor on the score for each turn until it comes."""
+    max_steps: PositiveInt | None = None
+    """Of mcts: most environment steps of the search at a task, beside those of the episode; None
+    sets no limit."""
+    max_tokens: PositiveInt | None = None
+    """Of mcts: most tokens of the search at a task, prompts and responses; None sets no limit. An
+    answer is asked for if its prompt's bytes and its longest response are left."""
+    preferences: bool = False
+    """Of mcts: write pairs of a better and a worse answer to `preferences.jsonl`."""
+    min_visits: PositiveInt = 2
+    """Of mcts: both answers of a pair were tried at least so often."""
+
+
+SEARCHES: Final = {
+    "best-of-n": ("episodes", "select"),
+    "mcts": tuple(name for name in SearchConfig.model_fields if name not in ("episodes", "select")),
+}
+"""The settings of each agent that searches."""
+
+
 class ServiceConfig(Section):
     """Requests to a model server: time limits, retries, rates, cache and prices."""
 
@@ -203,4 +245,5 @@ class EvaluationConfig(Section):
     model: ModelConfig = ModelConfig()
     agent: EvalAgentConfig = EvalAgentConfig()
     sampling: SamplingConfig = SamplingConfig()
+    search: SearchConfig = SearchConfig()
     service: ServiceConfig = ServiceConfig()

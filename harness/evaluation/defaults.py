@@ -12,11 +12,13 @@ from agentgyms.core.outcome import shown
 from agentgyms.group import GroupEnv
 from agentgyms.registration import find_maker, short_name
 from harness.config import (
+    SEARCHES,
     EvalAgentConfig,
     EvalEnvConfig,
     EvaluationConfig,
     ModelConfig,
     SamplingConfig,
+    SearchConfig,
     check_evaluation,
     replace,
 )
@@ -38,6 +40,7 @@ class Row:
         context: How the agent sees its episode.
         max_tokens: Longest response.
         source: Where these come from.
+        answers: An episode's last action is its answer, so that a majority can decide.
         max_turns: Turn limit of evaluation; None leaves it to the environment.
     """
 
@@ -49,6 +52,7 @@ class Row:
     max_tokens: int = 512
     max_turns: int | None = None
     official: str | None = None
+    answers: bool = False
 
 
 ROWS: Final = {
@@ -57,7 +61,9 @@ ROWS: Final = {
     "webshopbrowser": Row("test", 0.4, 2, "window", "as WebShop"),
     "sokoban": Row("test", 0.4, 2, "window", "GiGPO's scripts: 0.4 in validation"),
     "visualsokoban": Row("test", 0.4, 0, "window", "OPRL 4.1: 0.4; GiGPO's prompt: no history"),
-    "searchqa": Row("test", 0.4, 4, "window", "GiGPO's scripts; ECPO validates with 0"),
+    "searchqa": Row(
+        "test", 0.4, 4, "window", "GiGPO's scripts; ECPO validates with 0", answers=True
+    ),
     "appworld": Row(
         "test_normal",
         0.0,
@@ -81,6 +87,9 @@ ROWS: Final = {
 where the row says so."""
 
 GENERAL: Final = Row(None, 0.0, 2, "window", "any other environment: the most likely answer")
+_AS_TRAINED: Final = (None, "trained", *SEARCHES)
+"""Kinds of agents that a training run's model plays as it was trained."""
+
 _REPORTED: Final = ("test", "valid_unseen", "valid_seen", "valid", "sample", "train")
 
 
@@ -117,6 +126,7 @@ def resolve(
         model=_model(config.model),
         agent=_agent(config.agent, row, trained, tool_format),
         sampling=_sampling(config, row, trained),
+        search=_search(config, row),
     )
     check_evaluation(config)
     if config.env.split is None:
@@ -139,7 +149,7 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
     if not env.id and "id" not in of_run:
         raise ConfigError("env.id is missing: give an environment with --env, such as ALFWorld")
     env = replace(env, id=plugins.find_environment(env.id or _recorded_id(of_run["id"])))
-    if config.agent.kind not in (None, "trained") or of_run.get("id") != env.id:
+    if config.agent.kind not in _AS_TRAINED or of_run.get("id") != env.id:
         return env
     evaluated = (trained or {}).get("eval", {})
     kwargs = {**of_run.get("kwargs", {}), **evaluated.get("kwargs", {})}
@@ -184,13 +194,13 @@ def _agent(
 ) -> EvalAgentConfig:
     kind = agent.kind or ("trained" if trained else "react")
     of_run: Mapping[str, Any] = {}
-    if kind == "trained":
-        if not trained:
-            raise ConfigError(
-                "agent.kind is 'trained', but the model is no training run's: give the run's "
-                "folder as model.name, or another agent.kind"
-            )
-        of_run = trained.get("agent", {})
+    if kind == "trained" and not trained:
+        raise ConfigError(
+            "agent.kind is 'trained', but the model is no training run's: give the run's folder as "
+            "model.name, or another agent.kind"
+        )
+    if kind in _AS_TRAINED:
+        of_run = (trained or {}).get("agent", {})
     if kind != "reflexion" and agent.trials not in (None, 1):
         raise ConfigError(
             f"agent.trials is {agent.trials} and agent.kind {kind!r}: only reflexion tries a task "
@@ -231,13 +241,20 @@ def _sampling(
     config: EvaluationConfig, row: Row, trained: Mapping[str, Any] | None
 ) -> SamplingConfig:
     sampling, kind = config.sampling, config.agent.kind
-    of_run = (trained or {}).get("agent", {}) if kind in (None, "trained") else {}
+    of_run = (trained or {}).get("agent", {}) if kind in _AS_TRAINED else {}
     temperature, max_tokens = sampling.temperature, sampling.max_tokens
     return replace(
         sampling,
         temperature=row.temperature if temperature is None else temperature,
         max_tokens=of_run.get("max_tokens", row.max_tokens) if max_tokens is None else max_tokens,
     )
+
+
+def _search(config: EvaluationConfig, row: Row) -> SearchConfig:
+    search = config.search
+    if config.agent.kind != "best-of-n" or search.select is not None:
+        return search
+    return replace(search, select="majority" if row.answers else "likelihood")
 
 
 def step_name(checkpoint: str) -> str:

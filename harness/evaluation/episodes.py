@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.recording import recording_format
-from agentgyms.recording.recording_format import Recording
+from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness.credit.table import INVALID_FEEDBACK, LOOKUPS
 from harness.rollouts.self_play import is_own
 from harness.types.fields import is_non_negative_int
@@ -32,14 +32,15 @@ class EpisodeRecord:
         failed: Number of turns whose action was executed and raised an error.
         unfinished: Number of turns whose answer reached the token limit.
         cut: Number of turns whose prompt was shortened.
-        usage: Model calls and tokens, those of the reflection included. In self-chat those of both
-            seats; all other numbers count the learner's turns only.
+        usage: Model calls and tokens, those of reflection and search included. In self-chat those
+            of both seats; all other numbers count the learner's turns only.
         score: Final score in [0, 1]; 0 if the model's context was full before the benchmark gave a
             score.
         metrics: The environment's metrics after the last turn.
         lookups: Number of turns whose action calls each of `LOOKUPS`.
         thoughts: Tokens of the thought of each turn whose length is known.
         cut_thoughts: Number of turns whose thought reached its limit or has no end.
+        steps: Environment steps, those of a search and of both seats included.
     """
 
     task_id: str
@@ -60,6 +61,7 @@ class EpisodeRecord:
     lookups: Mapping[str, int] = field(default_factory=dict)
     thoughts: tuple[int, ...] = ()
     cut_thoughts: int = 0
+    steps: int = 0
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -76,6 +78,7 @@ def describe_episode(
     stop_reason: StopReason,
     reflection: Mapping[str, Any] | None = None,
     preamble: str = "",
+    search: Mapping[str, Any] | None = None,
 ) -> None:
     """Write into a recording's provenance which episode of an evaluation it holds.
 
@@ -87,6 +90,8 @@ def describe_episode(
         stop_reason: Why the episode ended.
         reflection: The agent's reflection on the episode: `prompt`, `answer`, `tokens`.
         preamble: Text before the learner's prompts: worked examples and reflections.
+        search: What a search took beside the episode: `steps`, `tokens`, `calls`, and what else it
+            tells of itself.
     """
     recording.header["provenance"][EPISODE_KEY] = {
         "index": index,
@@ -96,6 +101,7 @@ def describe_episode(
         "turns": len(recording.turns) - 1,
         "preamble": preamble,
         "reflection": dict(reflection) if reflection else None,
+        **({"search": dict(search)} if search else {}),
     }
 
 
@@ -120,6 +126,13 @@ def read(path: str | Path) -> list[EpisodeRecord]:
         raise DataCorrupt(f"{path} holds episodes of no evaluation: {type(e).__name__}: {e}") from e
 
 
+def usage_of(turns: Sequence[RecordedTurn]) -> Usage:
+    """Return the calls and tokens of turns, the reset's not among them."""
+    tokens = [turn.agent["tokens"] for turn in turns]
+    tokens += [turn.agent["summary"]["tokens"] for turn in turns if "summary" in turn.agent]
+    return Usage(sum(t[0] for t in tokens), sum(t[1] for t in tokens), len(tokens))
+
+
 def episode_record(recording: Recording) -> EpisodeRecord:
     """Return the record of a recorded episode.
 
@@ -131,9 +144,9 @@ def episode_record(recording: Recording) -> EpisodeRecord:
         raise DataCorrupt("an episode is not whole, or of no evaluation: play it again")
     first, last, turns = recording.turns[0].info, recording.turns[-1].info, recording.turns[1:]
     reflection, stop_reason = described["reflection"], StopReason(described["stop_reason"])
-    tokens = [turn.agent["tokens"] for turn in turns]
-    tokens += [turn.agent["summary"]["tokens"] for turn in turns if "summary" in turn.agent]
-    tokens += [reflection["tokens"]] if reflection else []
+    search, steps, usage = described.get("search", {}), len(turns), usage_of(turns)
+    for more, calls in ((reflection, 1), (search, search.get("calls", 0))):
+        usage += Usage(*more["tokens"][:2], calls=calls) if more else Usage()
     unrated = math.isnan(last["score"])
     if unrated and stop_reason is not StopReason.CONTEXT_LIMIT:
         raise DataCorrupt("an episode has no score: nobody rated it, play it again")
@@ -154,9 +167,10 @@ def episode_record(recording: Recording) -> EpisodeRecord:
         unfinished=sum(not turn.agent["finished"] for turn in turns),
         cut=sum(bool(turn.agent["left_out"]) for turn in turns),
         stop_reason=stop_reason,
-        usage=Usage(sum(t[0] for t in tokens), sum(t[1] for t in tokens), len(tokens)),
+        usage=usage,
         metrics=last["metrics"],
         lookups={name: sum(name in turn.action for turn in turns) for name in LOOKUPS},
         thoughts=tuple(length for length, _ in thoughts if is_non_negative_int(length)),
         cut_thoughts=sum(bool(cut) for _, cut in thoughts),
+        steps=steps + search.get("steps", 0),
     )

@@ -49,6 +49,8 @@ def summarise(
         - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
         - `stop_reasons`: number of episodes by reason.
         - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
+        - `costs`: mean environment `steps` and `tokens` of a task with a seed, all trials and all
+          of a search included.
         - `thoughts`, if known: mean `tokens` of a turn's thought, those of the `longest`, and
           `cut_share`, the share of turns whose thought reached its limit or has no end.
         - `parties`: total `tokens` and `cost` of partner and judge, from the environment's metrics;
@@ -75,6 +77,10 @@ def summarise(
         "stop_reasons": dict(sorted(Counter(e.stop_reason.value for e in episodes).items())),
         "tokens": {"prompt": usage.prompt, "response": usage.response, "calls": usage.calls},
         "cost": None if prices is None else _cost(usage, *prices),
+        "costs": {
+            "steps": mean_over(units, seeds, lambda unit: unit.steps, share=False),
+            "tokens": mean_over(units, seeds, lambda unit: unit.tokens, share=False),
+        },
         **_thoughts(episodes),
         "parties": _parties(episodes),
         "families": {

@@ -14,14 +14,16 @@ from harness.evaluation.baselines import Baseline, Reflection
 from harness.evaluation.evaluate import choose
 from harness.evaluation.results import LostUnit
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.collect_options import CollectOptions, RunEpisode
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.episode import run_episode
 from harness.types.errors import ContextOverflow, ModelUnavailable
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw, seed_of
 
 _DECISIONS: Final = 1
 _REFLECTIONS: Final = 2
+_SEARCHES: Final = 3
 """Streams of random numbers, different from the stream of episodes."""
 
 REPLAYS: Final = 1
@@ -69,7 +71,8 @@ def plan(tasks: TaskSet, count: int | None, seeds: Sequence[int]) -> list[Planne
 
 def open_pool(config: EvaluationConfig) -> EnvPool:
     """Return the pool of an evaluation's environments, which record their episodes."""
-    oracle = {"oracle": True} if config.model.backend == "expert" else {}
+    wanted = config.model.backend == "expert" or config.search.value == "solver"
+    oracle = {"oracle": True} if wanted else {}
     kwargs = pool_arguments(config) | oracle
     return EnvPool(config.env.id, 1, config.run.concurrency, record=True, **kwargs)
 
@@ -109,7 +112,7 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
     reflections: list[str] = []
     recordings: list[Recording] = []
     for trial in range(1, baseline.trials + 1):
-        rollout = await _trial(unit, trial, pool, baseline, reflections)
+        rollout, search = await _trial(unit, trial, pool, baseline, reflections)
         if rollout.error:
             return LostUnit(trial, rollout.error)
         reflection: Reflection | None = None
@@ -131,6 +134,7 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
             stop_reason=rollout.stop_reason,
             reflection=_reflection_json(reflection),
             preamble=preamble,
+            search=search,
         )
         recordings.append(rollout.recording)
         if rollout.success:
@@ -141,15 +145,24 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
 
 async def _trial(
     unit: PlannedUnit, trial: int, pool: EnvPool, baseline: Baseline, reflections: Sequence[str]
-) -> Rollout:
-    [rollout] = await collect(
-        pool,
-        [unit.draw],
-        baseline.actor(tuple(reflections)),
-        seed=seed_of(unit.seed, unit.position, _DECISIONS, trial),
-        options=CollectOptions(retries=REPLAYS, allow_initial_overflow=True),
-    )
-    return rollout
+) -> tuple[Rollout, dict[str, Any]]:
+    """Return the episode of a trial, and what a search took beside it."""
+
+    async def play_one(number: int, run: RunEpisode) -> Rollout:
+        [rollout] = await collect(
+            pool,
+            [unit.draw],
+            baseline.actor(tuple(reflections)),
+            seed=seed_of(unit.seed, unit.position, _DECISIONS, trial),
+            options=CollectOptions(retries=REPLAYS, allow_initial_overflow=True, run=run),
+            group_indices=[number],
+        )
+        return rollout
+
+    if baseline.searcher is None:
+        return await play_one(0, run_episode), {}
+    draws = seed_of(unit.seed, unit.position, _SEARCHES)
+    return await baseline.searcher.play(play_one, draws, unit.seed)
 
 
 def _reflection_json(reflection: Reflection | None) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.arguments import OF_CONNECTIONS
-from harness.config import EvaluationConfig, digest_values, to_dict
+from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
 from harness.evaluation import episodes, recount
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
 from harness.runs import fsync
@@ -76,6 +76,8 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
     for section, key, default in _LATER:
         if values[section][key] in (default, None):
             del values[section][key]
+    if config.agent.kind not in SEARCHES:
+        del values["search"]
     values["service"] = {key: values["service"][key] for key in _SERVICE}
     values["env"]["kwargs"] = without_addresses(values["env"]["kwargs"])
     return values

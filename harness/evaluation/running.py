@@ -23,6 +23,7 @@ from harness import prompts
 from harness.config import EvaluationConfig, check_evaluation
 from harness.evaluation import defaults, folders, results
 from harness.evaluation.baselines import Baseline, examples
+from harness.evaluation.baselines.searching import write_preferences
 from harness.evaluation.episode_store import Store, UnitKey
 from harness.evaluation.open_model import Model, open_model
 from harness.evaluation.play_units import PlannedUnit, describe_pool, open_pool, plan, play
@@ -248,6 +249,8 @@ class _Session:
         self._check_lock()
         store.sort()
         results.write(folder, started, self.lost)
+        if self.config.search.preferences:
+            write_preferences(store.path)
         if self._write_report:
             self._write_report(folder)
 

@@ -50,6 +50,16 @@ class Unit:
         """Score of the last trial."""
         return self.trials[-1].score
 
+    @property
+    def steps(self) -> int:
+        """Environment steps of all trials."""
+        return sum(episode.steps for episode in self.trials)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all trials, prompts and responses."""
+        return sum(episode.usage.prompt + episode.usage.response for episode in self.trials)
+
     def success_within(self, trials: int) -> bool:
         """Return whether one of the first `trials` trials succeeded."""
         return any(episode.success for episode in self.trials[:trials])

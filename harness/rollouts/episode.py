@@ -212,7 +212,7 @@ async def _play(
         over = False
         while not over:
             with tracing.span("turn", {"agentgyms.turn": episode.info["turn"] + 1}):
-                over = await _take_turn(episode, actor, seed)
+                over = await take_turn(episode, actor, seed)
             if not over and episode.stop_at is not None and len(rollout.turns) >= episode.stop_at:
                 rollout.stop_reason, over = StopReason.STOPPED, True
     except (EnvUnavailable, ModelUnavailable) as e:
@@ -225,8 +225,11 @@ async def _play(
     return rollout
 
 
-async def _take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
-    """Play the next seat's turn and return whether the episode is over."""
+async def take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
+    """Play the next seat's turn and return whether the episode is over.
+
+    The seed of the decision derives from `seed`, as in `run_episode`. What fails is raised.
+    """
     before, partner = episode.info, is_partners(episode.info)
     view = episode.view()
     await episode.keep_point()

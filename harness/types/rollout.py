@@ -43,6 +43,12 @@ class Usage:
             self.prompt + other.prompt, self.response + other.response, self.calls + other.calls
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        """Return the difference."""
+        return Usage(
+            self.prompt - other.prompt, self.response - other.response, self.calls - other.calls
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:

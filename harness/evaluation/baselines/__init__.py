@@ -5,6 +5,7 @@
   after worked examples of the expert. Yao et al. 2022, arXiv:2210.03629.
 - reflexion: react; after a failed episode the agent reflects and tries the task again, with the
   reflections before the prompt. Shinn et al. 2023, arXiv:2303.11366.
+- best-of-n and mcts: react with a search at each task; see `harness.rollouts.search`.
 """
 
 from harness.evaluation.baselines.prompted import Baseline

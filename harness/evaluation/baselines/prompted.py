@@ -1,4 +1,4 @@
-"""Builds the agent of a configuration: direct, ReAct, Reflexion or a trained policy."""
+"""Builds the agent of a configuration: prompted or trained, with reflection or with a search."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from harness import prompts
 from harness.config import EvaluationConfig
 from harness.evaluation.baselines.expert import ExpertActor, RandomActor
 from harness.evaluation.baselines.reflexion import Reflection, Reflector
+from harness.evaluation.baselines.searching import BestOf, Mcts, Searcher
 from harness.inference.completers import Completer, Sampling
 from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import SUMMARY_TOKENS, Agent
+from harness.rollouts.search.budget import Budget, Metered
+from harness.rollouts.search.policies import (
+    Proposals,
+    SampledProposals,
+    StateValue,
+    UniformProposals,
+    rollout_value,
+    solver_value,
+)
 from harness.rollouts.views import Actor
 from harness.types.errors import ConfigError
 from harness.types.messages import Message
@@ -24,7 +34,7 @@ class Baseline:
     """The agent of a configuration.
 
     Direct, ReAct and trained policies differ only in style, context and window. Reflexion also
-    reflects on failed trials.
+    reflects on failed trials; best-of-n and mcts search.
 
     Args:
         config: Resolved: agent, style, context, window, trials and sampling are set.
@@ -33,6 +43,7 @@ class Baseline:
 
     Attributes:
         trials: Maximum number of attempts at a task.
+        searcher: Plays a task with a search; None for agents without one.
         prompt_versions: Hash of each used template, by its name.
 
     Raises:
@@ -63,6 +74,7 @@ class Baseline:
             )
         if completer is None and config.model.backend not in ("expert", "random"):
             raise ConfigError(f"the backend {config.model.backend!r} needs a model, got none")
+        self.searcher = self._searcher(config)
         self.prompt_versions = self._versions()
 
     def actor(self, reflections: Sequence[str] = ()) -> Actor:
@@ -72,8 +84,11 @@ class Baseline:
             reflections: Reflections on the task's earlier trials, oldest first; the last
                 `agent.memory` of them stand before the prompt.
         """
-        agent = Agent(
-            self._completer or _NoModel(),
+        return self._actor(self._agent_of(self._completer, reflections))
+
+    def _agent_of(self, completer: Completer | None, reflections: Sequence[str] = ()) -> Agent:
+        return Agent(
+            completer or _NoModel(),
             self._style,
             self._sampling,
             _required(self._agent.window, "agent.window"),
@@ -84,9 +99,33 @@ class Baseline:
             summary_tokens=self._agent.summary_tokens or SUMMARY_TOKENS,
             scratchpad=self._agent.scratchpad or 0,
         )
+
+    def _actor(self, agent: Agent) -> Actor:
         if self._model.backend == "expert":
             return ExpertActor(agent, self._model.expert)
         return RandomActor(agent) if self._model.backend == "random" else agent
+
+    def _searcher(self, config: EvaluationConfig) -> Searcher | None:
+        search = config.search
+        if self._agent.kind == "best-of-n":
+            return BestOf(search)
+        if self._agent.kind != "mcts":
+            return None
+        if self._style.shows_image:
+            raise ConfigError(
+                f"agent.kind is 'mcts', which is for texts, and the style {self._style.name!r} shows "
+                "images: choose another agent.style"
+            )
+
+        def parts(budget: Budget) -> tuple[Proposals, StateValue]:
+            paid = None if self._completer is None else Metered(self._completer, budget)
+            agent = self._agent_of(paid)
+            proposals = SampledProposals(agent, search.width) if paid else UniformProposals(agent)
+            if search.value == "solver":
+                return proposals, solver_value(search.discount)
+            return proposals, rollout_value(self._actor(agent), budget, search.discount)
+
+        return Mcts(search, parts)
 
     def preamble(self, reflections: Sequence[str] = ()) -> str:
         """Return the text before the prompts of a trial, without any length limit."""

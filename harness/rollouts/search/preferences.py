@@ -116,27 +116,35 @@ def read(path: str | Path) -> list[Preference]:
     return found
 
 
+def decode(row: Any) -> Preference:
+    """Return the preference of a JSON object.
+
+    Raises:
+        BadRequest: It is none.
+    """
+    if not isinstance(row, dict):
+        raise BadRequest(f"expected an object, got {type(row).__name__}")
+    unknown = sorted(row.keys() - {field.name for field in fields(Preference)})
+    if unknown:
+        raise BadRequest(f"unknown field {unknown[0]!r:.40} of {_WHAT}")
+    messages = tuple(map(_message, items(row, "messages", _WHAT)))
+    if not messages:
+        raise BadRequest(f"'messages' of {_WHAT} must hold the prompt, got none")
+    return Preference(
+        text(row, "task_id", _WHAT),
+        non_negative_int(row, "seed", _WHAT, 0),
+        messages,
+        text(row, "chosen", _WHAT),
+        text(row, "rejected", _WHAT),
+        number(row, "value_chosen", _WHAT),
+        number(row, "value_rejected", _WHAT),
+        non_negative_int(row, "visits", _WHAT, 1),
+    )
+
+
 def _decoded(content: str, where: str) -> Preference:
     try:
-        row = parse(content)
-        if not isinstance(row, dict):
-            raise BadRequest(f"expected an object, got {type(row).__name__}")
-        unknown = sorted(row.keys() - {field.name for field in fields(Preference)})
-        if unknown:
-            raise BadRequest(f"unknown field {unknown[0]!r:.40} of {_WHAT}")
-        messages = tuple(map(_message, items(row, "messages", _WHAT)))
-        if not messages:
-            raise BadRequest(f"'messages' of {_WHAT} must hold the prompt, got none")
-        return Preference(
-            text(row, "task_id", _WHAT),
-            non_negative_int(row, "seed", _WHAT, 0),
-            messages,
-            text(row, "chosen", _WHAT),
-            text(row, "rejected", _WHAT),
-            number(row, "value_chosen", _WHAT),
-            number(row, "value_rejected", _WHAT),
-            non_negative_int(row, "visits", _WHAT, 1),
-        )
+        return decode(parse(content))
     except BadRequest as e:
         raise DataCorrupt(f"{where}: {e}") from None
     except ValueError as e:

@@ -1,0 +1,150 @@
+"""Agents that search at a task, each with what its search took: best-of-n and MCTS."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentgyms.recording import recording_format
+from harness.config import SearchConfig
+from harness.evaluation.episodes import EPISODE_KEY, usage_of
+from harness.rollouts.collect_options import RunEpisode
+from harness.rollouts.episode import Episode, run_episode
+from harness.rollouts.search import preferences
+from harness.rollouts.search.best_of import SELECT
+from harness.rollouts.search.budget import Budget
+from harness.rollouts.search.mcts import Plan, TreeSearch
+from harness.rollouts.search.policies import Proposals, StateValue
+from harness.rollouts.views import Actor
+from harness.types.rollout import Rollout, Usage
+
+PlayOne = Callable[[int, RunEpisode], Awaitable[Rollout]]
+"""Plays an episode of the task with this number, whose decisions depend on it."""
+
+Parts = Callable[[Budget], tuple[Proposals, StateValue]]
+"""Returns a policy and the values of a tree search, paid from its budget."""
+
+
+class Searcher(Protocol):
+    """Plays a task with a search."""
+
+    async def play(
+        self, play_one: PlayOne, draws: int, unit_seed: int
+    ) -> tuple[Rollout, dict[str, Any]]:
+        """Return the episode that counts, and what the search took beside it.
+
+        Args:
+            play_one: Plays an episode.
+            draws: Seed of what the search draws.
+            unit_seed: One of the evaluation's seeds.
+
+        Returns:
+            The episode, which may have an error; `steps`, `tokens` and `calls` of the search, and
+            what else it tells of itself.
+        """
+        ...
+
+
+class BestOf:
+    """Plays several episodes of a task and keeps one; the first is that of an agent without search.
+
+    Args:
+        search: The number of episodes, and the choice.
+    """
+
+    def __init__(self, search: SearchConfig) -> None:
+        """Keep the settings."""
+        assert search.select is not None
+        self._count, self._select = search.episodes, SELECT[search.select]
+
+    async def play(
+        self, play_one: PlayOne, draws: int, unit_seed: int
+    ) -> tuple[Rollout, dict[str, Any]]:
+        """Return the chosen episode; see `Searcher.play`."""
+        played: list[Rollout] = []
+        for number in range(self._count):
+            played.append(await play_one(number, run_episode))
+            if played[-1].error:
+                return played[-1], {}
+        kept = self._select(played)
+        turns = [
+            turn
+            for rollout in played
+            if rollout is not played[kept] and rollout.recording is not None
+            for turn in rollout.recording.turns[1:]
+        ]
+        return played[kept], {
+            "episodes": self._count,
+            "kept": kept,
+            "steps": len(turns),
+            **_as_json(usage_of(turns)),
+        }
+
+
+class Mcts:
+    """Searches a tree before each turn of one episode.
+
+    Args:
+        search: The settings.
+        parts: Makes policy and values.
+    """
+
+    def __init__(self, search: SearchConfig, parts: Parts) -> None:
+        """Keep both."""
+        self._search, self._parts = search, parts
+
+    async def play(
+        self, play_one: PlayOne, draws: int, unit_seed: int
+    ) -> tuple[Rollout, dict[str, Any]]:
+        """Return the episode; see `Searcher.play`."""
+        own, made = self._search, list[tuple[TreeSearch, Budget]]()
+        plan = Plan(own.simulations, own.exploration, own.discount)
+
+        async def run(
+            episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
+        ) -> Rollout:
+            budget = Budget(own.max_steps, own.max_tokens)
+            made.append((TreeSearch(*self._parts(budget), budget, plan, draws), budget))
+            return await made[-1][0].run(
+                episode, actor, seed=seed, allow_initial_overflow=allow_initial_overflow
+            )
+
+        rollout = await play_one(0, run)
+        if rollout.error:
+            return rollout, {}
+        search, budget = made[-1]
+        about = {
+            "simulations": search.simulations,
+            "states": len(search.nodes),
+            "steps": budget.steps,
+            **_as_json(budget.usage - search.taken),
+        }
+        if own.preferences:
+            pairs = search.preferences(unit_seed, own.min_visits)
+            about["preferences"] = [asdict(pair) for pair in pairs]
+        return rollout, about
+
+
+def _as_json(usage: Usage) -> dict[str, Any]:
+    return {"tokens": [usage.prompt, usage.response], "calls": usage.calls}
+
+
+def write_preferences(recordings: Path) -> None:
+    """Write the preferences of an evaluation beside its recordings, which hold them.
+
+    Raises:
+        DataCorrupt: The recordings are damaged.
+    """
+    with recordings.open(encoding="utf-8") as lines:
+        preferences.write(
+            recordings.with_name(preferences.FILE),
+            (
+                preferences.decode(pair)
+                for recording in recording_format.parse(lines, str(recordings))
+                for pair in recording.header["provenance"][EPISODE_KEY]
+                .get("search", {})
+                .get("preferences", [])
+            ),
+        )

@@ -1,0 +1,256 @@
+"""Monte Carlo tree search over an environment: PUCT with a policy's prior, and values of states.
+
+Before each turn of an episode, simulations go from its state down the tree of what was tried, try
+one action more, and estimate the value of the state that it leads to. They take place in the
+episode's own environment, by snapshots, so that none more is open; then the episode goes on from
+where it was, with the action that was tried most often. What later turns reach is kept. Equal
+states at equal turns, with equal prompts where the policy reads them, are one node and are asked
+for their actions and their value once.
+
+References: Kocsis and Szepesvári 2006 (UCT); Silver et al. 2017 (PUCT); Zhou et al. 2024,
+arXiv:2310.04406 (LATS: language models as policy, environments' rewards as value).
+Departs from them: the policy's prior is the share of a few sampled answers, and rewards are the
+score at the end, discounted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from agentgyms.core.errors import EnvUnavailable
+from harness.rollouts.episode import Episode, Point, run_episode, take_turn
+from harness.rollouts.search.budget import Budget, BudgetSpent
+from harness.rollouts.search.policies import Proposals, StateValue, score_of
+from harness.rollouts.search.preferences import Preference, plain
+from harness.rollouts.search.tree import Edge, Node, back_up
+from harness.rollouts.self_play import is_partners
+from harness.rollouts.views import Actor, Decision, EpisodeView
+from harness.types.errors import ConfigError, ContextOverflow
+from harness.types.rollout import Rollout, Usage
+from harness.types.task_draws import seed_of
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The numbers of a search.
+
+    Attributes:
+        simulations: Visits of the state before each turn; those of earlier turns count.
+        exploration: PUCT's c.
+        discount: Factor on the score for each turn until it comes.
+    """
+
+    simulations: int
+    exploration: float
+    discount: float
+
+
+class TreeSearch:
+    """The search of one episode.
+
+    Args:
+        proposals: The policy's actions and their priors.
+        value: Of states in which no simulation was yet.
+        budget: What may be spent; the played episode's own turns are beside it.
+        plan: Numbers.
+        seed: Of what is drawn.
+
+    Attributes:
+        nodes: The states found so far, in order.
+        simulations: Number of those that ended.
+        taken: Calls and tokens of the search's answers that the episode's turns took over.
+    """
+
+    def __init__(
+        self, proposals: Proposals, value: StateValue, budget: Budget, plan: Plan, seed: int
+    ) -> None:
+        """Start without a state."""
+        self._proposals, self._value = proposals, value
+        self._budget, self._plan, self._seed = budget, plan, seed
+        self._known: dict[tuple[int, str, str], Node] = {}
+        self._at: Node | None = None
+        self.nodes, self.simulations, self.taken = list[Node](), 0, Usage()
+
+    async def run(
+        self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
+    ) -> Rollout:
+        """Play an episode as `run_episode` does, with a search before each turn.
+
+        Args:
+            episode: Reset, with no turn taken.
+            actor: Decides where the budget was spent before an action was tried.
+            seed: Of the actor's decisions.
+            allow_initial_overflow: See `run_episode`.
+        """
+        player = _Player(self, actor, episode)
+        return await run_episode(
+            episode, player, seed=seed, allow_initial_overflow=allow_initial_overflow
+        )
+
+    async def decide(self, episode: Episode) -> Decision | None:
+        """Return the best action of the state that an episode is in; it goes on from there.
+
+        Returns:
+            None if the budget was spent before an action was tried.
+
+        Raises:
+            EnvUnavailable: The environment or a judge failed.
+            ModelUnavailable: The model gave no answer.
+        """
+        root = self._at = await self._found(episode.moved_to(episode.env), over=False)
+        with suppress(BudgetSpent):
+            while root.point is not None and root.visits < self._plan.simulations:
+                await self._simulate(root)
+                if len(root.edges) < 2:  # there is no choice
+                    break
+        if root.point is None:  # its prompt is too long
+            return None
+        await self._go_to(root)
+        best = root.best()
+        return None if best is None else best.decision
+
+    async def _simulate(self, root: Node) -> None:
+        """Go down to a state without a value, estimate it, and add its return to the way there."""
+        path, node = list[tuple[Node, Edge]](), root
+        while node.point is not None and (node is root or node.value is not None):
+            if not node.edges and not await self._expand(node, node.point):
+                break
+            edge = node.select(self._plan.exploration)
+            path.append((node, edge))
+            if edge.child is None:
+                edge.child = await self._take(node, edge.decision)
+            node = edge.child
+        if node.value is None and node.point is not None:
+            node.value = await self._estimate(node, node.point)
+        back_up(path, node.value or 0.0, self._plan.discount)
+        self.simulations += 1
+
+    async def _expand(self, node: Node, point: Point) -> bool:
+        """Ask the policy for its actions; return False if the prompt is too long."""
+        seed = seed_of(self._seed, node.number)
+        try:
+            proposed = await self._proposals.propose(point.episode, seed)
+        except ContextOverflow:
+            node.point, node.value = None, 0.0
+            return False
+        node.edges = [Edge(decision, prior) for decision, prior in proposed]
+        return True
+
+    async def _take(self, node: Node, decision: Decision) -> Node:
+        """Take an action in a state and return the state that it leads to."""
+        self._budget.take_step()
+        twin = await self._copy_at(node)
+        over = await take_turn(twin, _Given(decision), 0)
+        if twin.rollout.error:
+            raise EnvUnavailable(f"a simulation of {twin.draw.task_id}: {twin.rollout.error}")
+        self._at = child = await self._found(twin, over=over)
+        return child
+
+    async def _estimate(self, node: Node, point: Point) -> float:
+        """Return the value of a state; its environment is somewhere else afterwards."""
+        twin = await self._copy_at(node)
+        value = await self._value(twin, seed_of(self._seed, node.number))
+        if twin.rollout.error:
+            raise EnvUnavailable(f"a simulation of {twin.draw.task_id}: {twin.rollout.error}")
+        self._at = node if len(twin.rollout.turns) == len(point.episode.rollout.turns) else None
+        return value
+
+    async def _copy_at(self, node: Node) -> Episode:
+        """Return a copy of the episode in a state, in which the environment is from now on."""
+        await self._go_to(node)
+        assert node.point is not None
+        self._at = None  # the caller moves on
+        return node.point.episode.moved_to(node.point.episode.env)
+
+    async def _go_to(self, node: Node) -> None:
+        """Bring the environment into a state."""
+        if self._at is node:
+            return
+        assert node.point is not None
+        snapshot, episode, _ = node.point
+        env, self._at = episode.env, None
+        await episode.pool.call(
+            lambda: env.restore(snapshot), blocking=env.blocking, interrupt=env.interrupt
+        )
+        self._at = node
+
+    async def _found(self, episode: Episode, *, over: bool) -> Node:
+        """Return the node of the state that an episode is in; the episode is kept in a new one."""
+        if is_partners(episode.info):
+            raise ConfigError("agent.kind 'mcts' plays one seat: leave partner=self out")
+        if over:
+            return self._added(None, score_of(episode))
+        try:
+            known = self._proposals.key(episode)
+        except ContextOverflow:
+            return self._added(None, 0.0)
+        key = int(episode.info["turn"]), str(episode.info["state_key"]), known
+        if key not in self._known:
+            env = episode.env
+            snapshot = await episode.pool.call(
+                env.snapshot, blocking=env.blocking, interrupt=env.interrupt
+            )
+            self._known[key] = self._added(Point(snapshot, episode, 0), None)
+        return self._known[key]
+
+    def _added(self, point: Point | None, value: float | None) -> Node:
+        node = Node(len(self.nodes), point, value)
+        self.nodes.append(node)
+        return node
+
+    def preferences(self, seed: int, min_visits: int) -> Iterator[Preference]:
+        """Yield a pair for each state with a better and a worse action; see `Node.pair`.
+
+        Args:
+            seed: One of the evaluation's seeds, which the pairs name.
+            min_visits: Both actions were tried at least so often.
+        """
+        for node in self.nodes:
+            pair = node.pair(min_visits)
+            if node.point is None or pair is None:
+                continue
+            better, worse = pair
+            view = node.point.episode.view()
+            yield Preference(
+                node.point.episode.draw.task_id,
+                seed,
+                plain(self._proposals.agent.messages(view)),
+                better.decision.completion.text,
+                worse.decision.completion.text,
+                better.value,
+                worse.value,
+                min(better.visits, worse.visits),
+            )
+
+    def take_over(self, decision: Decision, view: EpisodeView) -> None:
+        """Note that a turn of the episode takes a decision, whose prompt a transcript keeps."""
+        self._proposals.agent.messages(view)
+        self.taken += decision.completion.usage
+
+
+class _Given:
+    """An actor that takes one decision."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return it."""
+        return self._decision
+
+
+class _Player:
+    """An actor of one episode that searches before it decides."""
+
+    def __init__(self, search: TreeSearch, actor: Actor, episode: Episode) -> None:
+        self._search, self._actor, self._episode = search, actor, episode
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return what the search finds, else the actor's decision."""
+        found = await self._search.decide(self._episode)
+        if found is None:
+            return await self._actor.act(view, seed)
+        self._search.take_over(found, view)
+        return found
