@@ -223,6 +223,10 @@ class RolloutConfig(Section):
     enough_turns: NonNegativeInt | None = None
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
     branch: BranchConfig = BranchConfig()
+    gateway: str | None = None
+    """Address, such as `"127.0.0.1:8600"`, at which agents of others play with the policy over
+    OpenAI's or Anthropic's protocol; a step takes `tasks_per_step` whole groups of theirs. None
+    lets the harness's own agent play."""
 
 
 class MethodConfig(Section):

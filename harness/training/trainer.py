@@ -5,15 +5,18 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from signal import SIGTERM
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agentgyms.core import extras
 from agentgyms.core.errors import AgentGymsError
 from harness import prompts
 from harness.annotators import AnnotatorContext
 from harness.config import Config, methods
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
+from harness.inference.completers import Completer
 from harness.inference.generation import Generator, make_generator, make_policy_generator
 from harness.inference.old_logprobs import recompute_logprobs
 from harness.model.packing import samples
@@ -35,6 +38,9 @@ from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Rollout
 from harness.types.task_draws import seed_of
+
+if TYPE_CHECKING:
+    from harness.training.outside_agents import OutsideAgents
 
 _UPDATE, _ANNOTATION = 2, 4
 """Streams of random numbers, one for each purpose; rollouts use stream 1, evaluations 3."""
@@ -78,7 +84,7 @@ class Trainer:
         for shared in (policy, reference):
             if shared is not None:
                 shared.shard(processes)
-        self._player = Player(
+        self._player = _make_player(
             config, policy, self._rollout_generator.completer, self.stop.run, processes
         )
         self.learner = self._make_learner(reference)
@@ -320,3 +326,18 @@ class Trainer:
         self.evaluations.close()
         self.log.close()
         self.folder.lock.release()
+
+
+def _make_player(
+    config: Config,
+    policy: Policy,
+    completer: Completer,
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    processes: ProcessGroup,
+) -> Player | OutsideAgents:
+    """Return what plays the rollouts: the harness's agent, or agents of others by a gateway."""
+    if config.rollout.gateway is None:
+        return Player(config, policy, completer, run, processes)
+    with extras.needed("server"):
+        from harness.training.outside_agents import OutsideAgents
+    return OutsideAgents(config, policy, completer, run, processes)
