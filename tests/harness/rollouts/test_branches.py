@@ -44,10 +44,10 @@ class Dice:
         return Completion(said, (1, 2), (3,), (-float(rng.random()),), usage=Usage(3, 2, 1))
 
 
-def played(settings, model=None, *, context="window", record=False, **kwargs):
-    """Return the rollouts of two groups of three."""
+def played(settings, model=None, *, context="window", record=False, members=3, **kwargs):
+    """Return the rollouts of two groups."""
     env_id = kwargs.pop("env_id", "agentgyms/Corridor-v0")
-    pool = EnvPool(env_id, 3, 6, record=record, max_turns=7, **kwargs)
+    pool = EnvPool(env_id, members, 2 * members, record=record, max_turns=7, **kwargs)
     draws = [TaskDraw(task, 7) for task in list(pool.tasks())[:2]]
     agent = Agent(model or Dice(), prompts.load("think", env_id), Sampling(), 2, context)
     branch = Branches(BranchConfig(**settings), seed=3) if settings else None
@@ -104,6 +104,29 @@ def test_the_turns_are_those_that_the_settings_choose():
         assert taken == [(member, turn) for _, member, turn in least[:2]]
     one, other = (Branches(BranchConfig(at="uniform"), seed).choose(members, 0) for seed in (1, 2))
     assert one != other
+
+
+def test_divergent_turns_are_states_where_a_lucky_action_looks_best():
+    """An action taken once has a higher return than all that were taken more often (Figure 1)."""
+    rollouts = played({"at": "divergent", "points": 9}, members=12)
+    wanted = set()
+    for group in (0, 1):
+        states = {}
+        for one in (r for r in rollouts if r.group == group and r.parent is None):
+            value = 0.0
+            for t, turn in reversed(list(enumerate(one.turns))):
+                invalid = turn.feedback in ("malformed", "inadmissible")
+                value = turn.reward + 0.95 * value
+                action, returned = ("", value - 0.1) if invalid else (turn.action_key, value)
+                states.setdefault(turn.state_key, []).append((action, returned, one.member, t))
+        for visits in states.values():
+            returns = {action: [v for a, v, *_ in visits if a == action] for action, *_ in visits}
+            once = [v for values in returns.values() if len(values) == 1 for v in values]
+            often = [np.mean(values) for values in returns.values() if len(values) > 1]
+            later = sorted((member, t) for *_, member, t in visits if t)
+            if once and often and max(once) > max(often) and later:
+                wanted.add((group, *later[0]))
+    assert {(r.group, r.parent, r.branch_turn) for r in siblings(rollouts)} == wanted != set()
 
 
 def test_no_turn_is_branched_at_once_the_budget_is_spent():
