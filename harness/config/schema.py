@@ -161,10 +161,11 @@ class AgentConfig(Section):
 class BranchConfig(Section):
     """Branches: once a group's episodes have ended, siblings go on from some of their turns."""
 
-    at: Literal["every", "uniform", "entropy", "divergent"] | None = None
+    at: Literal["every", "uniform", "entropy", "divergent", "pivotal"] | None = None
     """Turns that siblings branch at: `"every"`, each n-th turn of an episode; `"uniform"`, drawn at
-    random; `"entropy"`, those whose tokens were least likely; or `"divergent"`, in states where
-    ECPO finds an action taken once ahead of one taken more often. None for no branches."""
+    random; `"entropy"`, those whose tokens were least likely; `"divergent"`, in states where ECPO
+    finds an action taken once ahead of one taken more often; or `"pivotal"`, those that changed the
+    measured value most, which needs continuations. None for no branches."""
     every: PositiveInt = 4
     """The n of `"every"`."""
     points: PositiveInt = 4

@@ -51,7 +51,7 @@ def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
     """Return the annotators of a run with all their settings: defaults, the method's row, recipe.
 
     They fill the columns that the estimator reads: the method's annotators, and more if the recipe
-    changes the estimator, for instance its `base`.
+    changes the estimator, for instance its `base`, or branches where values change.
 
     Raises:
         ConfigError: No annotator fills a column; or the recipe has settings of another annotator,
@@ -73,12 +73,14 @@ def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
 
 
 def _annotators_of(config: Config) -> list[str]:
-    """Return the names of the annotators that fill the columns a run's estimator reads."""
+    """Return the names of the annotators that fill the columns a run reads."""
     method, settings = methods.get(config.method.name), credit_settings(config)
     columns = dict.fromkeys(needs(method.estimator, settings))
     own = layers(method.estimator, settings)
     if any(layer.get("kl_coefficient") for _, layer in own):  # REINFORCE++ reads `kl` only then
         columns["kl"] = None
+    if config.rollout.branch.at == "pivotal":
+        columns["state_value"] = None
     preferred = [*method.annotators, *annotators.names()]
     chosen = []
     for column in columns:

@@ -20,6 +20,7 @@ from agentgyms.group import GroupEnv
 from harness.config.schema import BranchConfig
 from harness.credit import TurnTable
 from harness.credit.estimators import ecpo
+from harness.credit.estimators.signals.oracle import oracle
 from harness.rollouts.episode import BRANCH, Episode, describe
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout, Turn, Usage
@@ -43,18 +44,23 @@ class Branches:
     Attributes:
         settings: The turns, the siblings of each, and the budget.
         seed: Of random choices.
-        reward: The training reward, which `"divergent"` compares.
+        reward: The training reward, which `"divergent"` and `"pivotal"` compare.
+        gamma: Discount of the continuations that `"pivotal"` compares.
+        reward_scale: Factor on the rewards of these continuations.
     """
 
     settings: BranchConfig
     seed: int = 0
     reward: str = "environment"
+    gamma: float = 1.0
+    reward_scale: float = 1.0
 
     def choose(self, rollouts: Sequence[Rollout], group: int) -> list[At]:
         """Return the turns of ended rollouts that siblings branch at, the first ones first.
 
         Raises:
-            ConfigError: The turns' log-probabilities are wanted and not known.
+            ConfigError: The turns' log-probabilities or the states' values are wanted and not
+                known.
         """
         known = [(At(r.member, t), turn) for r in rollouts for t, turn in enumerate(r.turns) if t]
         own = self.settings
@@ -66,6 +72,8 @@ class Branches:
             found = [known[i][0] for i in order.permutation(len(known))]
         elif own.at == "entropy":
             found = [at for at, _ in sorted(known, key=lambda one: -_surprise(one[1]))]
+        elif own.at == "pivotal":
+            found = _pivotal(rollouts, self.reward, self.gamma, self.reward_scale)
         else:
             found = _divergent(rollouts, self.reward)
         return found[: own.points]
@@ -98,6 +106,22 @@ def _surprise(turn: Turn) -> float:
             "the completer reports none: choose 'every', 'uniform' or 'divergent'"
         )
     return -sum(logprobs) / len(logprobs)
+
+
+def _pivotal(rollouts: Sequence[Rollout], reward: str, gamma: float, scale: float) -> list[At]:
+    """Return the turns in descending order of their measured |r_t + gamma V_{t+1} - V_t|."""
+    known = [r.state_returns for r in rollouts if r.state_returns is not None]
+    if len(known) < len(rollouts):
+        raise ConfigError(
+            "rollout.branch.at is 'pivotal', which needs the values of states, and the rollouts "
+            "have none: they were played without continuations"
+        )
+    table = TurnTable.from_rollouts(rollouts, reward=reward, reward_scale=scale)
+    values = np.concatenate([returns.mean(axis=1) for returns in known])
+    gaps = np.abs(oracle(replace(table, state_value=values), gamma=gamma))
+    order = np.argsort(-gaps, kind="stable")
+    found = [At(rollouts[table.rollout[row]].member, int(table.turn[row])) for row in order]
+    return [at for at in found if at.turn]
 
 
 def _divergent(rollouts: Sequence[Rollout], reward: str) -> list[At]:

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +21,7 @@ from harness.model.policy import Policy
 from harness.preflight.checks import check
 from harness.preflight.resolve import credit_settings, resolve
 from harness.rollouts import rollout_files
+from harness.rollouts.branches import Branches
 from harness.runs import checkpoints
 from harness.training import setup
 from harness.types.errors import ConfigError, ContextOverflow
@@ -236,6 +238,31 @@ def test_values_that_are_measured_while_playing_become_credit(warm, tmp_path):
     np.testing.assert_array_equal(kept.columns["state_value"], turns.state_value)
 
 
+def test_siblings_branch_where_the_measured_value_changes_most(warm, tmp_path):
+    """Whatever the method is; the first turn is none of them."""
+    branch = ("rollout.branch.at='pivotal'", "rollout.branch.points=2", "method.reward_scale=2")
+    count = "method.annotators.continuations.count=4"
+    trainer = setup.start(corridor(warm, tmp_path, "tree_grpo", *branch, count))
+    rollouts = trainer._player.play(0).rollouts
+    trainer.credit.assign(rollouts)
+    for group in {one.group for one in rollouts}:
+        gaps = {}
+        for one in (r for r in rollouts if r.group == group and r.parent is None):
+            values = [*one.state_returns.mean(axis=1), 0.0]
+            for t, turn in enumerate(one.turns[1:], start=1):
+                gaps[one.member, t] = abs(2 * turn.reward + values[t + 1] - values[t])
+        most = sorted(gaps, key=lambda at: -gaps[at])[:2]
+        found = {
+            (r.parent, r.branch_turn) for r in rollouts if r.group == group and r.parent is not None
+        }
+        assert found == set(most)
+    trainer.run()
+    check_figures("tree_grpo", steps_of(trainer), 2)
+    bare = [replace(one, state_returns=None) for one in rollouts]
+    with pytest.raises(ConfigError, match="the rollouts have none: they were played without"):
+        Branches(trainer.config.rollout.branch).choose(bare, 0)
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -388,6 +415,8 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
     ]
     if name == "scpo":
         overrides.append(f"method.credit.scorer='cross-encoder:{cross_encoder}'")
+    if name in ("oracle", "vineppo"):
+        overrides.append("method.annotators.continuations.count=2")
     trainer = run(configs.load("alfworld-tiny", overrides))
     records = steps_of(trainer)
     check_figures(name, records, 10)
