@@ -169,10 +169,13 @@ class BranchConfig(Section):
     every: PositiveInt = 4
     """The n of `"every"`."""
     points: PositiveInt = 4
-    """Most turns of a group that siblings branch at. The first turn is none: its siblings would
-    be further episodes of the group."""
+    """Most turns of a group that siblings branch at in a round. The first turn is none: its
+    siblings would be further episodes of the group."""
     siblings: PositiveInt = 1
     """Siblings at each of these turns."""
+    rounds: PositiveInt = 1
+    """Rounds of branching, of `points` new turns each: from the second on siblings' turns are among
+    those that are chosen from."""
     max_steps: PositiveInt | None = None
     """Environment steps of a group's siblings after which they branch at no further turn."""
     max_tokens: PositiveInt | None = None

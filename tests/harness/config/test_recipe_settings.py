@@ -24,6 +24,7 @@ BRANCH = {
     "every": 4,
     "points": 4,
     "siblings": 1,
+    "rounds": 1,
     "max_steps": None,
     "max_tokens": None,
 }

@@ -12,6 +12,7 @@ from env_servers.serving.server import Server
 from harness import prompts
 from harness.config.schema import BranchConfig
 from harness.credit import TurnTable
+from harness.credit.trees import tree_of
 from harness.inference.completers import Sampling
 from harness.model.packing import samples
 from harness.rollouts import rollout_files
@@ -129,6 +130,35 @@ def test_divergent_turns_are_states_where_a_lucky_action_looks_best():
     assert {(r.group, r.parent, r.branch_turn) for r in siblings(rollouts)} == wanted != set()
 
 
+@pytest.mark.parametrize("at", ["every", "uniform", "entropy"])
+def test_siblings_branch_from_siblings_in_later_rounds(at, tmp_path):
+    settings = {"at": at, "every": 2, "points": 5, "siblings": 2, "rounds": 3}
+    rollouts = played(settings, record=True)
+    known = by_member(rollouts)
+    assert len(known) == len(rollouts), "each has a number of its own"
+    nested = [r for r in siblings(rollouts) if known[r.group, r.parent].parent is not None]
+    assert nested
+    points = [(r.group, r.parent, r.branch_turn) for r in siblings(rollouts)]
+    assert all(points.count(point) == 2 for point in points), "no turn is branched at twice"
+    for one in siblings(rollouts):
+        parent = known[one.group, one.parent]
+        assert parent.member < one.member
+        assert parent.branch_turn < one.branch_turn < len(parent.turns)
+        assert one.turns[: one.branch_turn] == parent.turns[: one.branch_turn]
+        replay(one.recording)
+    first = played({**settings, "rounds": 1}, record=True)
+    for group in (0, 1):
+        own = [r for r in first if r.group == group]
+        assert [r for r in rollouts if r.group == group][: len(own)] == own
+    rollout_files.write(tmp_path / "tree.jsonl", rollouts)
+    read = rollout_files.read(tmp_path / "tree.jsonl").rollouts
+    table = TurnTable.from_rollouts(read)
+    nodes = tree_of(table).node
+    assert len(np.unique(nodes)) == sum(len(r.own_turns) for r in rollouts)
+    copied = samples(rollouts, np.zeros(len(table)), shared=False)
+    assert len(copied) == len(np.unique(nodes))
+
+
 def test_no_turn_is_branched_at_once_the_budget_is_spent():
     free = played({"at": "every", "every": 1, "points": 6})
     steps = played({"at": "every", "every": 1, "points": 6, "max_steps": 8})
@@ -202,7 +232,7 @@ def test_shared_turns_are_context_and_no_targets():
 
 
 def test_siblings_over_http_are_those_played_in_this_process():
-    settings = {"at": "every", "every": 2, "siblings": 2}
+    settings = {"at": "every", "every": 2, "siblings": 2, "rounds": 2}
     app = create_app("agentgyms/Corridor-v0", token="", max_sessions=8)
     with Server(app) as server:
         assert played(settings, url=server.url) == played(settings)

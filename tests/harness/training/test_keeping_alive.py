@@ -74,7 +74,14 @@ KILLED = {
     "oprl": (5, []),
     "tree_grpo": (
         10,
-        ["rollout.branch.at='uniform'", "run.steps=3", "warmstart.steps=4", "eval.tasks=1"],
+        [
+            "rollout.branch.at='uniform'",
+            "rollout.branch.rounds=2",
+            "rollout.branch.points=2",
+            "run.steps=3",
+            "warmstart.steps=4",
+            "eval.tasks=1",
+        ],
     ),
 }
 """Number of kills and settings by method: a critic, a reward model, branches."""
