@@ -241,7 +241,8 @@ class MethodConfig(Section):
     """The training reward: the environment's own; `"success"`: 1 at the end of a solved episode and
     0 elsewhere, as in the papers, also where the environment rewards partial progress; or
     `"score"`: the score at the end of each episode, such as the share of AppWorld's tests that pass
-    (LOOP, GVPO); or one of a plug-in."""
+    (LOOP, GVPO); or one of a plug-in. Also a weighted sum of these, `"turns"` (1 at each turn) and
+    `"tokens"` (those that each turn's answers have), such as `"success - 0.01 * turns"`."""
     reward_scale: PositiveFloat = 10.0
     """Factor of every reward."""
     overlong_share: Annotated[float, Ge(0), Le(1)] | None = None
