@@ -226,6 +226,9 @@ class RolloutConfig(Section):
     `enough_members` of them (GVPO)."""
     enough_turns: NonNegativeInt | None = None
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
+    recorded: List[str] = ()
+    """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
+    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
     branch: BranchConfig = BranchConfig()
 
 
