@@ -12,6 +12,8 @@ from harness.annotators import state_values
 from harness.config import Config, methods
 from harness.model.tokenizer import ChatTokenizer
 from harness.rollouts import rollout_files
+from harness.rollouts.search import preferences
+from harness.rollouts.search.preferences import Preference
 from harness.types.errors import ConfigError
 
 _NAMES: Final = {
@@ -22,6 +24,9 @@ _NAMES: Final = {
     "tokenizer": "the tokenizer",
 }
 """Fields of a file's header that must be those of the run, in words."""
+
+_OF_PREFERENCES: Final = ("dpo", "ipo", "kto")
+"""Estimators that compare turns of one state, which a preference is."""
 
 
 def described(config: Config, data_version: str) -> dict[str, str]:
@@ -69,39 +74,71 @@ def header(path: str) -> dict[str, Any]:
 
 
 def check_method(config: Config) -> None:
-    """Refuse methods and settings that need live play, where a run has recorded rollouts.
+    """Refuse methods and settings that need live play, where a run has files in its place.
 
     Raises:
         ConfigError: The message names what needs it.
     """
-    if not config.rollout.recorded:
+    given, row = config.rollout, methods.get(config.method.name)
+    if given.is_live:
         return
-    row = methods.get(config.method.name)
+    if given.recorded and given.preferences is not None:
+        raise ConfigError("rollout.recorded and rollout.preferences are both set: leave one out")
+    key = "rollout.recorded" if given.recorded else "rollout.preferences"
     if losses.is_on_policy(row.loss):
         raise ConfigError(
-            f"rollout.recorded has rollouts of other policies, and method {row.name} is on-policy: "
-            f"its loss {row.loss!r} needs those of the policy before each update; use one with the "
-            "loss 'nll', such as rft or dpo"
+            f"{key} has rollouts of other policies, and method {row.name} is on-policy: its loss "
+            f"{row.loss!r} needs those of the policy before each update; use one with the loss "
+            "'nll', such as dpo"
         )
-    for name, given in config.method.annotators.items():
-        if annotators.needs_oracle(name, given) or state_values.wanted({name: given}):
-            raise ConfigError(
-                f"rollout.recorded has no live environments, which the annotator {name!r} needs"
-            )
-    for key, live in (
-        ("rollout.dynamic_sampling", config.rollout.dynamic_sampling),
-        ("rollout.branch.at", config.rollout.branch.at),
+    if given.preferences is not None and row.estimator not in _OF_PREFERENCES:
+        raise ConfigError(
+            f"rollout.preferences is for methods that learn from preferences, and {row.name} would "
+            f"imitate both answers: use {', '.join(_OF_PREFERENCES)}"
+        )
+    for name, settings in config.method.annotators.items():
+        if annotators.needs_oracle(name, settings) or state_values.wanted({name: settings}):
+            raise ConfigError(f"{key} has no live environments, which annotator {name!r} needs")
+    for other, live in (
+        ("rollout.dynamic_sampling", given.dynamic_sampling),
+        ("rollout.branch.at", given.branch.at),
     ):
         if live:
-            raise ConfigError(f"rollout.recorded plays nothing, and {key} plays: leave one out")
+            raise ConfigError(f"{key} plays nothing, and {other} plays: leave one out")
+
+
+def read_preferences(path: str) -> list[Preference]:
+    """Return the preferences of a file.
+
+    Raises:
+        ConfigError: The file is missing, damaged or empty, or an answer that was chosen has no
+            greater value.
+    """
+    try:
+        found = preferences.read(path)
+    except DataError as e:
+        raise ConfigError(f"rollout.preferences: {e}") from None
+    if not found:
+        raise ConfigError(f"rollout.preferences: {path} holds no preferences")
+    for i, one in enumerate(found, start=1):
+        if one.value_chosen <= one.value_rejected or one.chosen == one.rejected:
+            raise ConfigError(
+                f"rollout.preferences: preference {i} of {path[-80:]} chooses an answer of value "
+                f"{one.value_chosen:g} over one of {one.value_rejected:g}: leave it out"
+            )
+    return found
 
 
 def check_files(config: Config, data_version: str) -> None:
     """Refuse recorded rollouts of another environment, data version, prompt style or context.
 
+    A file of preferences does not tell them, and is only read.
+
     Raises:
-        ConfigError: The message names the file and the difference.
+        ConfigError: The message names the file and the difference, or see `read_preferences`.
     """
+    if config.rollout.preferences is not None:
+        read_preferences(config.rollout.preferences)
     _check(config.rollout.recorded, described(config, data_version))
 
 

@@ -204,7 +204,7 @@ def _tool_format(config: Config) -> str:
 
 def plays_initial(config: Config) -> bool:
     """Return whether the policy before training plays the rollouts."""
-    return methods.get(config.method.name).actor == "initial" and not config.rollout.recorded
+    return methods.get(config.method.name).actor == "initial" and config.rollout.is_live
 
 
 def needs_reference(config: Config) -> bool:

@@ -29,7 +29,7 @@ class StepTime:
 
     Attributes:
         decode: Of rollouts, at least: the weights are read once for each token of an episode. 0 if
-            they are recorded.
+            nothing is played.
         rescore: Of the old log-probabilities; 0 if the sampler's are taken.
         reference: Of those of the reference policy.
         update: Of all forward and backward passes.
@@ -68,7 +68,7 @@ def step_time(
     tokens = turns * config.agent.max_tokens / 2 * rounds
     read = shape.parameters * Precision.of(config, machine).compute
     return StepTime(
-        decode=0.0 if config.rollout.recorded else tokens * read / BYTES_PER_S,
+        decode=config.rollout.is_live * tokens * read / BYTES_PER_S,
         rescore=recomputes(config) * forward / per_s,
         reference=needs_reference(config) * forward / per_s,
         update=epochs * (training_operations(shape, passed, adapted=adapted) + repeated) / per_s,

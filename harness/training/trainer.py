@@ -125,7 +125,7 @@ class Trainer:
 
     def _make_player(self) -> Player | RecordedPlayer:
         config, policy = self.config, self.policy
-        if config.rollout.recorded:
+        if not config.rollout.is_live:
             return RecordedPlayer(config, policy)
         completer = self._rollout_generator.completer
         return Player(config, policy, completer, self.stop.run, self.processes)

@@ -1,7 +1,10 @@
 """Runs that learn from recorded rollouts: which they take, and what is refused before a run."""
 
+import math
+import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,8 +12,12 @@ from run_contents import header_of, left
 from small_training import last_checkpoint, lines, run, small
 
 from harness.cli.main import main
+from harness.model.logprobs import score_tokens
+from harness.model.packing import single_turn
 from harness.model.policy import Policy
+from harness.preflight.recorded_files import read_preferences
 from harness.rollouts import rollout_files
+from harness.rollouts.search import preferences
 from harness.runs.runfolder import RunFolder
 from harness.training import setup
 from harness.types.errors import ConfigError
@@ -178,3 +185,71 @@ def test_turns_that_the_model_cannot_read_are_refused(source, tmp_path):
     policy.save(tmp_path / "short")
     short = learns(source, tmp_path, f"policy.model='{tmp_path}/short'")
     assert "the model reads 4" in refused(short)
+
+
+def from_preferences(source, tmp_path, *overrides, name="dpo", pairs=None):
+    """A run on a file of preferences."""
+    file = tmp_path / "preferences.jsonl"
+    if pairs is None:
+        pairs = [pair(f"task {i}", "<action>left</action>", "left", 1.0, 0.5) for i in range(5)]
+    preferences.write(file, pairs)
+    given = ("rollout.recorded=[]", f"rollout.preferences='{file}'")
+    return learns(source, tmp_path, *given, *overrides, name=name)
+
+
+def pair(task, chosen, rejected, better, worse):
+    messages = ({"role": "user", "content": f"Go on: {task}."},)
+    return preferences.Preference(task, 0, messages, chosen, rejected, better, worse, 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["dpo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ipo", "kto"))]
+)
+def test_the_chosen_answer_of_a_preference_becomes_likelier(source, tmp_path, name):
+    rate = ("optimizer.learning_rate=1e-3", "optimizer.mini_batches=1", "run.steps=4")
+    config = from_preferences(source, tmp_path, *rate, name=name)
+    trainer = setup.start(config)
+    rollouts = trainer._player.play(0).rollouts
+    assert len(rollouts) == 6
+    decode = trainer.policy.decode
+    assert [decode(one.turns[0].completion.response_ids) for one in rollouts[:2]] == [
+        "<action>left</action>",
+        "left",
+    ]
+    rows = [single_turn(one.turns[0].completion, 0.0) for one in rollouts]
+
+    def margins():
+        scores = [one.logprob.sum() for one in score_tokens(trainer.policy, rows, 1.0, 4096)]
+        return [a - b for a, b in zip(scores[::2], scores[1::2], strict=True)]
+
+    before = margins()
+    trainer.run()
+    assert all(after > first for after, first in zip(margins(), before, strict=True))
+    steps = [record for record in lines(trainer) if "update/loss" in record]
+    if name != "kto":
+        assert [record["credit/pairs"] for record in steps] == [3] * 4
+    if name == "dpo":
+        assert steps[0]["credit/preference_loss"] == pytest.approx(math.log(2), abs=1e-6)
+
+
+def test_the_preference_in_the_documentation_is_read(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "pairs.jsonl").write_text(text)
+    (found,) = read_preferences(str(tmp_path / "pairs.jsonl"))
+    assert found.chosen == "<action>open door</action>"
+
+
+def test_preferences_that_cannot_be_learned_from_are_refused(source, tmp_path):
+    none = refused(from_preferences(source, tmp_path, pairs=[]))
+    assert "holds no preferences" in none
+    turned = [pair("one", "a", "b", 0.5, 1.0)]
+    assert "preference 1 of" in refused(from_preferences(source, tmp_path, pairs=turned))
+    long = [pair("one " * 5000, "a", "b", 1.0, 0.5)]
+    assert "and the model reads" in refused(from_preferences(source, tmp_path, pairs=long))
+    assert "would imitate both" in refused(from_preferences(source, tmp_path, name="sft"))
+    assert "is on-policy" in refused(from_preferences(source, tmp_path, name="grpo"))
+    both = from_preferences(source, tmp_path, f"rollout.recorded=['{source}/rollouts']")
+    assert "both set" in refused(both)
+    missing = from_preferences(source, tmp_path, f"rollout.preferences='{tmp_path}/none'")
+    assert "there is no file" in refused(missing)
