@@ -130,7 +130,7 @@ ESTIMATORS = (
     "dmpo dr_grpo ecpo empg gae gigpo grpo gvpo hcapo hgpo imitation oprl prime reinforce "
     "reinforce_pp rloo salt scpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "oracle tree_grpo treerpo at2po"
+    "oracle tree_grpo treerpo at2po dpo ipo kto"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "
@@ -141,7 +141,7 @@ METHODS = (
     "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp oprl_ground_truth "
     "sft rft ei dmpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "vineppo oracle tree_grpo treerpo at2po"
+    "vineppo oracle tree_grpo treerpo at2po dpo ipo kto"
 )
 
 

@@ -226,7 +226,18 @@ class RolloutConfig(Section):
     `enough_members` of them (GVPO)."""
     enough_turns: NonNegativeInt | None = None
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
+    recorded: List[str] = ()
+    """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
+    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
+    preferences: str | None = None
+    """File of step preferences, as a search writes it, that preference methods learn from in place
+    of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
     branch: BranchConfig = BranchConfig()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether rollouts are played, and not read from files."""
+        return not self.recorded and self.preferences is None
 
 
 class MethodConfig(Section):

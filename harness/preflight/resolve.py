@@ -10,6 +10,7 @@ from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
 from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.preflight import recorded_files
 from harness.prompts import tool_formats
 from harness.types import plugins
 from harness.types.errors import ConfigError
@@ -165,7 +166,8 @@ def resolve(config: Config) -> Config:
         "credit": credit_settings(config),
         "loss": loss_settings(config),
     }
-    sections: dict[str, dict[str, Any]] = {"method": method, "rollout": {}, "optimizer": {}}
+    rollout = {"recorded": recorded_files.files_of(config.rollout.recorded)}
+    sections: dict[str, dict[str, Any]] = {"method": method, "rollout": rollout, "optimizer": {}}
     for name, default in _RUN_DEFAULTS.items():
         section, key = name.split(".")
         if getattr(getattr(config, section), key) is None:
@@ -200,6 +202,11 @@ def _tool_format(config: Config) -> str:
     return tool_formats.choose(wanted, tool_formats.of_template(template))
 
 
+def plays_initial(config: Config) -> bool:
+    """Return whether the policy before training plays the rollouts."""
+    return methods.get(config.method.name).actor == "initial" and config.rollout.is_live
+
+
 def needs_reference(config: Config) -> bool:
     """Return whether a run needs the reference policy.
 
@@ -208,6 +215,6 @@ def needs_reference(config: Config) -> bool:
     """
     return (
         bool(loss_settings(config).get("kl_coefficient"))
-        or methods.get(config.method.name).actor == "initial"
+        or plays_initial(config)
         or any(annotators.needs_reference(*item) for item in annotator_settings(config).items())
     )

@@ -171,6 +171,11 @@ class Player:
             "time/continuations_s": max(cost.seconds for cost in costs),
         }
 
+    @property
+    def data_version(self) -> str:
+        """Of the environment's data."""
+        return self._pool.data_version
+
     def close(self) -> None:
         """Close the environments."""
         self._pool.close()

@@ -18,7 +18,8 @@ from harness.inference.generation import Generator, make_generator, make_policy_
 from harness.inference.old_logprobs import recompute_logprobs
 from harness.model.packing import samples
 from harness.model.policy import Policy
-from harness.preflight.resolve import loss_settings
+from harness.preflight import recorded_files
+from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
 from harness.rollouts.player import Player
@@ -31,6 +32,7 @@ from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training.credit_step import Credit, CreditAssignment
 from harness.training.failure_hints import check_finite, with_hints
 from harness.training.learner import Learner
+from harness.training.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Rollout
@@ -78,9 +80,7 @@ class Trainer:
         for shared in (policy, reference):
             if shared is not None:
                 shared.shard(processes)
-        self._player = Player(
-            config, policy, self._rollout_generator.completer, self.stop.run, processes
-        )
+        self._player = self._make_player()
         self.learner = self._make_learner(reference)
         if resumed:
             training_state.read(
@@ -123,6 +123,13 @@ class Trainer:
         )
         return CreditAssignment(config, method, credit_settings, context)
 
+    def _make_player(self) -> Player | RecordedPlayer:
+        config, policy = self.config, self.policy
+        if not config.rollout.is_live:
+            return RecordedPlayer(config, policy)
+        completer = self._rollout_generator.completer
+        return Player(config, policy, completer, self.stop.run, self.processes)
+
     def _make_learner(self, reference: Policy | None) -> Learner:
         config, loss = self.config, loss_settings(self.config)
         return Learner(
@@ -149,7 +156,7 @@ class Trainer:
         second one has the initial weights, and evaluations use the first one.
         """
         config, folder = self.config, self.folder.path
-        if methods.get(config.method.name).actor != "initial":
+        if not plays_initial(config):
             generator = make_generator(config, self.policy, folder, self.processes)
             return generator, generator
         assert reference is not None
@@ -265,7 +272,9 @@ class Trainer:
         if self.processes.is_first and (whole or number == self.config.run.steps):
             method = self.config.method
             about = {
-                "env": self.config.env.id,
+                **recorded_files.described(self.config, self._player.data_version),
+                "tokenizer": self.policy.chat_tokenizer.digest,
+                "tokens": whole,
                 "step": number,
                 "method": method.name,
                 "reward": method.reward,

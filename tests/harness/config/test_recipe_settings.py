@@ -41,6 +41,8 @@ NEW = (
     ("policy", "replicas", 1),
     ("policy", "reduce_once", False),
     ("rollout", "branch", BRANCH),
+    ("rollout", "preferences", None),
+    ("rollout", "recorded", []),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

@@ -29,12 +29,15 @@ from harness.types.errors import ConfigError, ContextOverflow
 DIAGNOSTICS = {
     "dapo": ("rollout/rounds", "rollout/groups_dropped"),
     "dmpo": ("credit/pairs",),
+    "dpo": ("credit/pairs", "credit/preference_loss"),
     "ecpo": ("credit/reliability", "credit/anchor_std", "credit/anchor_std_raw"),
     "ei": ("credit/imitated_turns", "update/nll"),
     "empg": ("credit/entropy_mean", "credit/entropy_std"),
     "gvpo": ("credit/shaped_turns", "credit/turns_per_rollout"),
     "hcapo": ("credit/hindsight", "credit/hindsight_clipped"),
     "hgpo": ("credit/common_history",),
+    "ipo": ("credit/pairs", "credit/preference_loss"),
+    "kto": ("credit/preference_loss", "credit/reference_point", "credit/desirable_turns"),
     "loop": ("update/epochs", "update/ratio_max"),
     "oracle": ("rollout/continuations", "rollout/continuation_steps"),
     "oprl": ("credit/process_reward_mean", "process_reward/loss", "process_reward/grad_norm"),
@@ -136,6 +139,8 @@ def corridor(warm, tmp_path, name, *overrides, run_name="run"):
         ),
         pytest.param("rft", (), marks=pytest.mark.slow),
         pytest.param("dmpo", ("agent.context='transcript'",), marks=pytest.mark.slow),
+        ("dpo", ("optimizer.mini_batches=1",)),
+        pytest.param("kto", ("agent.context='transcript'",), marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
@@ -161,6 +166,7 @@ def test_a_method_trains(warm, tmp_path, name, overrides):
         ),
         ("sft", ("warmstart.noise=0.3",)),
         pytest.param("rft", (), marks=pytest.mark.slow),
+        pytest.param("kto", (), marks=pytest.mark.slow),
         pytest.param(
             "oracle",
             ("method.annotators.continuations.count=2", "rollout.max_live=16"),
