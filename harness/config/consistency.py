@@ -150,6 +150,8 @@ def _check_gateway(config: Config) -> None:
         "rollout.enough_members": rollout.enough_members,
         "rollout.enough_share": rollout.enough_share,
         "rollout.branch.at": rollout.branch.at,
+        "rollout.recorded": rollout.recorded,
+        "rollout.preferences": rollout.preferences,
     }
     named = [name for name, value in chosen.items() if value]
     if named or methods.get(config.method.name).actor != "policy":

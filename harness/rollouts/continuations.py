@@ -20,7 +20,6 @@ import numpy as np
 from agentgyms.core.errors import EnvUnavailable
 from harness.rollouts.agent import Agent
 from harness.rollouts.episode import Episode, describe, run_episode
-from harness.rollouts.forks import fork
 from harness.rollouts.self_play import is_partners
 from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.arrays import Floats
@@ -62,6 +61,20 @@ class Cost:
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
+
+
+async def fork(episode: Episode) -> Episode:
+    """Return an independent copy of an episode in progress, in the same state.
+
+    The copy goes on as the original does where its decisions have the same seeds. Its rollout
+    begins with the turns taken so far and has no recording. The caller closes its environment.
+
+    Raises:
+        EnvUnavailable: The environment cannot be forked.
+    """
+    env = episode.env
+    twin = await episode.pool.call(env.fork, blocking=env.blocking, interrupt=env.interrupt)
+    return episode.moved_to(twin)
 
 
 class Branching(Protocol):

@@ -37,10 +37,13 @@ class OutsideAgents:
     Attributes:
         gateway: The gateway.
         server: Its socket.
+        data_version: "": what the agents play on is theirs.
 
     Raises:
         ConfigError: There are several processes, or the address cannot be listened on.
     """
+
+    data_version = ""
 
     def __init__(
         self,

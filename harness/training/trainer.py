@@ -5,7 +5,6 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,12 @@ from harness.annotators import AnnotatorContext
 from harness.config import Config, methods
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
-from harness.inference.completers import Completer
 from harness.inference.generation import Generator, make_generator, make_policy_generator
 from harness.inference.old_logprobs import recompute_logprobs
 from harness.model.packing import samples
 from harness.model.policy import Policy
-from harness.preflight.resolve import loss_settings
+from harness.preflight import recorded_files
+from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
 from harness.rollouts.player import Player
@@ -34,6 +33,7 @@ from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training.credit_step import Credit, CreditAssignment
 from harness.training.failure_hints import check_finite, with_hints
 from harness.training.learner import Learner
+from harness.training.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Rollout
@@ -84,9 +84,7 @@ class Trainer:
         for shared in (policy, reference):
             if shared is not None:
                 shared.shard(processes)
-        self._player = _make_player(
-            config, policy, self._rollout_generator.completer, self.stop.run, processes
-        )
+        self._player = self._make_player()
         self.learner = self._make_learner(reference)
         if resumed:
             training_state.read(
@@ -129,6 +127,19 @@ class Trainer:
         )
         return CreditAssignment(config, method, credit_settings, context)
 
+    def _make_player(self) -> Player | RecordedPlayer | OutsideAgents:
+        """Return what gives a step its rollouts: files, the own agent, or agents of others."""
+        config, policy = self.config, self.policy
+        if not config.rollout.is_live:
+            return RecordedPlayer(config, policy)
+        completer = self._rollout_generator.completer
+        arguments = (config, policy, completer, self.stop.run, self.processes)
+        if config.rollout.gateway is None:
+            return Player(*arguments)
+        with extras.needed("server"):
+            from harness.training.outside_agents import OutsideAgents
+        return OutsideAgents(*arguments)
+
     def _make_learner(self, reference: Policy | None) -> Learner:
         config, loss = self.config, loss_settings(self.config)
         return Learner(
@@ -155,7 +166,7 @@ class Trainer:
         second one has the initial weights, and evaluations use the first one.
         """
         config, folder = self.config, self.folder.path
-        if methods.get(config.method.name).actor != "initial":
+        if not plays_initial(config):
             generator = make_generator(config, self.policy, folder, self.processes)
             return generator, generator
         assert reference is not None
@@ -271,7 +282,9 @@ class Trainer:
         if self.processes.is_first and (whole or number == self.config.run.steps):
             method = self.config.method
             about = {
-                "env": self.config.env.id,
+                **recorded_files.described(self.config, self._player.data_version),
+                "tokenizer": self.policy.chat_tokenizer.digest,
+                "tokens": whole,
                 "step": number,
                 "method": method.name,
                 "reward": method.reward,
@@ -326,18 +339,3 @@ class Trainer:
         self.evaluations.close()
         self.log.close()
         self.folder.lock.release()
-
-
-def _make_player(
-    config: Config,
-    policy: Policy,
-    completer: Completer,
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-    processes: ProcessGroup,
-) -> Player | OutsideAgents:
-    """Return what plays the rollouts: the harness's agent, or agents of others by a gateway."""
-    if config.rollout.gateway is None:
-        return Player(config, policy, completer, run, processes)
-    with extras.needed("server"):
-        from harness.training.outside_agents import OutsideAgents
-    return OutsideAgents(config, policy, completer, run, processes)

@@ -8,9 +8,9 @@ from harness import prompts
 from harness.inference.completers import Sampling
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect_episodes
+from harness.rollouts.continuations import fork
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import run_episode
-from harness.rollouts.forks import fork
 from harness.types.rollout import Completion
 from harness.types.task_draws import TaskDraw
 

@@ -1,0 +1,155 @@
+"""Step preferences: two answers to one prompt, the better one and the worse one, in a JSONL file.
+
+Each line is a JSON object with the fields of `Preference`, such as
+
+    {"task_id": "kitchen-1", "seed": 0, "messages": [{"role": "user", "content": "..."}],
+     "chosen": "<action>open door</action>", "rejected": "<action>wait</action>",
+     "value_chosen": 1.0, "value_rejected": 0.25, "visits": 4}
+
+A search over an environment writes them (SALT trains DPO on such pairs, Table 2).
+Messages are texts; the first one may have the `tools` that the chat offers. A file of another
+program may leave out `seed` and `visits`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.core.errors import BadRequest, DataCorrupt, DataMissing
+from harness.types.errors import ConfigError
+from harness.types.fields import items, non_negative_int, number, text
+from harness.types.json_files import parse
+from harness.types.messages import Message
+
+FILE: Final = "preferences.jsonl"
+"""Name of the file in the folder of an evaluation."""
+
+_WHAT: Final = "a preference"
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Two answers to one prompt.
+
+    Attributes:
+        task_id: The task.
+        seed: Of the search: one of the evaluation's seeds.
+        messages: The prompt; in a transcript the whole chat so far.
+        chosen: The better answer as the model wrote it, with its thoughts.
+        rejected: The worse answer.
+        value_chosen: Estimated value of the better answer's action.
+        value_rejected: That of the worse one's, which is smaller.
+        visits: How often the search tried the less visited one of both actions, at least 1.
+    """
+
+    task_id: str
+    seed: int
+    messages: tuple[Message, ...]
+    chosen: str
+    rejected: str
+    value_chosen: float
+    value_rejected: float
+    visits: int
+
+
+def plain(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens.
+
+    Raises:
+        ConfigError: A message shows an image.
+    """
+    return tuple(_plain(message) for message in messages)
+
+
+def _plain(message: Message) -> Message:
+    content = message["content"]
+    if not isinstance(content, str):
+        if any(part["type"] == "image" for part in content):
+            raise ConfigError(
+                "preferences are of texts, and a prompt shows an image: choose another agent.style"
+            )
+        content = "".join(part["text"] for part in content if part["type"] == "text")
+    kept: Message = {"role": message["role"], "content": content}
+    if "tools" in message:
+        kept["tools"] = message["tools"]
+    return kept
+
+
+def line(preference: Preference) -> str:
+    """Return a preference as a line of a file, with its newline."""
+    return json.dumps(asdict(preference), allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def write(path: str | Path, preferences: Iterable[Preference]) -> None:
+    """Write preferences to a file, which appears as a whole."""
+    path = Path(path)
+    partial = path.with_name(f"{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.writelines(map(line, preferences))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def read(path: str | Path) -> list[Preference]:
+    """Return the preferences of a file.
+
+    Raises:
+        DataMissing: There is no such file.
+        DataCorrupt: A line is not a preference; the message names it.
+    """
+    path, found = Path(path), []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for row, content in enumerate(lines, 1):
+                if content.strip():
+                    found.append(_decoded(content, f"{path}, line {row}"))
+    except FileNotFoundError:
+        raise DataMissing(f"there is no file {path} of preferences") from None
+    except (IsADirectoryError, UnicodeDecodeError):
+        raise DataCorrupt(f"{path} is no text file: expected preferences, JSON lines") from None
+    return found
+
+
+def _decoded(content: str, where: str) -> Preference:
+    try:
+        row = parse(content)
+        if not isinstance(row, dict):
+            raise BadRequest(f"expected an object, got {type(row).__name__}")
+        unknown = sorted(row.keys() - {field.name for field in fields(Preference)})
+        if unknown:
+            raise BadRequest(f"unknown field {unknown[0]!r:.40} of {_WHAT}")
+        messages = tuple(map(_message, items(row, "messages", _WHAT)))
+        if not messages:
+            raise BadRequest(f"'messages' of {_WHAT} must hold the prompt, got none")
+        return Preference(
+            text(row, "task_id", _WHAT),
+            non_negative_int(row, "seed", _WHAT, 0),
+            messages,
+            text(row, "chosen", _WHAT),
+            text(row, "rejected", _WHAT),
+            number(row, "value_chosen", _WHAT),
+            number(row, "value_rejected", _WHAT),
+            non_negative_int(row, "visits", _WHAT, 1),
+        )
+    except BadRequest as e:
+        raise DataCorrupt(f"{where}: {e}") from None
+    except ValueError as e:
+        raise DataCorrupt(f"{where}: not valid JSON: {e}") from None
+
+
+def _message(value: Any) -> Message:
+    if not isinstance(value, Mapping):
+        raise BadRequest(f"a message of {_WHAT} must be an object, got {type(value).__name__}")
+    message: Message = {
+        "role": text(value, "role", "a message"),
+        "content": text(value, "content", "a message"),
+    }
+    if "tools" in value:
+        message["tools"] = items(value, "tools", "a message")
+    return message
