@@ -27,7 +27,8 @@ MODULES = {
     "agentgyms.remote": "HttpTransport InProcessTransport Patience RemoteEnv RemoteVectorEnv Reply "
     "Transport",
     "agentgyms.testing": "INFO_TYPES JUNK_ACTIONS assert_equal_episodes check_determinism "
-    "check_env check_group check_info check_remote_parity check_snapshot check_vector play",
+    "check_env check_forks check_group check_info check_remote_parity check_snapshot check_vector "
+    "play",
     "agentgyms.tools": "ANY_ACTION Argument BadCall Tool ToolCall Tools",
     "env_servers": "Server create_app",
     "harness.credit": "TurnTable check get names",
@@ -63,6 +64,7 @@ PROGRAMS = {
     "agentgyms setup appworld": "--python --folder --data --check",
     "harness": "--version --verbose",
     "harness train": "recipe --set --resume --print-config --dry-run --gpus",
+    "harness gateway": "recipe --address --set",
     "harness recipes": "",
     "harness methods": "",
     "harness eval": "config_file --env --split --agent --model --url --backend --seeds --tasks "
@@ -129,7 +131,7 @@ ESTIMATORS = (
     "dmpo dr_grpo ecpo empg gae gigpo grpo gvpo hcapo hgpo imitation oprl prime reinforce "
     "reinforce_pp rloo salt scpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "oracle tree_grpo treerpo at2po"
+    "oracle tree_grpo treerpo at2po dpo ipo kto"
 )
 COLUMNS = (
     "rollout group turn reward success valid failed state_key next_state_key action_key text value "
@@ -140,7 +142,7 @@ METHODS = (
     "ecpo gvpo salt salt_rloo oprl oprl_grpo oprl_reinforce_pp oprl_ground_truth "
     "sft rft ei dmpo "
     "graphgpo g2po gagpo milegpo proxmo aem maxrl beacon planpo cast igpo rtmc rae "
-    "vineppo oracle tree_grpo treerpo at2po"
+    "vineppo oracle tree_grpo treerpo at2po dpo ipo kto"
 )
 
 

@@ -23,6 +23,7 @@ from harness.annotators.measures import (
     Subgoals,
     SubgoalsSettings,
 )
+from harness.annotators.mismatched import MismatchedRatio, MismatchedRatioSettings
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
 from harness.annotators.state_values import NAME as CONTINUATIONS
 from harness.annotators.state_values import StateValues, StateValuesSettings
@@ -52,6 +53,9 @@ _ANNOTATORS: Final = Registry(
         "entropy": _Entry(EntropySettings, Entropy, Entropy.columns),
         "hindsight": _Entry(HindsightSettings, Hindsight, Hindsight.columns),
         "reference_kl": _Entry(ReferenceKLSettings, ReferenceKL, ReferenceKL.columns),
+        "mismatched_ratio": _Entry(
+            MismatchedRatioSettings, MismatchedRatio, MismatchedRatio.columns
+        ),
         "environment_reward": _Entry(
             EnvironmentRewardSettings, EnvironmentReward, EnvironmentReward.columns
         ),

@@ -13,6 +13,7 @@ from agentgyms.core.errors import AgentGymsError
 from harness.cli.credit import credit, list_methods
 from harness.cli.evaluate import evaluate
 from harness.cli.export import export
+from harness.cli.gateway import gateway
 from harness.cli.leaderboard import leaderboard
 from harness.cli.report import report
 from harness.cli.train import train
@@ -33,6 +34,7 @@ main.add_command(evaluate)
 main.add_command(report)
 main.add_command(leaderboard)
 main.add_command(export)
+main.add_command(gateway)
 main.add_command(credit)
 main.add_command(list_methods)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
+from harness.config.gateway_address import read_address
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -29,6 +31,7 @@ def check(config: Config) -> None:
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
+    _check_gateway(config)
 
 
 def check_evaluation(config: EvaluationConfig) -> None:
@@ -152,4 +155,31 @@ def _check_generation(config: Config) -> None:
         raise ConfigError(
             f"policy.model {model!r} is made by the run, so no server can have it: use a folder or "
             "hub name, and start the servers with it"
+        )
+
+
+def _check_gateway(config: Config) -> None:
+    rollout = config.rollout
+    if rollout.gateway is None:
+        return
+    read_address(rollout.gateway)
+    if config.agent.context != "transcript":
+        raise ConfigError(
+            "rollout.gateway trains chats as agents of others send them: set agent.context to "
+            f"'transcript', got {config.agent.context!r}"
+        )
+    chosen = {
+        "rollout.dynamic_sampling": rollout.dynamic_sampling,
+        "rollout.enough_members": rollout.enough_members,
+        "rollout.enough_share": rollout.enough_share,
+        "rollout.branch.at": rollout.branch.at,
+        "rollout.recorded": rollout.recorded,
+        "rollout.preferences": rollout.preferences,
+    }
+    named = [name for name, value in chosen.items() if value]
+    if named or methods.get(config.method.name).actor != "policy":
+        what = named[0] if named else f"method.name = {config.method.name!r}"
+        raise ConfigError(
+            f"{what} decides which episodes are played, and behind rollout.gateway agents of "
+            "others do: leave one of them out"
         )

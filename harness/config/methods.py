@@ -53,6 +53,8 @@ _BY_ACTION: Final = {"ratio": "turn", **_SEQUENCES}
 """OPRL, Eq. 6: one ratio for each action, no penalty. In the context "window" each action is a
 sequence, so actions weigh the same; in "transcript" rollouts do, and longer actions weigh more."""
 _PREFERENCES: Final = {"process_reward": {"objective": "dpo", "update": "before"}}
+_LIKELIHOODS: Final = {"aggregation": "sequence_mean_token_sum"}
+"""The sum over a turn's tokens is its log-probability, which estimators of preferences weight."""
 _OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
 _SALT: Final = "Li et al., SALT, Algorithm 1 and Table 4"
 
@@ -235,14 +237,37 @@ _SUPERVISED: Final = (
     ),
     Method("rft", "imitation", "arXiv:2308.01825", loss="nll", actor="initial"),
     Method("ei", "imitation", "arXiv:1705.08439", loss="nll"),
-    # The sum over a turn's tokens is its log-probability, which the estimator weights.
     Method(
         "dmpo",
         "dmpo",
         "arXiv:2406.14868",
         loss="nll",
-        loss_settings={"aggregation": "sequence_mean_token_sum"},
+        loss_settings=_LIKELIHOODS,
         annotators={"reference_kl": {}},
+    ),
+    Method(
+        "dpo",
+        "dpo",
+        "arXiv:2305.18290",
+        loss="nll",
+        loss_settings=_LIKELIHOODS,
+        annotators={"reference_kl": {}},
+    ),
+    Method(
+        "ipo",
+        "ipo",
+        "arXiv:2310.12036",
+        loss="nll",
+        loss_settings=_LIKELIHOODS,
+        annotators={"reference_kl": {}},
+    ),
+    Method(
+        "kto",
+        "kto",
+        "arXiv:2402.01306",
+        loss="nll",
+        loss_settings=_LIKELIHOODS,
+        annotators={"reference_kl": {}, "mismatched_ratio": {}},
     ),
 )
 

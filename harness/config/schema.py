@@ -161,17 +161,21 @@ class AgentConfig(Section):
 class BranchConfig(Section):
     """Branches: once a group's episodes have ended, siblings go on from some of their turns."""
 
-    at: Literal["every", "uniform", "entropy", "divergent"] | None = None
+    at: Literal["every", "uniform", "entropy", "divergent", "pivotal"] | None = None
     """Turns that siblings branch at: `"every"`, each n-th turn of an episode; `"uniform"`, drawn at
-    random; `"entropy"`, those whose tokens were least likely; or `"divergent"`, in states where
-    ECPO finds an action taken once ahead of one taken more often. None for no branches."""
+    random; `"entropy"`, those whose tokens were least likely; `"divergent"`, in states where ECPO
+    finds an action taken once ahead of one taken more often; or `"pivotal"`, those that changed the
+    measured value most, which needs continuations. None for no branches."""
     every: PositiveInt = 4
     """The n of `"every"`."""
     points: PositiveInt = 4
-    """Most turns of a group that siblings branch at. The first turn is none: its siblings would
-    be further episodes of the group."""
+    """Most turns of a group that siblings branch at in a round. The first turn is none: its
+    siblings would be further episodes of the group."""
     siblings: PositiveInt = 1
     """Siblings at each of these turns."""
+    rounds: PositiveInt = 1
+    """Rounds of branching, of `points` new turns each: from the second on siblings' turns are among
+    those that are chosen from."""
     max_steps: PositiveInt | None = None
     """Environment steps of a group's siblings after which they branch at no further turn."""
     max_tokens: PositiveInt | None = None
@@ -222,7 +226,22 @@ class RolloutConfig(Section):
     `enough_members` of them (GVPO)."""
     enough_turns: NonNegativeInt | None = None
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
+    recorded: List[str] = ()
+    """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
+    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
+    preferences: str | None = None
+    """File of step preferences, as a search writes it, that preference methods learn from in place
+    of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
     branch: BranchConfig = BranchConfig()
+    gateway: str | None = None
+    """Address, such as `"127.0.0.1:8600"`, at which agents of others play with the policy over
+    OpenAI's or Anthropic's protocol; a step takes `tasks_per_step` whole groups of theirs. None
+    lets the harness's own agent play."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether rollouts are played, and not read from files."""
+        return not self.recorded and self.preferences is None
 
 
 class MethodConfig(Section):
@@ -237,7 +256,8 @@ class MethodConfig(Section):
     """The training reward: the environment's own; `"success"`: 1 at the end of a solved episode and
     0 elsewhere, as in the papers, also where the environment rewards partial progress; or
     `"score"`: the score at the end of each episode, such as the share of AppWorld's tests that pass
-    (LOOP, GVPO); or one of a plug-in."""
+    (LOOP, GVPO); or one of a plug-in. Also a weighted sum of these, `"turns"` (1 at each turn) and
+    `"tokens"` (those that each turn's answers have), such as `"success - 0.01 * turns"`."""
     reward_scale: PositiveFloat = 10.0
     """Factor of every reward."""
     overlong_share: Annotated[float, Ge(0), Le(1)] | None = None

@@ -11,10 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from harness.credit import evidence
-from harness.credit.estimators import dmpo, hgpo, imitation, scpo
+from harness.credit.estimators import hgpo, imitation, scpo
 from harness.credit.estimators.gae import gae_returns
 from harness.credit.estimators.graphs import salt
+from harness.credit.estimators.preferences import dmpo, kto
+from harness.credit.estimators.preferences.compared import CHOICES, compare
 from harness.credit.groups import encode, group_mean, group_size
+from harness.credit.preferences import Pairs
 from harness.credit.registry import layers
 from harness.credit.returns import STEP_RETURNS, episode_returns, step_returns
 from harness.credit.table import LOOKUPS, TurnTable
@@ -142,13 +145,48 @@ def of_imitation(turns: TurnTable, settings: Settings) -> Figures:
 
 def of_dmpo(turns: TurnTable, settings: Settings) -> Figures:
     """Return the number of pairs, and the share that the scores put in the right order."""
-    pairs, score = dmpo.pairs_of(turns), dmpo.scores(turns, **settings)
+    return _of_pairs(dmpo.pairs_of(turns), dmpo.scores(turns, **settings))
+
+
+def _of_pairs(pairs: Pairs, score: Floats) -> Figures:
     accuracy = {"pair_accuracy": pairs.accuracy(score)} if len(pairs) else {}
     return {"pairs": float(len(pairs)), **accuracy}
 
 
+def of_dpo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return DPO's loss, the number of pairs, and the share that the scores put in order."""
+    pairs, score = _compared(turns, settings)
+    return {"preference_loss": pairs.loss(settings["beta"] * score), **_of_pairs(pairs, score)}
+
+
+def of_ipo(turns: TurnTable, settings: Settings) -> Figures:
+    """Return IPO's loss, the number of pairs, and the share that the scores put in order."""
+    pairs, score = _compared(turns, settings)
+    goal = 1 / (2 * settings["tau"])
+    return {"preference_loss": pairs.squared_loss(score, goal), **_of_pairs(pairs, score)}
+
+
+def _compared(turns: TurnTable, settings: Settings) -> tuple[Pairs, Floats]:
+    """Return the pairs of a table, and the log-ratio of everything that is compared."""
+    assert turns.kl is not None
+    found = compare(turns, **{key: settings[key] for key in CHOICES})
+    return found.pairs(settings["margin"]), found.sums(turns.kl)
+
+
+def of_kto(turns: TurnTable, settings: Settings) -> Figures:
+    """Return KTO's loss and reference point, and the shares of turns that its labels are of."""
+    own = kto.labels(turns, **{key: settings[key] for key in CHOICES})
+    return {
+        "preference_loss": kto.loss(turns, **settings),
+        "reference_point": kto.reference_point(turns),
+        "desirable_turns": float(own.desirable.mean()),
+        "undesirable_turns": float(own.undesirable.mean()),
+    }
+
+
 FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
     "dmpo": of_dmpo,
+    "dpo": of_dpo,
     "ecpo": of_ecpo,
     "empg": of_empg,
     "gae": of_gae,
@@ -156,6 +194,8 @@ FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
     "hcapo": of_hcapo,
     "hgpo": of_hgpo,
     "imitation": of_imitation,
+    "ipo": of_ipo,
+    "kto": of_kto,
     "oprl": of_oprl,
     "cast": of_oprl,
     "igpo": of_oprl,

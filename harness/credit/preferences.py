@@ -1,28 +1,32 @@
-"""Preferences between rollouts of a group: losses, and their derivatives in the scores.
+"""Preferences between rollouts of a group, or turns of a state: losses, and their derivatives.
 
-The score of a rollout is a weighted log-ratio of two policies' probabilities. Losses depend only on
-scores, so training needs no graph over a complete group: compute the scores, then the gradient of
-each rollout's log-probabilities times its derivative.
+The score of a rollout or turn is a weighted log-ratio of two policies' probabilities. Losses depend
+only on scores, so training needs no graph over a complete group: compute the scores, then the
+gradient of each rollout's log-probabilities times its derivative.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from harness.credit.groups import encode, members
 from harness.types.arrays import Bools, Floats, Ints
 
+_NOISE: Final = 1e-12
+"""Relative difference of two values up to which they are equal."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairs of a success and a failure of one group. P pairs among R rollouts.
+    """Pairs of a better and a worse one of one group. P pairs among R rollouts, or R turns.
 
     Attributes:
-        winner: Index of each pair's success. Shape [P].
-        loser: Index of its failure. Shape [P].
+        winner: Index of each pair's better one. Shape [P].
+        loser: Index of its worse one. Shape [P].
     """
 
     winner: Ints
@@ -30,12 +34,36 @@ class Pairs:
 
     @classmethod
     def within(cls, group: Ints, positive: Bools) -> Pairs:
-        """Return the pairs of every group. Shapes [R], [R]."""
+        """Return all pairs of a success and a failure of every group. Shapes [R], [R]."""
         winners, losers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for rows in members(encode(group)):
             won, lost = rows[positive[rows]], rows[~positive[rows]]
             winners.append(np.repeat(won, len(lost)))
             losers.append(np.tile(lost, len(won)))
+        return cls(np.concatenate(winners), np.concatenate(losers))
+
+    @classmethod
+    def by_value(
+        cls, group: Ints, value: Floats, action: Ints, may_win: Bools, margin: float
+    ) -> Pairs:
+        """Return all pairs of one group with different actions and values.
+
+        Args:
+            group: Label of what is compared with each other. Shape [R].
+            value: Shape [R].
+            action: Label of what was done; equal ones are no pair. Shape [R].
+            may_win: Which may be the better one. Shape [R].
+            margin: By how much the values of a pair differ, and more.
+        """
+        winners, losers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for rows in members(encode(group)):
+            own, done = value[rows], action[rows]
+            least = margin + _NOISE * max(1.0, float(np.abs(own).max()))
+            better = own[:, None] - own[None, :] > least
+            better &= (done[:, None] != done[None, :]) & may_win[rows][:, None]
+            won, lost = np.nonzero(better)
+            winners.append(rows[won])
+            losers.append(rows[lost])
         return cls(np.concatenate(winners), np.concatenate(losers))
 
     def __len__(self) -> int:
@@ -56,10 +84,25 @@ class Pairs:
 
     def slope(self, score: Floats) -> Floats:
         """Return the derivative of the loss in every score. Shape [R]."""
-        pull = _sigmoid(-self._margin(score)) / self._size
-        slope = np.zeros(len(score))
-        np.add.at(slope, self.loser, pull)
-        np.add.at(slope, self.winner, -pull)
+        return self._slope(-sigmoid(-self._margin(score)), len(score))
+
+    def squared_loss(self, score: Floats, target: float) -> float:
+        """Return the mean of (score of the winner - score of the loser - target)^2, 0 if no pairs.
+
+        Reference: Azar et al. 2023, IPO, arXiv:2310.12036, Eq. 17, whose score is the log-ratio and
+        whose target 1 / (2 tau).
+        """
+        return float(np.square(self._margin(score) - target).sum() / self._size)
+
+    def squared_slope(self, score: Floats, target: float) -> Floats:
+        """Return the derivative of the squared loss in every score. Shape [R]."""
+        return self._slope(2 * (self._margin(score) - target), len(score))
+
+    def _slope(self, of_margin: Floats, size: int) -> Floats:
+        """Return derivatives in scores of those in the margins. Shape [P] -> [R]."""
+        slope = np.zeros(size)
+        np.add.at(slope, self.winner, of_margin / self._size)
+        np.add.at(slope, self.loser, -of_margin / self._size)
         return slope
 
     def accuracy(self, score: Floats) -> float:
@@ -81,8 +124,9 @@ def cross_entropy(score: Floats, positive: Bools) -> float:
 
 def cross_entropy_slope(score: Floats, positive: Bools) -> Floats:
     """Return the derivative of the cross-entropy in every score. Shapes [R], [R] -> [R]."""
-    return (_sigmoid(score) - positive) / max(1, len(score))
+    return (sigmoid(score) - positive) / max(1, len(score))
 
 
-def _sigmoid(x: Floats) -> Floats:
+def sigmoid(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(-x)), without overflow. Any shape S -> S."""
     return np.exp(-np.logaddexp(0.0, -x))

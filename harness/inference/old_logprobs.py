@@ -58,7 +58,7 @@ def recomputes(config: Config) -> bool:
     By default it does if another engine samples. It never does if the rollouts are not the
     policy's, because then no loss reads old log-probabilities.
     """
-    if methods.get(config.method.name).actor != "policy":
+    if methods.get(config.method.name).actor != "policy" or not config.rollout.is_live:
         return False
     wanted = config.rollout.old_logprobs
     return wanted == "recompute" or (wanted is None and config.rollout.backend != "hf")

@@ -9,6 +9,22 @@ a rollout in "transcript".
 
 from harness.losses import policy, supervised  # noqa: F401 (registers the losses)
 from harness.losses.aggregate import Metric, Reduction
-from harness.losses.registry import check, get, hyperparameters, is_linear, names
+from harness.losses.registry import (
+    check,
+    get,
+    hyperparameters,
+    is_linear,
+    is_on_policy,
+    names,
+)
 
-__all__ = ["Metric", "Reduction", "check", "get", "hyperparameters", "is_linear", "names"]
+__all__ = [
+    "Metric",
+    "Reduction",
+    "check",
+    "get",
+    "hyperparameters",
+    "is_linear",
+    "is_on_policy",
+    "names",
+]

@@ -23,6 +23,7 @@ _GIVEN: Final = ("entropy", "num_tokens", "num_sequences")
 class _Entry:
     function: Loss
     linear_unless: tuple[str, ...] | None
+    on_policy: bool = True
 
 
 def _hyperparameters(entry: _Entry) -> dict[str, Any]:
@@ -42,7 +43,9 @@ def _of_object(_name: str, found: Any) -> _Entry | None:
 _LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, of_object=_of_object)
 
 
-def loss(name: str, *, linear_unless: Sequence[str] | None = None) -> Callable[[Loss], Loss]:
+def loss(
+    name: str, *, linear_unless: Sequence[str] | None = None, on_policy: bool = True
+) -> Callable[[Loss], Loss]:
     """Register the decorated function as loss `name`.
 
     Args:
@@ -50,11 +53,13 @@ def loss(name: str, *, linear_unless: Sequence[str] | None = None) -> Callable[[
         linear_unless: Hyperparameters that add a term which does not scale with the advantage,
             unless they are 0. Without such a term the loss is linear in the advantages of a
             sequence, as long as their signs do not change. None: it is never linear.
+        on_policy: The rollouts must be those of the policy before the update; if not, a run may
+            learn from recorded ones (`rollout.recorded`).
     """
 
     def add(function: Loss) -> Loss:
         unless = None if linear_unless is None else tuple(linear_unless)
-        _LOSSES.add(name, _Entry(function, unless))
+        _LOSSES.add(name, _Entry(function, unless, on_policy))
         return function
 
     return add
@@ -95,6 +100,15 @@ def is_linear(name: str, settings: Mapping[str, Any]) -> bool:
     unless = _LOSSES.get(name).linear_unless
     chosen = {**hyperparameters(name), **settings}
     return unless is not None and not any(chosen[key] for key in unless)
+
+
+def is_on_policy(name: str) -> bool:
+    """Return whether the loss needs rollouts of the policy before the update.
+
+    Raises:
+        ConfigError: The loss is unknown.
+    """
+    return _LOSSES.get(name).on_policy
 
 
 def check(name: str, given: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from harness.losses.registry import loss
 from harness.model.packing import TokenBatch
 
 
-@loss("nll", linear_unless=())
+@loss("nll", linear_unless=(), on_policy=False)
 def nll(
     logprob: torch.Tensor,
     batch: TokenBatch,

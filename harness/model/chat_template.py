@@ -104,6 +104,8 @@ class ChatEncoder:
             ConfigError: The template changes an earlier message or shows no tools, or the numbers
                 of image tokens and images differ.
         """
+        if messages and messages[0].get("as_rendered"):
+            return self._around(self.render(self._plain(messages)), images_of(messages))
         answers = [message for message in messages if message["role"] == "assistant"]
         written = self._written_around(messages, len(answers))
         shown = _shown_between(messages)
@@ -123,6 +125,8 @@ class ChatEncoder:
         """
         if self._vision is None:
             return ()
+        if messages and messages[0].get("as_rendered"):
+            return images_of(messages)
         shown: list[Image] = []
         for message in messages:
             if message["role"] == "assistant":

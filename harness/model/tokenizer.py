@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,15 @@ class ChatTokenizer:
         configured = self._generation_config.eos_token_id
         ids = configured if isinstance(configured, list) else [configured]
         return frozenset(i for i in [*ids, self.tokenizer.eos_token_id] if i is not None)
+
+    @property
+    def digest(self) -> str:
+        """First 12 hex characters of the SHA-256 of vocabulary, chat template and its arguments."""
+        vocabulary, template = self.tokenizer.get_vocab(), self.tokenizer.chat_template
+        text = json.dumps(
+            [vocabulary, template, self.chat_encoder.template_arguments], sort_keys=True
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Return the tokens of a chat, up to the start of the assistant's next answer.

@@ -17,6 +17,7 @@ from harness.inference.generation import check_generation
 from harness.model import adapters, hub
 from harness.model.attention import has_kernel, obstacle_of
 from harness.model.vision import MODEL_TYPES
+from harness.preflight import recorded_files
 from harness.preflight.method_trial import check_method
 from harness.preflight.model_shapes import shape_of
 from harness.prompts import PromptStyle
@@ -42,6 +43,7 @@ def check(config: Config) -> None:
     _check_packing(config)
     check_generation(config, shows_image=style.shows_image)
     check_method(config)
+    recorded_files.check_method(config)
     _check_environment(config, style)
 
 
@@ -114,6 +116,8 @@ def _check_environment(config: Config, style: PromptStyle) -> None:
     for pool in pools:
         try:
             tasks = pool.tasks()
+            if pool is pools[0]:
+                recorded_files.check_files(config, pool.data_version)
             if pool is pools[0] and state_values.wanted(config.method.annotators):
                 _check_forks(config, pool, tasks[0])
             if style.shows_image and "image" not in _observation_parts(pool):

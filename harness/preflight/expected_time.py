@@ -45,7 +45,8 @@ def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str
     warm = config.warmstart if not done else None
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     continued = state_values.wanted(config.method.annotators) * _HALF * turns
-    row = _PLAY_S * (1 + continued) + _LEARN_S * (config.optimizer.epochs or 1)
+    play = _PLAY_S * config.rollout.is_live
+    row = play * (1 + continued) + _LEARN_S * (config.optimizer.epochs or 1)
     work = {
         TRAIN: Work(config.run.steps - done, episodes * turns * row),
         EVALUATE: Work(_evaluated(config, done, sizes), turns * _EVALUATE_S),

@@ -152,6 +152,7 @@ def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
 _COMPARE_STATES: Final = (
     *("ecpo", "gigpo", "hgpo", "salt", "scpo"),
     *("g2po", "gagpo", "graphgpo", "milegpo", "proxmo", "rtmc"),
+    *("dpo", "ipo", "kto"),
 )
 """Estimators that compare turns in equal states; tokens of a turn would count as visits."""
 

@@ -148,7 +148,7 @@ def _method(config: Config) -> Iterator[str]:
         columns = ", ".join(annotators.columns(name))
         yield f"column {columns}: filled by {name}; {_settings_text(values)}"
     yield f"reference policy: {'yes' if resolve.needs_reference(config) else 'no'}"
-    if row.actor != "policy":
+    if row.actor != "policy" and config.rollout.is_live:
         yield f"rollouts are played by the {row.actor}"
 
 
@@ -212,6 +212,12 @@ def header(config: Config, folder: Path) -> str:
 def _rollouts(config: Config, machine: Machine) -> Iterator[str]:
     rollout = config.rollout
     episodes = rollout.tasks_per_step * rollout.group_size
+    if not rollout.is_live:
+        what = f"recorded groups a step, of {len(rollout.recorded)} files"
+        if rollout.preferences is not None:
+            what = f"preferences a step, of {rollout.preferences}"
+        yield f"{rollout.tasks_per_step} {what}: no environment steps"
+        return
     yield (
         f"{rollout.tasks_per_step} tasks x {rollout.group_size} = {episodes} episodes a step, "
         f"{memory.live_episodes(config)} under way at once"

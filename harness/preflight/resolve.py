@@ -10,6 +10,7 @@ from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
 from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.preflight import recorded_files
 from harness.prompts import tool_formats
 from harness.types import plugins
 from harness.types.errors import ConfigError
@@ -51,7 +52,7 @@ def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
     """Return the annotators of a run with all their settings: defaults, the method's row, recipe.
 
     They fill the columns that the estimator reads: the method's annotators, and more if the recipe
-    changes the estimator, for instance its `base`.
+    changes the estimator, for instance its `base`, or branches where values change.
 
     Raises:
         ConfigError: No annotator fills a column; or the recipe has settings of another annotator,
@@ -73,12 +74,14 @@ def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
 
 
 def _annotators_of(config: Config) -> list[str]:
-    """Return the names of the annotators that fill the columns a run's estimator reads."""
+    """Return the names of the annotators that fill the columns a run reads."""
     method, settings = methods.get(config.method.name), credit_settings(config)
     columns = dict.fromkeys(needs(method.estimator, settings))
     own = layers(method.estimator, settings)
     if any(layer.get("kl_coefficient") for _, layer in own):  # REINFORCE++ reads `kl` only then
         columns["kl"] = None
+    if config.rollout.branch.at == "pivotal":
+        columns["state_value"] = None
     preferred = [*method.annotators, *annotators.names()]
     chosen = []
     for column in columns:
@@ -163,7 +166,8 @@ def resolve(config: Config) -> Config:
         "credit": credit_settings(config),
         "loss": loss_settings(config),
     }
-    sections: dict[str, dict[str, Any]] = {"method": method, "rollout": {}, "optimizer": {}}
+    rollout = {"recorded": recorded_files.files_of(config.rollout.recorded)}
+    sections: dict[str, dict[str, Any]] = {"method": method, "rollout": rollout, "optimizer": {}}
     for name, default in _RUN_DEFAULTS.items():
         section, key = name.split(".")
         if getattr(getattr(config, section), key) is None:
@@ -198,6 +202,11 @@ def _tool_format(config: Config) -> str:
     return tool_formats.choose(wanted, tool_formats.of_template(template))
 
 
+def plays_initial(config: Config) -> bool:
+    """Return whether the policy before training plays the rollouts."""
+    return methods.get(config.method.name).actor == "initial" and config.rollout.is_live
+
+
 def needs_reference(config: Config) -> bool:
     """Return whether a run needs the reference policy.
 
@@ -206,6 +215,6 @@ def needs_reference(config: Config) -> bool:
     """
     return (
         bool(loss_settings(config).get("kl_coefficient"))
-        or methods.get(config.method.name).actor == "initial"
+        or plays_initial(config)
         or any(annotators.needs_reference(*item) for item in annotator_settings(config).items())
     )

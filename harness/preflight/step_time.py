@@ -28,7 +28,8 @@ class StepTime:
     """Seconds of the parts of a step.
 
     Attributes:
-        decode: Of rollouts, at least: the weights are read once for each token of an episode.
+        decode: Of rollouts, at least: the weights are read once for each token of an episode. 0 if
+            nothing is played.
         rescore: Of the old log-probabilities; 0 if the sampler's are taken.
         reference: Of those of the reference policy.
         update: Of all forward and backward passes.
@@ -67,7 +68,7 @@ def step_time(
     tokens = turns * config.agent.max_tokens / 2 * rounds
     read = shape.parameters * Precision.of(config, machine).compute
     return StepTime(
-        decode=tokens * read / BYTES_PER_S,
+        decode=config.rollout.is_live * tokens * read / BYTES_PER_S,
         rescore=recomputes(config) * forward / per_s,
         reference=needs_reference(config) * forward / per_s,
         update=epochs * (training_operations(shape, passed, adapted=adapted) + repeated) / per_s,
@@ -82,7 +83,8 @@ def lines(time: StepTime, machine: Machine) -> Iterator[str]:
         "update": time.update,
     }
     said = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts.items() if seconds)
-    yield f"{said}; rollouts at least {time.decode:,.0f} s, environments not counted"
+    played = f"rollouts at least {time.decode:,.0f} s, environments not counted"
+    yield f"{said}; {played if time.decode else 'nothing is played'}"
     yield (
         f"(arithmetic for {machine.processes} x H100: an assumed MFU of {MFU:.0%} of "
         f"{OPERATIONS_PER_S / 1e12:.0f} TFLOP/s, weights read at {BYTES_PER_S / 1e12:g} TB/s for "

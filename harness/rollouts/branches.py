@@ -9,7 +9,7 @@ siblings decide depends on seeds and rollouts alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from agentgyms.group import GroupEnv
 from harness.config.schema import BranchConfig
 from harness.credit import TurnTable
 from harness.credit.estimators import ecpo
+from harness.credit.estimators.signals.oracle import oracle
 from harness.rollouts.episode import BRANCH, Episode, describe
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout, Turn, Usage
@@ -43,32 +44,52 @@ class Branches:
     Attributes:
         settings: The turns, the siblings of each, and the budget.
         seed: Of random choices.
-        reward: The training reward, which `"divergent"` compares.
+        reward: The training reward, which `"divergent"` and `"pivotal"` compare.
+        gamma: Discount of the continuations that `"pivotal"` compares.
+        reward_scale: Factor on the rewards of these continuations.
     """
 
     settings: BranchConfig
     seed: int = 0
     reward: str = "environment"
+    gamma: float = 1.0
+    reward_scale: float = 1.0
 
-    def choose(self, rollouts: Sequence[Rollout], group: int) -> list[At]:
+    def choose(
+        self, rollouts: Sequence[Rollout], group: int, number: int = 0, taken: Collection[At] = ()
+    ) -> list[At]:
         """Return the turns of ended rollouts that siblings branch at, the first ones first.
 
+        Args:
+            rollouts: Of a group; siblings follow what they branched from.
+            group: Its number.
+            number: Of the round, from 0.
+            taken: The turns of earlier rounds, which are none of these.
+
         Raises:
-            ConfigError: The turns' log-probabilities are wanted and not known.
+            ConfigError: The turns' log-probabilities or the states' values are wanted and not
+                known.
         """
-        known = [(At(r.member, t), turn) for r in rollouts for t, turn in enumerate(r.turns) if t]
-        own = self.settings
+        known = [
+            (At(r.member, t), turn)
+            for r in rollouts
+            for t, turn in enumerate(r.turns)
+            if t > r.branch_turn  # a sibling's first turn is one more of its parent's state
+        ]
+        own, allowed = self.settings, {at for at, _ in known}.difference(taken)
         if own.at == "every":
             found = [at for at, _ in known if at.turn % own.every == 0]
             found.sort(key=lambda at: at.turn)
         elif own.at == "uniform":
-            order = np.random.default_rng(seed_of(self.seed, _BRANCHES, group))
+            order = np.random.default_rng(seed_of(self.seed, _BRANCHES, group, number))
             found = [known[i][0] for i in order.permutation(len(known))]
         elif own.at == "entropy":
             found = [at for at, _ in sorted(known, key=lambda one: -_surprise(one[1]))]
+        elif own.at == "pivotal":
+            found = _pivotal(rollouts, self.reward, self.gamma, self.reward_scale)
         else:
             found = _divergent(rollouts, self.reward)
-        return found[: own.points]
+        return [at for at in found if at in allowed][: own.points]
 
     @property
     def has_budget(self) -> bool:
@@ -98,6 +119,21 @@ def _surprise(turn: Turn) -> float:
             "the completer reports none: choose 'every', 'uniform' or 'divergent'"
         )
     return -sum(logprobs) / len(logprobs)
+
+
+def _pivotal(rollouts: Sequence[Rollout], reward: str, gamma: float, scale: float) -> list[At]:
+    """Return the turns in descending order of their measured |r_t + gamma V_{t+1} - V_t|."""
+    known = [r.state_returns for r in rollouts if r.state_returns is not None]
+    if len(known) < len(rollouts):
+        raise ConfigError(
+            "rollout.branch.at is 'pivotal', which needs the values of states, and the rollouts "
+            "have none: they were played without continuations"
+        )
+    table = TurnTable.from_rollouts(rollouts, reward=reward, reward_scale=scale)
+    values = np.concatenate([returns.mean(axis=1) for returns in known])
+    gaps = np.abs(oracle(replace(table, state_value=values), gamma=gamma))
+    order = np.argsort(-gaps, kind="stable")
+    return [At(rollouts[table.rollout[row]].member, int(table.turn[row])) for row in order]
 
 
 def _divergent(rollouts: Sequence[Rollout], reward: str) -> list[At]:
@@ -136,7 +172,8 @@ class SiblingRunner:
     ) -> None:
         """Keep the arguments."""
         self._branches, self._group, self._episodes = branches, group, episodes
-        self._play, self._retries, self._pause_s = play, retries, pause_s
+        self._play_episode, self._retries, self._pause_s = play, retries, pause_s
+        self._points = {episode.member: episode.points for episode in episodes}
         self._free: asyncio.Queue[int] = asyncio.Queue()
         for slot in range(len(group)):
             self._free.put_nowait(slot)
@@ -149,26 +186,35 @@ class SiblingRunner:
         Raises:
             GroupMismatch: A fresh environment does not begin in the group's state.
         """
-        branches, played = self._branches, list[Rollout]()
-        chosen = branches.choose(rollouts, self._episodes[0].group)
-        parents = {rollout.member: rollout for rollout in rollouts}
-        count, at_once = branches.settings.siblings, 1 if branches.has_budget else len(chosen)
-        for first in range(0, len(chosen), max(at_once, 1)):
-            if branches.is_spent(played):
-                break
-            part = [at for at in chosen[first : first + at_once] for _ in range(count)]
-            number = len(self._episodes) + first * count
-            tasks = [
-                asyncio.ensure_future(self._play_one(parents[at.member], at.turn, number + i))
-                for i, at in enumerate(part)
-            ]
-            try:
-                played += await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+        branches, played, taken = self._branches, list[Rollout](), set[At]()
+        for number in range(branches.settings.rounds):
+            whole = [one for one in (*rollouts, *played) if not one.error and one.own_turns]
+            chosen = branches.choose(whole, self._episodes[0].group, number, taken)
+            parents = {rollout.member: rollout for rollout in whole}
+            at_once = 1 if branches.has_budget else max(len(chosen), 1)
+            for first in range(0, len(chosen), at_once):
+                if branches.is_spent(played):
+                    break
+                part = chosen[first : first + at_once]
+                played += await self._play(part, parents, len(self._episodes) + len(played))
+            taken.update(chosen)
         return [rollout for rollout in played if rollout.error or rollout.own_turns]
+
+    async def _play(
+        self, chosen: Sequence[At], parents: Mapping[int, Rollout], member: int
+    ) -> list[Rollout]:
+        """Return the siblings at these turns, numbered from `member` on."""
+        own = [at for at in chosen for _ in range(self._branches.settings.siblings)]
+        tasks = [
+            asyncio.ensure_future(self._play_one(parents[at.member], at.turn, member + i))
+            for i, at in enumerate(own)
+        ]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _play_one(self, parent: Rollout, turn: int, member: int) -> Rollout:
         """Return a sibling's rollout, with an error if it failed more often than retries allow."""
@@ -184,7 +230,8 @@ class SiblingRunner:
                     rollout.error = describe(e)
                     continue
                 twin.member = twin.rollout.member = member
-                rollout = await self._play(twin)
+                self._points[member] = twin.points
+                rollout = await self._play_episode(twin)
                 if not rollout.error:
                     break
         finally:
@@ -193,7 +240,7 @@ class SiblingRunner:
 
     async def _restored(self, parent: Rollout, turn: int, slot: int, *, fresh: bool) -> Episode:
         """Return an episode right before a turn of its parent, on the environment of a slot."""
-        points = self._episodes[parent.member].points
+        points = self._points[parent.member]
         assert points is not None
         point, group = points[turn], self._group
 
@@ -208,6 +255,7 @@ class SiblingRunner:
         )
         twin = point.episode.moved_to(group.envs[slot])
         twin.stop_at = None
+        twin.points = points[:turn] if self._branches.settings.rounds > 1 else None
         twin.rollout.parent, twin.rollout.branch_turn = parent.member, turn
         if parent.state_returns is not None:
             twin.rollout.state_returns = parent.state_returns[:turn]

@@ -36,6 +36,7 @@ class EnvPool:
         parties: Models that take part in the episodes beside the agent, by role; empty until an
             environment is made.
         data_source: Whose tasks they play, see `TextEnv.data_source`; None until one is made.
+        data_version: Of their data; "" until one is made.
         remote: The environments are on a server.
     """
 
@@ -45,6 +46,7 @@ class EnvPool:
         """Environments are made when needed."""
         self.record, self.parties = record, dict[str, str]()
         self.data_source: str | None = None
+        self.data_version = ""
         self.env_id, self.group_size, self.kwargs = env_id, group_size, kwargs
         self.max_groups = max(1, max_live // group_size)
         self._free: list[GroupEnv] = []
@@ -66,6 +68,7 @@ class EnvPool:
         group = GroupEnv(self.env_id, self.group_size, **self.kwargs)
         self.parties = dict(group.envs[0].parties)
         self.data_source = group.envs[0].data_source
+        self.data_version = group.envs[0].data_version
         return group
 
     async def take_async(self) -> GroupEnv:

@@ -109,9 +109,7 @@ class Player:
             enough_share=rollout.enough_share,
             enough_turns=rollout.enough_turns or 0,
             on_finish=on_finish,
-            branch=Branches(rollout.branch, seed, self._config.method.reward)
-            if rollout.branch.at
-            else None,
+            branch=self._branches(seed),
         )
         returns = self._state_returns()
         if returns is not None:
@@ -143,6 +141,14 @@ class Player:
         stopped = {"rollout/stopped_share": _stopped_share(played, len(draws), rollout)}
         return played, stopped | self._cost(returns)
 
+    def _branches(self, seed: int) -> Branches | None:
+        """Return where siblings branch in a step; None without branches."""
+        branch, method = self._config.rollout.branch, self._config.method
+        if not branch.at:
+            return None
+        gamma = method.credit.get("gamma", 1.0)
+        return Branches(branch, seed, method.reward, gamma, method.reward_scale)
+
     def _state_returns(self) -> StateReturns | None:
         """Return what plays continuations in a step; None if the method needs none."""
         method = self._config.method
@@ -164,6 +170,11 @@ class Player:
             "rollout/continuation_tokens": float(sum(cost.tokens for cost in costs)),
             "time/continuations_s": max(cost.seconds for cost in costs),
         }
+
+    @property
+    def data_version(self) -> str:
+        """Of the environment's data."""
+        return self._pool.data_version
 
     def close(self) -> None:
         """Close the environments."""

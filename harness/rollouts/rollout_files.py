@@ -115,6 +115,17 @@ def read(path: str | Path) -> RolloutFile:
     return _read_rollouts(path, first, lines)
 
 
+def header(path: str | Path) -> dict[str, Any]:
+    """Return the header of a file, empty if it has none.
+
+    Raises:
+        DataMissing: There is no such file.
+        DataCorrupt: The file is damaged.
+    """
+    first = next(_lines(Path(path)), "")
+    return dict(json.loads(first)) if _format_of(first) == FORMAT else {}
+
+
 def _read_rollouts(path: Path, first: str, lines: Iterator[str]) -> RolloutFile:
     kind = _format_of(first)
     if kind not in ("", FORMAT):

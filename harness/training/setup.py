@@ -20,7 +20,7 @@ from harness.distributed.signals import Abandoned, StopSignal
 from harness.model import adapters, tiny, tiny_vl
 from harness.model.policy import Policy
 from harness.model.stored_weights import META
-from harness.preflight import expected_time, planning
+from harness.preflight import expected_time, planning, recorded_files
 from harness.preflight.checks import check, text_only_error
 from harness.preflight.resolve import (
     credit_settings,
@@ -239,13 +239,18 @@ def _load(path: str, config: Config) -> Policy:
 
 
 def _set_up(policy: Policy, config: Config) -> Policy:
-    """Apply the run's settings of chats, memory and padding to a policy and return it."""
+    """Apply the run's settings of chats, memory and padding to a policy and return it.
+
+    Raises:
+        ConfigError: The run learns from recorded rollouts of another tokenizer.
+    """
     own = config.policy
     policy.layout = fsdp.Layout(replicas=own.replicas, reduce_once=own.reduce_once)
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
     policy.set_padding_free(config.optimizer.padding_free)
+    recorded_files.check_tokenizer(config, policy.chat_tokenizer)
     return policy
 
 

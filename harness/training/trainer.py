@@ -6,8 +6,9 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 from __future__ import annotations
 
 from signal import SIGTERM
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agentgyms.core import extras
 from agentgyms.core.errors import AgentGymsError
 from harness import prompts
 from harness.annotators import AnnotatorContext
@@ -18,7 +19,8 @@ from harness.inference.generation import Generator, make_generator, make_policy_
 from harness.inference.old_logprobs import recompute_logprobs
 from harness.model.packing import samples
 from harness.model.policy import Policy
-from harness.preflight.resolve import loss_settings
+from harness.preflight import recorded_files
+from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
 from harness.rollouts.player import Player
@@ -31,10 +33,14 @@ from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training.credit_step import Credit, CreditAssignment
 from harness.training.failure_hints import check_finite, with_hints
 from harness.training.learner import Learner
+from harness.training.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Rollout
 from harness.types.task_draws import seed_of
+
+if TYPE_CHECKING:
+    from harness.training.outside_agents import OutsideAgents
 
 _UPDATE, _ANNOTATION = 2, 4
 """Streams of random numbers, one for each purpose; rollouts use stream 1, evaluations 3."""
@@ -78,9 +84,7 @@ class Trainer:
         for shared in (policy, reference):
             if shared is not None:
                 shared.shard(processes)
-        self._player = Player(
-            config, policy, self._rollout_generator.completer, self.stop.run, processes
-        )
+        self._player = self._make_player()
         self.learner = self._make_learner(reference)
         if resumed:
             training_state.read(
@@ -123,6 +127,19 @@ class Trainer:
         )
         return CreditAssignment(config, method, credit_settings, context)
 
+    def _make_player(self) -> Player | RecordedPlayer | OutsideAgents:
+        """Return what gives a step its rollouts: files, the own agent, or agents of others."""
+        config, policy = self.config, self.policy
+        if not config.rollout.is_live:
+            return RecordedPlayer(config, policy)
+        completer = self._rollout_generator.completer
+        arguments = (config, policy, completer, self.stop.run, self.processes)
+        if config.rollout.gateway is None:
+            return Player(*arguments)
+        with extras.needed("server"):
+            from harness.training.outside_agents import OutsideAgents
+        return OutsideAgents(*arguments)
+
     def _make_learner(self, reference: Policy | None) -> Learner:
         config, loss = self.config, loss_settings(self.config)
         return Learner(
@@ -149,7 +166,7 @@ class Trainer:
         second one has the initial weights, and evaluations use the first one.
         """
         config, folder = self.config, self.folder.path
-        if methods.get(config.method.name).actor != "initial":
+        if not plays_initial(config):
             generator = make_generator(config, self.policy, folder, self.processes)
             return generator, generator
         assert reference is not None
@@ -265,7 +282,9 @@ class Trainer:
         if self.processes.is_first and (whole or number == self.config.run.steps):
             method = self.config.method
             about = {
-                "env": self.config.env.id,
+                **recorded_files.described(self.config, self._player.data_version),
+                "tokenizer": self.policy.chat_tokenizer.digest,
+                "tokens": whole,
                 "step": number,
                 "method": method.name,
                 "reward": method.reward,

@@ -91,7 +91,8 @@ class Message(TypedDict):
     `without_thoughts` the content lacks the answer's thoughts, and of `token_ids` only those behind
     the thoughts belong to the chat.
 
-    The first message may have `tools`, which the chat offers, in the form of OpenAI's API.
+    The first message may have `tools`, which the chat offers, in the form of OpenAI's API. If
+    it is `as_rendered`, the chat is read as its template writes it, earlier answers as texts.
     """
 
     role: str
@@ -101,6 +102,7 @@ class Message(TypedDict):
     tools: NotRequired[list[dict[str, Any]]]
     calls: NotRequired[tuple[ServedCall, ...]]
     call_id: NotRequired[str]
+    as_rendered: NotRequired[bool]
 
 
 def tools_of(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -1,11 +1,10 @@
 """Estimators of credit, one paper a file.
 
 Each takes a turn table and hyperparameters, and returns one advantage per row. Importing this
-package registers all of them; `graphs` and `signals` hold more.
+package registers all of them; `graphs`, `preferences` and `signals` hold more.
 """
 
 from harness.credit.estimators import (  # noqa: F401 (registers the estimators)
-    dmpo,
     dr_grpo,
     ecpo,
     gae,
@@ -17,6 +16,7 @@ from harness.credit.estimators import (  # noqa: F401 (registers the estimators)
     imitation,
     maxrl,
     oprl,
+    preferences,
     prime,
     proxmo,
     reinforce,

@@ -36,12 +36,14 @@ def test_corridor_keeps_the_contract():
     testing.check_env(lambda: make(oracle=True, split="valid_seen"))
     testing.check_determinism(make)
     testing.check_snapshot(make)
+    testing.check_forks(lambda: make(oracle=True), points=100)
     testing.check_group(lambda: agentgyms.make_group(CORRIDOR, 4))
     testing.check_vector(CORRIDOR, num_envs=3)
 
 
 def test_snapshots_fall_back_to_replay():
     testing.check_snapshot(lambda: ReplayCorridor())
+    testing.check_forks(lambda: ReplayCorridor())
 
 
 class ReplayCorridor(TextEnv):
@@ -257,6 +259,19 @@ def test_the_snapshot_test_can_fail():
 
     with pytest.raises(AssertionError, match=r"snapshot|future"):
         testing.check_snapshot(lambda: Forgetful())
+
+
+def test_the_test_of_forks_can_fail():
+    class Slower(CorridorEnv):
+        """A corridor whose forks are in another state."""
+
+        def fork(self):
+            twin = super().fork()
+            twin.reset()
+            return twin
+
+    with pytest.raises(AssertionError, match=r"seed \d+: a fork before turn \d+ and its original"):
+        testing.check_forks(lambda: Slower())
 
 
 def test_members_of_a_group_step_on_their_own():

@@ -53,6 +53,13 @@ def test_a_remote_environment_keeps_the_contract(make_remote, env_id):
     testing.check_snapshot(make_remote)
 
 
+@pytest.mark.parametrize("make_remote", ["socket"], indirect=True)
+@pytest.mark.parametrize("env_id", importable_environments())
+def test_forks_go_on_as_replays_do(make_remote, env_id):
+    testing.check_forks(lambda: gym.make(env_id, oracle=True), points=4)
+    testing.check_forks(lambda: make_remote(oracle=True), points=4)
+
+
 @pytest.mark.parametrize("env_id", IDS)
 def test_remote_groups_and_worker_processes(env_id):
     with Server(create_app(env_id, token=TOKEN)) as server:

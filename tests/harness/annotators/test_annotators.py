@@ -383,6 +383,7 @@ def test_who_needs_the_policy_before_training():
         "hindsight": False,
         "process_reward": False,
         "reference_kl": True,
+        "mismatched_ratio": True,
         "information_gain": False,
         "solver_gain": False,
         "seat_baseline": False,

@@ -24,6 +24,7 @@ BRANCH = {
     "every": 4,
     "points": 4,
     "siblings": 1,
+    "rounds": 1,
     "max_steps": None,
     "max_tokens": None,
 }
@@ -40,6 +41,9 @@ NEW = (
     ("policy", "replicas", 1),
     ("policy", "reduce_once", False),
     ("rollout", "branch", BRANCH),
+    ("rollout", "gateway", None),
+    ("rollout", "preferences", None),
+    ("rollout", "recorded", []),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

@@ -16,7 +16,7 @@ from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
 OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
-BATCH_WIDE = ("cast", "dmpo", "empg", "prime", "reinforce_pp")
+BATCH_WIDE = ("cast", "dmpo", "dpo", "empg", "ipo", "kto", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
 ABSOLUTE = ("cast", "gae", "imitation", "oracle", "rae", "reinforce")

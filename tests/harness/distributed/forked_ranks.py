@@ -7,7 +7,7 @@ from pathlib import Path
 from ports import free_port
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["ranks_program"])
+CONTEXT.set_forkserver_preload(["ranks_program", "matplotlib.pyplot"])
 
 
 def run(size, jobs, home):
@@ -25,13 +25,37 @@ def run(size, jobs, home):
     return [process.exitcode for process in started], "\n".join(path.read_text() for path in told)
 
 
-def _rank(rank, size, port, jobs, told):
-    import ranks_program
+def torchrun(size, jobs, home):
+    """Do jobs in processes that torchrun's agent starts; return its exit code, and all said."""
+    told = home / "said"
+    agent = CONTEXT.Process(target=_agent, args=(size, jobs, str(told)))
+    agent.start()
+    agent.join()
+    return agent.exitcode, told.read_text()
 
+
+def _agent(size, jobs, told):
+    import ranks_program
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    _say_in(told)
+    chosen = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "max_restarts": 0}
+    config = LaunchConfig(1, 1, size, start_method="fork", **chosen)
+    elastic_launch(config, ranks_program.run)(jobs)
+
+
+def _say_in(told):
+    os.environ["TQDM_DISABLE"] = "1"
     with Path(told).open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+
+
+def _rank(rank, size, port, jobs, told):
+    import ranks_program
+
+    _say_in(told)
     named = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in named.items()})
-    os.environ.update({"MASTER_ADDR": "127.0.0.1", "TQDM_DISABLE": "1"})
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
     ranks_program.run(jobs)

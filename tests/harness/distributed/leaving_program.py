@@ -2,15 +2,18 @@
 
     python leaving_program.py PORT...
 
-A pair for each port, where nothing listens. The processes are forks, so that torch is imported
-once.
+A pair for each port, where nothing listens. The processes are forks, so that torch, and what it
+imports for sharded models, is imported once.
 """
 
+import gc
 import json
 import os
 import sys
 
 import torch
+import torch._dynamo  # the forks need it
+import torch.distributed.fsdp
 
 from harness.distributed.fsdp import shard
 from harness.distributed.process_group import torchrun_processes
@@ -52,6 +55,7 @@ def start(rank: int, port: str) -> int:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    gc.freeze()  # the forks share what is imported, and need not take it apart
     codes = []
     for port in sys.argv[1:]:
         processes = [start(rank, port) for rank in range(2)]

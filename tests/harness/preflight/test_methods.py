@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +21,7 @@ from harness.model.policy import Policy
 from harness.preflight.checks import check
 from harness.preflight.resolve import credit_settings, resolve
 from harness.rollouts import rollout_files
+from harness.rollouts.branches import Branches
 from harness.runs import checkpoints
 from harness.training import setup
 from harness.types.errors import ConfigError, ContextOverflow
@@ -27,12 +29,15 @@ from harness.types.errors import ConfigError, ContextOverflow
 DIAGNOSTICS = {
     "dapo": ("rollout/rounds", "rollout/groups_dropped"),
     "dmpo": ("credit/pairs",),
+    "dpo": ("credit/pairs", "credit/preference_loss"),
     "ecpo": ("credit/reliability", "credit/anchor_std", "credit/anchor_std_raw"),
     "ei": ("credit/imitated_turns", "update/nll"),
     "empg": ("credit/entropy_mean", "credit/entropy_std"),
     "gvpo": ("credit/shaped_turns", "credit/turns_per_rollout"),
     "hcapo": ("credit/hindsight", "credit/hindsight_clipped"),
     "hgpo": ("credit/common_history",),
+    "ipo": ("credit/pairs", "credit/preference_loss"),
+    "kto": ("credit/preference_loss", "credit/reference_point", "credit/desirable_turns"),
     "loop": ("update/epochs", "update/ratio_max"),
     "oracle": ("rollout/continuations", "rollout/continuation_steps"),
     "oprl": ("credit/process_reward_mean", "process_reward/loss", "process_reward/grad_norm"),
@@ -134,6 +139,8 @@ def corridor(warm, tmp_path, name, *overrides, run_name="run"):
         ),
         pytest.param("rft", (), marks=pytest.mark.slow),
         pytest.param("dmpo", ("agent.context='transcript'",), marks=pytest.mark.slow),
+        ("dpo", ("optimizer.mini_batches=1",)),
+        pytest.param("kto", ("agent.context='transcript'",), marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
@@ -159,6 +166,7 @@ def test_a_method_trains(warm, tmp_path, name, overrides):
         ),
         ("sft", ("warmstart.noise=0.3",)),
         pytest.param("rft", (), marks=pytest.mark.slow),
+        pytest.param("kto", (), marks=pytest.mark.slow),
         pytest.param(
             "oracle",
             ("method.annotators.continuations.count=2", "rollout.max_live=16"),
@@ -234,6 +242,31 @@ def test_values_that_are_measured_while_playing_become_credit(warm, tmp_path):
     kept = rollout_files.read(trainer.folder.rollouts(1))
     assert len(kept.rollouts) == config.tasks_per_step * config.group_size
     np.testing.assert_array_equal(kept.columns["state_value"], turns.state_value)
+
+
+def test_siblings_branch_where_the_measured_value_changes_most(warm, tmp_path):
+    """Whatever the method is; the first turn is none of them."""
+    branch = ("rollout.branch.at='pivotal'", "rollout.branch.points=2", "method.reward_scale=2")
+    count = "method.annotators.continuations.count=4"
+    trainer = setup.start(corridor(warm, tmp_path, "tree_grpo", *branch, count))
+    rollouts = trainer._player.play(0).rollouts
+    trainer.credit.assign(rollouts)
+    for group in {one.group for one in rollouts}:
+        gaps = {}
+        for one in (r for r in rollouts if r.group == group and r.parent is None):
+            values = [*one.state_returns.mean(axis=1), 0.0]
+            for t, turn in enumerate(one.turns[1:], start=1):
+                gaps[one.member, t] = abs(2 * turn.reward + values[t + 1] - values[t])
+        most = sorted(gaps, key=lambda at: -gaps[at])[:2]
+        found = {
+            (r.parent, r.branch_turn) for r in rollouts if r.group == group and r.parent is not None
+        }
+        assert found == set(most)
+    trainer.run()
+    check_figures("tree_grpo", steps_of(trainer), 2)
+    bare = [replace(one, state_returns=None) for one in rollouts]
+    with pytest.raises(ConfigError, match="the rollouts have none: they were played without"):
+        Branches(trainer.config.rollout.branch).choose(bare, 0)
 
 
 @pytest.mark.parametrize(
@@ -388,6 +421,8 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
     ]
     if name == "scpo":
         overrides.append(f"method.credit.scorer='cross-encoder:{cross_encoder}'")
+    if name in ("oracle", "vineppo"):
+        overrides.append("method.annotators.continuations.count=2")
     trainer = run(configs.load("alfworld-tiny", overrides))
     records = steps_of(trainer)
     check_figures(name, records, 10)

@@ -12,6 +12,7 @@ from env_servers.serving.server import Server
 from harness import prompts
 from harness.config.schema import BranchConfig
 from harness.credit import TurnTable
+from harness.credit.trees import tree_of
 from harness.inference.completers import Sampling
 from harness.model.packing import samples
 from harness.rollouts import rollout_files
@@ -44,10 +45,10 @@ class Dice:
         return Completion(said, (1, 2), (3,), (-float(rng.random()),), usage=Usage(3, 2, 1))
 
 
-def played(settings, model=None, *, context="window", record=False, **kwargs):
-    """Return the rollouts of two groups of three."""
+def played(settings, model=None, *, context="window", record=False, members=3, **kwargs):
+    """Return the rollouts of two groups."""
     env_id = kwargs.pop("env_id", "agentgyms/Corridor-v0")
-    pool = EnvPool(env_id, 3, 6, record=record, max_turns=7, **kwargs)
+    pool = EnvPool(env_id, members, 2 * members, record=record, max_turns=7, **kwargs)
     draws = [TaskDraw(task, 7) for task in list(pool.tasks())[:2]]
     agent = Agent(model or Dice(), prompts.load("think", env_id), Sampling(), 2, context)
     branch = Branches(BranchConfig(**settings), seed=3) if settings else None
@@ -104,6 +105,58 @@ def test_the_turns_are_those_that_the_settings_choose():
         assert taken == [(member, turn) for _, member, turn in least[:2]]
     one, other = (Branches(BranchConfig(at="uniform"), seed).choose(members, 0) for seed in (1, 2))
     assert one != other
+
+
+def test_divergent_turns_are_states_where_a_lucky_action_looks_best():
+    """An action taken once has a higher return than all that were taken more often (Figure 1)."""
+    rollouts = played({"at": "divergent", "points": 9}, members=12)
+    wanted = set()
+    for group in (0, 1):
+        states = {}
+        for one in (r for r in rollouts if r.group == group and r.parent is None):
+            value = 0.0
+            for t, turn in reversed(list(enumerate(one.turns))):
+                invalid = turn.feedback in ("malformed", "inadmissible")
+                value = turn.reward + 0.95 * value
+                action, returned = ("", value - 0.1) if invalid else (turn.action_key, value)
+                states.setdefault(turn.state_key, []).append((action, returned, one.member, t))
+        for visits in states.values():
+            returns = {action: [v for a, v, *_ in visits if a == action] for action, *_ in visits}
+            once = [v for values in returns.values() if len(values) == 1 for v in values]
+            often = [np.mean(values) for values in returns.values() if len(values) > 1]
+            later = sorted((member, t) for *_, member, t in visits if t)
+            if once and often and max(once) > max(often) and later:
+                wanted.add((group, *later[0]))
+    assert {(r.group, r.parent, r.branch_turn) for r in siblings(rollouts)} == wanted != set()
+
+
+@pytest.mark.parametrize("at", ["every", "uniform", "entropy"])
+def test_siblings_branch_from_siblings_in_later_rounds(at, tmp_path):
+    settings = {"at": at, "every": 2, "points": 5, "siblings": 2, "rounds": 3}
+    rollouts = played(settings, record=True)
+    known = by_member(rollouts)
+    assert len(known) == len(rollouts), "each has a number of its own"
+    nested = [r for r in siblings(rollouts) if known[r.group, r.parent].parent is not None]
+    assert nested
+    points = [(r.group, r.parent, r.branch_turn) for r in siblings(rollouts)]
+    assert all(points.count(point) == 2 for point in points), "no turn is branched at twice"
+    for one in siblings(rollouts):
+        parent = known[one.group, one.parent]
+        assert parent.member < one.member
+        assert parent.branch_turn < one.branch_turn < len(parent.turns)
+        assert one.turns[: one.branch_turn] == parent.turns[: one.branch_turn]
+        replay(one.recording)
+    first = played({**settings, "rounds": 1}, record=True)
+    for group in (0, 1):
+        own = [r for r in first if r.group == group]
+        assert [r for r in rollouts if r.group == group][: len(own)] == own
+    rollout_files.write(tmp_path / "tree.jsonl", rollouts)
+    read = rollout_files.read(tmp_path / "tree.jsonl").rollouts
+    table = TurnTable.from_rollouts(read)
+    nodes = tree_of(table).node
+    assert len(np.unique(nodes)) == sum(len(r.own_turns) for r in rollouts)
+    copied = samples(rollouts, np.zeros(len(table)), shared=False)
+    assert len(copied) == len(np.unique(nodes))
 
 
 def test_no_turn_is_branched_at_once_the_budget_is_spent():
@@ -179,7 +232,7 @@ def test_shared_turns_are_context_and_no_targets():
 
 
 def test_siblings_over_http_are_those_played_in_this_process():
-    settings = {"at": "every", "every": 2, "siblings": 2}
+    settings = {"at": "every", "every": 2, "siblings": 2, "rounds": 2}
     app = create_app("agentgyms/Corridor-v0", token="", max_sessions=8)
     with Server(app) as server:
         assert played(settings, url=server.url) == played(settings)

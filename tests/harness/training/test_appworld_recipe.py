@@ -103,7 +103,8 @@ def test_gvpo_trains_on_the_easier_tasks_and_is_evaluated_on_all():
 
 @pytest.mark.slow
 def test_the_failed_turns_become_fewer(tmp_path):
-    trainer = setup.start(load(tmp_path, "run.seed=1", "run.threads=1", "eval.every=0"))
+    settings = ("run.seed=1", "run.threads=1", "run.steps=14", "eval.every=0")
+    trainer = setup.start(load(tmp_path, *settings))
     trainer.run()
     steps = [r for r in metrics.read(tmp_path / "run") if "credit/failed_turns" in r]
     failed = [r["credit/failed_turns"] for r in steps]

@@ -11,7 +11,7 @@ from harness.training import setup
 @pytest.mark.parametrize(
     ("recipe", "steps", "splits", "gain"),
     [
-        ("alfworld-tiny", 24, ("valid_seen", "valid_unseen"), 0.08),
+        ("alfworld-tiny", 16, ("valid_seen", "valid_unseen"), 0.08),
         ("sokoban-tiny", 40, ("test",), 0.05),
         ("webshop-tiny", 20, ("valid",), 0.05),
     ],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness import credit
 from harness.credit import TurnTable
-from harness.credit.estimators.dmpo import occupancy_weights
+from harness.credit.estimators.preferences.dmpo import occupancy_weights
 from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
 from harness.types.errors import ConfigError, TableError
 

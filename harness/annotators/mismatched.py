@@ -1,0 +1,69 @@
+"""Log-ratios of answers to other prompts: KTO's reference point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from harness.annotators.measures import Measure
+from harness.annotators.surroundings import AnnotatorContext
+from harness.credit import TurnTable
+from harness.model.logprobs import score_tokens
+from harness.model.packing import Sample, single_turn
+from harness.model.policy import Policy
+from harness.types.arrays import Floats
+from harness.types.errors import ConfigError
+from harness.types.rollout import Completion, Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class MismatchedRatioSettings:
+    """Settings of `MismatchedRatio`: none."""
+
+    needs_reference: ClassVar[bool] = True
+
+
+class MismatchedRatio(Measure):
+    """Fills `value`: log pi - log pi_ref of another turn's answer to this turn's prompt.
+
+    The answer is that of the turn half of the step's turns away, of another task where a step has
+    several. A prompt that leaves no room for it loses its beginning, and a prompt with images keeps
+    its own answer.
+    Reference: KTO (Ethayarajh et al. 2024), arXiv:2402.01306, section 4.1: the reference point is
+    estimated from outputs that belong to other inputs of the batch.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("value",)
+
+    def __init__(self, settings: MismatchedRatioSettings, context: AnnotatorContext) -> None:
+        """Store the context and the reference policy, or refuse rows of tokens."""
+        if context.rows != "turn":
+            raise ConfigError(
+                "the annotator 'mismatched_ratio' scores turns: set method.rows to 'turn'"
+            )
+        assert context.reference is not None
+        self._context, self._reference = context, context.reference
+
+    def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
+        """Return the table with its log-ratios."""
+        answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
+        far = len(answers) // 2
+        others = [*answers[far:], *answers[:far]]
+        rows = [self._row(*both) for both in zip(answers, others, strict=True)]
+        ratio = self._scores(self._context.policy, rows) - self._scores(self._reference, rows)
+        return replace(turns, value=ratio)
+
+    def _row(self, own: Completion, other: Completion) -> Sample:
+        if own.images:
+            return single_turn(own, 0.0)
+        room = max(1, self._context.policy.max_length - len(other.response_ids))
+        return single_turn(replace(other, prompt_ids=own.prompt_ids[-room:], images=()), 0.0)
+
+    def _scores(self, policy: Policy, rows: Sequence[Sample]) -> Floats:
+        """Return the log-probability of each row's answer. Shape [N]."""
+        own = self._context
+        scored = score_tokens(policy, rows, own.temperature, own.max_tokens)
+        return np.array([one.logprob.sum() for one in scored], dtype=np.float64)

@@ -1,0 +1,100 @@
+"""What preferences are between: turns of one state, or episodes of one group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from harness.credit.groups import encode
+from harness.credit.preferences import Pairs
+from harness.credit.returns import episode_returns, rewards_to_go
+from harness.credit.table import TurnTable
+from harness.credit.trees import tree_of
+from harness.types.arrays import Bools, Floats, Ints
+from harness.types.hyperparameters import number, one_of
+
+Level = Literal["turn", "episode"]
+"""`turn` compares turns of a group in equal states, `episode` all episodes of a group."""
+
+CHOICES: Final = ("level", "gamma")
+"""The hyperparameters of `compare`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """M turns or episodes that are compared where their place is the same. N rows of a table.
+
+    Attributes:
+        unit: Turn or episode of each row, -1 for none. Shape [N] into M.
+        place: Label of the state or the group. Shape [M].
+        value: Return from the turn on, or of the episode. Shape [M].
+        action: Label of the action; each episode has its own. Shape [M].
+        valid: The turn is valid; every episode is. Shape [M].
+    """
+
+    unit: Ints
+    place: Ints
+    value: Floats
+    action: Ints
+    valid: Bools
+
+    def pairs(self, margin: float) -> Pairs:
+        """Return all pairs of one place whose actions differ, and whose values by over `margin`.
+
+        An invalid turn is never the better one.
+        """
+        return Pairs.by_value(self.place, self.value, self.action, self.valid, margin)
+
+    def sums(self, x: Floats) -> Floats:
+        """Return the sum over the rows of each unit. Shape [N] -> [M]."""
+        own = self.unit >= 0
+        found = np.bincount(self.unit[own], weights=x[own], minlength=len(self.place))
+        return found.astype(np.float64)
+
+    def weights(self, turns: TurnTable, slope: Floats) -> Floats:
+        """Return the weight of each row whose mean log-likelihood has minus the loss's gradient.
+
+        -slope times the number of rows that are trained: a mean over these takes it away again.
+        A turn that siblings share is trained once, with the sum of its weights.
+
+        Args:
+            turns: The table.
+            slope: Derivative of the loss in the sum of each unit's log-ratios. Shape [M].
+        """
+        node = tree_of(turns).node
+        own = np.where(self.unit >= 0, -slope[self.unit] if len(slope) else 0.0, 0.0)
+        total = np.bincount(node, weights=own)
+        return np.asarray(total[node] * len(total), dtype=np.float64)
+
+
+def compare(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> Compared:
+    """Return what is compared.
+
+    Args:
+        turns: N turns of R rollouts.
+        level: What is compared with what.
+        gamma: Discount of the rewards after a turn, in [0, 1]; episodes are not discounted.
+
+    Raises:
+        ConfigError: The level is unknown, or the discount out of range.
+    """
+    one_of("level", level, get_args(Level))
+    number("gamma", gamma, 0, 1)
+    if level == "episode":
+        first = turns.starts
+        own = np.arange(len(first), dtype=np.int64)
+        valid = np.ones(len(first), np.bool_)
+        return Compared(turns.rollout, turns.group[first], episode_returns(turns), own, valid)
+    rows = np.arange(len(turns), dtype=np.int64)
+    trained = rows if turns.branch_turn is None else rows[turns.turn >= turns.branch_turn]
+    unit = np.full(len(turns), -1, np.int64)
+    unit[trained] = np.arange(len(trained))
+    return Compared(
+        unit,
+        encode(turns.group, turns.state_key)[trained],
+        rewards_to_go(turns.reward, turns.rollout, gamma)[trained],
+        encode(turns.action_key)[trained],
+        turns.valid[trained],
+    )

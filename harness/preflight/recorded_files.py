@@ -1,0 +1,164 @@
+"""Files of rollouts that a run learns from: which they are, and whether they fit the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.core.errors import DataError
+from harness import annotators, losses, prompts
+from harness.annotators import state_values
+from harness.config import Config, methods
+from harness.model.tokenizer import ChatTokenizer
+from harness.rollouts import rollout_files
+from harness.rollouts.search import preferences
+from harness.rollouts.search.preferences import Preference
+from harness.types.errors import ConfigError
+
+_NAMES: Final = {
+    "env": "the environment",
+    "data_version": "the data version",
+    "style": "the prompt style",
+    "context": "the context",
+    "tokenizer": "the tokenizer",
+}
+"""Fields of a file's header that must be those of the run, in words."""
+
+_OF_PREFERENCES: Final = ("dpo", "ipo", "kto")
+"""Estimators that compare turns of one state, which a preference is."""
+
+
+def described(config: Config, data_version: str) -> dict[str, str]:
+    """Return what the header of a run's rollouts says of environment and prompts."""
+    style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
+    return {
+        "env": config.env.id,
+        "data_version": data_version,
+        "style": f"{style.name} {style.version}",
+        "context": config.agent.context,
+    }
+
+
+def files_of(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
+
+    Raises:
+        ConfigError: A file or a folder is missing, damaged, or has no rollouts with tokens.
+    """
+    found: dict[str, None] = {}
+    for path in paths:
+        named = [path]
+        if Path(path).is_dir():
+            inside = sorted(map(str, Path(path).glob("*.jsonl*")))
+            named = [file for file in inside if header(file).get("tokens")]
+        if not named or not header(named[0]).get("tokens"):
+            raise ConfigError(
+                f"rollout.recorded: {path} holds no rollouts with tokens: give a file or folder of "
+                "a run with run.keep_rollouts, such as runs/NAME/rollouts"
+            )
+        found.update(dict.fromkeys(named))
+    return tuple(found)
+
+
+def header(path: str) -> dict[str, Any]:
+    """Return the header of a file of rollouts, empty if it has none.
+
+    Raises:
+        ConfigError: There is no such file, or it is damaged.
+    """
+    try:
+        return rollout_files.header(path)
+    except DataError as e:
+        raise ConfigError(f"rollout.recorded: {e}") from None
+
+
+def check_method(config: Config) -> None:
+    """Refuse methods and settings that need live play, where a run has files in its place.
+
+    Raises:
+        ConfigError: The message names what needs it.
+    """
+    given, row = config.rollout, methods.get(config.method.name)
+    if given.is_live:
+        return
+    if given.recorded and given.preferences is not None:
+        raise ConfigError("rollout.recorded and rollout.preferences are both set: leave one out")
+    key = "rollout.recorded" if given.recorded else "rollout.preferences"
+    if losses.is_on_policy(row.loss):
+        raise ConfigError(
+            f"{key} has rollouts of other policies, and method {row.name} is on-policy: its loss "
+            f"{row.loss!r} needs those of the policy before each update; use one with the loss "
+            "'nll', such as dpo"
+        )
+    if given.preferences is not None and row.estimator not in _OF_PREFERENCES:
+        raise ConfigError(
+            f"rollout.preferences is for methods that learn from preferences, and {row.name} would "
+            f"imitate both answers: use {', '.join(_OF_PREFERENCES)}"
+        )
+    for name, settings in config.method.annotators.items():
+        if annotators.needs_oracle(name, settings) or state_values.wanted({name: settings}):
+            raise ConfigError(f"{key} has no live environments, which annotator {name!r} needs")
+    for other, live in (
+        ("rollout.dynamic_sampling", given.dynamic_sampling),
+        ("rollout.branch.at", given.branch.at),
+    ):
+        if live:
+            raise ConfigError(f"{key} plays nothing, and {other} plays: leave one out")
+
+
+def read_preferences(path: str) -> list[Preference]:
+    """Return the preferences of a file.
+
+    Raises:
+        ConfigError: The file is missing, damaged or empty, or an answer that was chosen has no
+            greater value.
+    """
+    try:
+        found = preferences.read(path)
+    except DataError as e:
+        raise ConfigError(f"rollout.preferences: {e}") from None
+    if not found:
+        raise ConfigError(f"rollout.preferences: {path} holds no preferences")
+    for i, one in enumerate(found, start=1):
+        if one.value_chosen <= one.value_rejected or one.chosen == one.rejected:
+            raise ConfigError(
+                f"rollout.preferences: preference {i} of {path[-80:]} chooses an answer of value "
+                f"{one.value_chosen:g} over one of {one.value_rejected:g}: leave it out"
+            )
+    return found
+
+
+def check_files(config: Config, data_version: str) -> None:
+    """Refuse recorded rollouts of another environment, data version, prompt style or context.
+
+    A file of preferences does not tell them, and is only read.
+
+    Raises:
+        ConfigError: The message names the file and the difference, or see `read_preferences`.
+    """
+    if config.rollout.preferences is not None:
+        read_preferences(config.rollout.preferences)
+    _check(config.rollout.recorded, described(config, data_version))
+
+
+def check_tokenizer(config: Config, tokenizer: ChatTokenizer) -> None:
+    """Refuse recorded rollouts with tokens of another tokenizer.
+
+    Raises:
+        ConfigError: The message names the file.
+    """
+    if config.rollout.recorded:
+        _check(config.rollout.recorded, {"tokenizer": tokenizer.digest})
+
+
+def _check(files: Sequence[str], wanted: Mapping[str, str]) -> None:
+    for file in files:
+        given = header(file)
+        for key, value in wanted.items():
+            if given.get(key) != value:
+                raise ConfigError(
+                    f"rollout.recorded: {_NAMES[key]} of {file[-80:]} is "
+                    f"{given.get(key, 'not told')!s:.60}, and that of the run {value:.60}: give "
+                    "rollouts of runs like this one"
+                )

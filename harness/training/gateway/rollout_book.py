@@ -1,0 +1,204 @@
+"""Open rollouts of agents, and the groups that are whole. All methods may be called by threads."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from harness.training.gateway.chat_requests import Refused
+from harness.training.gateway.token_memory import TokenMemory
+from harness.training.gateway.turns_of_calls import Call
+from harness.types.rollout import Rollout
+
+MOST_OPEN: Final = 4096
+_MOST_FINISHED: Final = 65536
+_LONGEST_NAME: Final = 200
+
+
+@dataclass(slots=True, eq=False)
+class OpenRollout:
+    """A rollout that an agent plays.
+
+    Attributes:
+        name: As the agent calls it.
+        group: Name of its group.
+        task: Id of its task; "" where a session knows it.
+        session: Of the environment's server; "" for none.
+        number: Counts rollouts from 0.
+        memory: Its answers.
+        calls: In the order of their requests.
+        asked: How many requests there have been, those without an answer included.
+        lock: Guards its calls and its memory.
+    """
+
+    name: str
+    group: str
+    task: str
+    session: str
+    number: int
+    memory: TokenMemory
+    calls: list[Call] = field(default_factory=list)
+    asked: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Ended(NamedTuple):
+    """A rollout with its reward, and the number of the step of its oldest weights."""
+
+    rollout: Rollout
+    weights: int
+
+
+Members = dict[str, Ended | None]
+"""The members of a group by name; None for one that is still played."""
+
+
+class RolloutBook:
+    """Rollouts by name, and the groups that they belong to.
+
+    Args:
+        group_size: Rollouts of a group.
+        make_memory: Returns the memory of a new rollout.
+    """
+
+    def __init__(self, group_size: int, make_memory: Callable[[], TokenMemory]) -> None:
+        """Begin without rollouts."""
+        self._size, self._make_memory = group_size, make_memory
+        self._lock = threading.Lock()
+        self._open: dict[str, OpenRollout] = {}
+        self._groups: dict[str, Members] = {}
+        self._whole: deque[list[Ended]] = deque()
+        self._finished: OrderedDict[str, None] = OrderedDict()
+        self._begun = 0
+
+    def open(self, name: str, **given: str) -> OpenRollout:
+        """Return the rollout of a name; a new one joins its group.
+
+        Args:
+            name: Of the rollout.
+            **given: `group`, `task` and `session`; "" later on, and what is not known.
+
+        Raises:
+            Refused: A name is missing or another than before, the rollout has ended, or its group
+                has all of its members.
+        """
+        if not name or any(len(one) > _LONGEST_NAME for one in (name, *given.values())):
+            what = f"of 1 to {_LONGEST_NAME} characters"
+            raise Refused(f"a call belongs to a rollout: give its id {what} in X-Rollout-Id")
+        with self._lock:
+            found = self._open.get(name)
+            if found is None:
+                return self._begin(name, **given)
+            for kind, value in given.items():
+                was = getattr(found, kind)
+                if value not in ("", was):
+                    raise Refused(f"rollout {name:.40} has {kind} {was!r:.60}, got {value!r:.60}")
+            return found
+
+    def _begin(self, name: str, group: str = "", task: str = "", session: str = "") -> OpenRollout:
+        if name in self._finished:
+            raise Refused(f"rollout {name:.60} has ended: take another id for the next one", 409)
+        if not group:
+            raise Refused(
+                f"rollout {name:.60} is new: give its group in X-Group-Id; the rollouts of a group "
+                f"start in one state, and there are {self._size} of them"
+            )
+        if len(self._groups.get(group, ())) == self._size:
+            raise Refused(f"group {group:.60} has all of its {self._size} rollouts", 409)
+        if len(self._open) >= MOST_OPEN:
+            raise Refused(f"{MOST_OPEN} rollouts are open: end some of them first", 429)
+        self._groups.setdefault(group, {})[name] = None
+        made = OpenRollout(name, group, task, session, self._begun, self._make_memory())
+        self._open[name], self._begun = made, self._begun + 1
+        return made
+
+    def find(self, name: str) -> OpenRollout:
+        """Return an open rollout.
+
+        Raises:
+            Refused: There is none.
+        """
+        with self._lock:
+            return self._find(name)
+
+    def _find(self, name: str) -> OpenRollout:
+        if name not in self._open:
+            raise Refused(f"no rollout {name:.60} is open", 404, "no_rollout")
+        return self._open[name]
+
+    def has_finished(self, name: str) -> bool:
+        """Return whether a rollout has got its reward."""
+        with self._lock:
+            return name in self._finished
+
+    def drop(self, name: str) -> None:
+        """Forget an open rollout; its place in its group is free again.
+
+        Raises:
+            Refused: There is none.
+        """
+        with self._lock:
+            group = self._find(name).group
+            del self._open[name], self._groups[group][name]
+            if not self._groups[group]:
+                del self._groups[group]
+
+    def finish(self, ended: OpenRollout, rollout: Rollout) -> None:
+        """Put a rollout with its reward to its group.
+
+        Raises:
+            Refused: It has no score, or starts in another state than its group.
+        """
+        if not rollout.turns or math.isnan(rollout.score):
+            raise Refused("the episode has no turn or no score: drop the rollout", 409)
+        with self._lock:
+            if self._find(ended.name) is not ended:
+                raise Refused(f"rollout {ended.name:.60} was dropped", 409)
+            members = self._groups[ended.group]
+            _check_start(ended, rollout, members)
+            members[ended.name] = Ended(rollout, min(call.weights for call in ended.calls))
+            del self._open[ended.name]
+            self._finished[ended.name] = None
+            if len(self._finished) > _MOST_FINISHED:
+                self._finished.popitem(last=False)
+            done = [one for _, one in sorted(members.items()) if one is not None]
+            if len(done) == self._size:
+                self._whole.append(done)
+                del self._groups[ended.group]
+
+    def take(self, count: int) -> list[list[Ended]]:
+        """Return the oldest whole groups, at most `count`; members in the order of their names."""
+        with self._lock:
+            return [self._whole.popleft() for _ in range(min(count, len(self._whole)))]
+
+    @property
+    def num_whole(self) -> int:
+        """How many groups are whole."""
+        return len(self._whole)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rollouts are open, and how many groups are begun and whole."""
+        with self._lock:
+            return {
+                "open_rollouts": len(self._open),
+                "begun_groups": len(self._groups),
+                "whole_groups": len(self._whole),
+            }
+
+
+def _check_start(ended: OpenRollout, rollout: Rollout, members: Members) -> None:
+    """Refuse a rollout that starts in another state than those of its group."""
+    other = next((one.rollout for one in members.values() if one is not None), None)
+    if other is None or not ended.session:
+        return
+    own, start = ((one.task_id, one.turns[0].state_key) for one in (rollout, other))
+    if own != start:
+        raise Refused(
+            f"the rollouts of group {ended.group:.40} start in one state of one task, and this one "
+            f"elsewhere: task {own[0]!r:.60}, not {start[0]!r:.60}",
+            409,
+        )

@@ -1,0 +1,106 @@
+"""Joins the answers of a rollout with what the agent did: each answer is a turn."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final
+
+from agentgyms.core.errors import BadRequest
+from agentgyms.recording.recording_format import Recording
+from harness.rollouts.codec import GroupNumbers, decode
+from harness.training.gateway.chat_requests import Refused
+from harness.training.gateway.env_sessions import Position
+from harness.training.trl_rollouts import from_tool_calls
+from harness.types.rollout import Completion, Rollout
+
+_REPORTED: Final = ("reward", "success", "score", "turns")
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call of the policy.
+
+    Attributes:
+        shown: Text of the request's last message.
+        position: Of the environment's session when the request came; None without a session.
+        answer: What the policy generated; None while it generates.
+        weights: Number of the training step whose weights generated it.
+    """
+
+    shown: str
+    position: Position | None = None
+    answer: Completion | None = None
+    weights: int = 0
+
+
+def from_session(recording: Recording, calls: Sequence[Call]) -> Rollout:
+    """Return the rollout of an episode that an agent played in a session.
+
+    An answer's actions are those taken after its request and before the next one's: together they
+    are one turn, and an answer without any is `malformed` and leaves the state. Answers behind the
+    end of the episode have no turn.
+
+    Args:
+        recording: The episode so far.
+        calls: In the order of their requests, with positions and answers.
+    """
+    places = list(accumulate((call.position.turn for call in calls if call.position), max))
+    first, *later = recording.turns[places[0] :]
+    turns = [replace(one, agent={"answer": bisect_left(places, one.turn) - 1}) for one in later]
+    rollout = from_tool_calls(Recording(recording.header, [first, *turns]), len(calls))
+    return _with_answers(rollout, calls)
+
+
+def from_report(
+    task: str, report: Mapping[str, Any], calls: Sequence[Call], number: int
+) -> Rollout:
+    """Return a rollout with the rewards that its agent reports.
+
+    Args:
+        task: Id of the task.
+        report: `reward`, of the last answer; or `turns`, one object for each answer, with the
+            fields of `harness.rollouts.rollout_files`. `success` and `score` have the defaults
+            there.
+        calls: In the order of their requests, with answers.
+        number: Tells the states of this rollout from those of others.
+
+    Raises:
+        Refused: A field is missing, unknown or has a wrong value.
+    """
+    for name in report:
+        if name not in _REPORTED:
+            raise Refused(f"unknown field {name!r:.40}: expected some of {', '.join(_REPORTED)}")
+    if ("reward" in report) == ("turns" in report):
+        raise Refused("expected either 'reward', a number, or 'turns', one object for each answer")
+    told = report.get("turns")
+    if told is None:
+        told = [{"reward": 0.0}] * (len(calls) - 1) + [{"reward": report["reward"]}]
+    if not isinstance(told, list) or len(told) != len(calls):
+        count = len(told) if isinstance(told, list) else type(told).__name__
+        raise Refused(f"'turns' must have one object for each of {len(calls)} answers, got {count}")
+    turns = [
+        {"observation": call.shown, "action": call.answer.text if call.answer else "", **one}
+        if isinstance(one, dict)
+        else one
+        for call, one in zip(calls, told, strict=True)
+    ]
+    line = {"task_id": task, "turns": turns}
+    line |= {name: report[name] for name in ("success", "score") if name in report}
+    try:
+        rollout, _ = decode(line, number, GroupNumbers(), ())
+    except BadRequest as e:
+        raise Refused(str(e)) from None
+    return _with_answers(rollout, calls)
+
+
+def _with_answers(rollout: Rollout, calls: Sequence[Call]) -> Rollout:
+    """Return a rollout whose turns have the calls' answers, in order."""
+    answers = [call.answer for call in calls if call.answer is not None]
+    rollout.turns = [
+        replace(turn, completion=answer)
+        for turn, answer in zip(rollout.turns, answers, strict=False)
+    ]
+    return rollout

@@ -1,0 +1,154 @@
+"""The routes of a gateway: OpenAI's chat completions, Anthropic's messages, rollouts."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from agentgyms.core import serialization
+from agentgyms.core.errors import BadRequest
+from harness.training.gateway import anthropic_messages, chat_requests, openai_replies
+from harness.training.gateway.chat_requests import Refused
+from harness.training.gateway.gateway import Gateway
+from harness.training.gateway.rollout_book import OpenRollout
+
+MAX_BODY_BYTES: Final = 2**24
+
+_log = logging.getLogger(__name__)
+
+
+def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY_BYTES) -> Flask:
+    """Return the application of a gateway.
+
+    An agent names its rollout in the header `X-Rollout-Id`, or in the address: below
+    `/rollouts/ID` are the same routes.
+
+    Args:
+        gateway: Answers.
+        token: Bearer token, or key of Anthropic's clients; "" for none.
+        max_body_bytes: Longest request body.
+    """
+    app = Flask("harness.training.gateway", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
+    app.before_request(lambda: _check_access(token))
+    app.register_error_handler(Exception, _error)
+    app.add_url_rule("/healthz", "healthz", lambda: _reply({"status": "ok"}))
+    views: dict[str, Callable[..., Response]] = {
+        "chat/completions": _chat_view(gateway),
+        "messages": _messages_view(gateway),
+    }
+    for path, view in views.items():
+        for start in ("", "/rollouts/<rollout_id>"):
+            app.add_url_rule(f"{start}/v1/{path}", f"{start}{path}", view, methods=["POST"])
+    _add_rollouts(app, gateway)
+    return app
+
+
+def _add_rollouts(app: Flask, gateway: Gateway) -> None:
+    def models() -> Response:
+        listed = {"id": gateway.options.model, "object": "model", "owned_by": "agentgyms"}
+        return _reply({"object": "list", "data": [listed]})
+
+    def status() -> Response:
+        size = gateway.options.group_size
+        return _reply({"step": gateway.weights, "group_size": size, **gateway.book.counts()})
+
+    def begin(rollout_id: str) -> Response:
+        found = _rollout(gateway, rollout_id)
+        return _reply({"rollout_id": found.name, "group_id": found.group})
+
+    def drop(rollout_id: str) -> Response:
+        gateway.book.drop(rollout_id)
+        return Response(status=204)
+
+    def reward(rollout_id: str) -> Response:
+        report = _body()
+        if not isinstance(report, dict):
+            raise Refused(f"the body must be a JSON object, got {type(report).__name__}")
+        return _reply(gateway.reward(rollout_id, report))
+
+    app.add_url_rule("/v1/models", "models", models)
+    app.add_url_rule("/v1/rollouts", "status", status)
+    app.add_url_rule("/v1/rollouts/<rollout_id>", "begin", begin, methods=["POST"])
+    app.add_url_rule("/v1/rollouts/<rollout_id>", "drop", drop, methods=["DELETE"])
+    app.add_url_rule("/v1/rollouts/<rollout_id>/reward", "reward", reward, methods=["POST"])
+
+
+def _chat_view(gateway: Gateway) -> Callable[..., Response]:
+    def chat(rollout_id: str = "") -> Response:
+        asked = chat_requests.read(_body())
+        answer = gateway.answer(_rollout(gateway, rollout_id), asked, _has_left())
+        if asked.stream:
+            return _stream("".join(openai_replies.events(answer, asked, gateway.options.model)))
+        return _reply(openai_replies.reply(answer, gateway.options.model))
+
+    return chat
+
+
+def _messages_view(gateway: Gateway) -> Callable[..., Response]:
+    def messages(rollout_id: str = "") -> Response:
+        asked = chat_requests.read(anthropic_messages.as_chat(_body()))
+        answer = gateway.answer(_rollout(gateway, rollout_id), asked, _has_left())
+        if asked.stream:
+            return _stream("".join(anthropic_messages.events(answer, gateway.options.model)))
+        return _reply(anthropic_messages.reply(answer, gateway.options.model))
+
+    return messages
+
+
+def _rollout(gateway: Gateway, rollout_id: str) -> OpenRollout:
+    """Return the rollout that a request names in its address or its headers."""
+    names = {kind: request.headers.get(f"X-{kind}-Id", "") for kind in ("Group", "Task", "Session")}
+    given = {kind.lower(): name for kind, name in names.items()}
+    return gateway.book.open(rollout_id or request.headers.get("X-Rollout-Id", ""), **given)
+
+
+def _has_left() -> Callable[[], bool]:
+    left: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
+    return left
+
+
+def _check_access(token: str) -> None:
+    """Refuse a request without the token; without one, a page of any site."""
+    if not token:
+        if "Origin" in request.headers:
+            raise Refused("this gateway has no token: no page of a site may use it", 403)
+        return
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    given = given or request.headers.get("X-Api-Key", "")
+    if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):
+        raise Refused("the bearer token is missing or wrong", 401, "unauthorized")
+
+
+def _body() -> Any:
+    """Return the request's JSON value; an empty body stands for an empty object."""
+    content = request.get_data(cache=False)
+    try:
+        return serialization.loads(content, "body") if content else {}
+    except BadRequest as e:
+        raise Refused(str(e), 400, "bad_json") from None
+
+
+def _error(error: Exception) -> Response:
+    if isinstance(error, RequestEntityTooLarge):
+        error = Refused("the body is too long", 413, "too_large")
+    elif isinstance(error, HTTPException):
+        error = Refused(f"{request.method} {request.path:.80}: {error.name}", error.code or 500)
+    elif not isinstance(error, Refused):
+        _log.error("a request failed", exc_info=error)
+        error = Refused(f"{type(error).__name__}: {error!s:.200}", 500, "failed")
+    protocol = anthropic_messages if request.path.endswith("/messages") else openai_replies
+    return _reply(protocol.error(error), error.status)
+
+
+def _reply(value: dict[str, Any], status: int = 200) -> Response:
+    return Response(serialization.dumps(value), status=status, mimetype="application/json")
+
+
+def _stream(events: str) -> Response:
+    return Response(events, mimetype="text/event-stream")

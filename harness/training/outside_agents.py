@@ -1,0 +1,103 @@
+"""Plays the steps of a training run with agents of others, who come through a gateway."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from harness.config import Config
+from harness.config.gateway_address import read_address
+from harness.distributed.process_group import ProcessGroup
+from harness.inference.completers import Completer, Sampling
+from harness.model.policy import Policy
+from harness.rollouts.collect_options import OnFinish
+from harness.rollouts.player import StepRollouts, rollout_figures
+from harness.training.gateway.env_sessions import EnvSessions
+from harness.training.gateway.gateway import Gateway, GatewayOptions
+from harness.training.gateway.server import TOKEN_VARIABLE, GatewayServer
+from harness.training.gateway.web import create_app
+from harness.types.errors import ConfigError
+from harness.types.rollout import Rollout
+
+_ROLLOUTS = 1
+"""Stream of random numbers, that of the harness's own rollouts."""
+
+
+class OutsideAgents:
+    """Waits for whole groups of a gateway; it has the methods of `harness.rollouts.player.Player`.
+
+    Args:
+        config: The run, resolved.
+        policy: The policy in training.
+        completer: Generates the answers.
+        run: Runs a coroutine to its end.
+        processes: The processes that train; only one can have a gateway.
+
+    Attributes:
+        gateway: The gateway.
+        server: Its socket.
+        data_version: "": what the agents play on is theirs.
+
+    Raises:
+        ConfigError: There are several processes, or the address cannot be listened on.
+    """
+
+    data_version = ""
+
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        completer: Completer,
+        run: Callable[[Coroutine[Any, Any, Any]], Any],
+        processes: ProcessGroup,
+    ) -> None:
+        """Begin to listen; requests wait for the first step."""
+        if processes.size > 1:
+            raise ConfigError("rollout.gateway is for one process: leave out torchrun")
+        self._config, self._run = config, run
+        agent, urls = config.agent, config.env.kwargs.get("url") or ()
+        token = os.environ.get("AGENTGYMS_TOKEN", "")
+        options = GatewayOptions(
+            config.run.name,
+            config.rollout.group_size,
+            Sampling(
+                agent.temperature, agent.max_tokens, max_thought_tokens=agent.max_thought_tokens
+            ),
+            config.run.seed,
+            agent.tool_format,
+            agent.thoughts == "strip",
+        )
+        sessions = EnvSessions([urls] if isinstance(urls, str) else urls, token)
+        self.gateway = Gateway(completer, policy.chat_tokenizer, options, sessions)
+        own = os.environ.get(TOKEN_VARIABLE, "")
+        address = read_address(str(config.rollout.gateway))
+        threads = config.rollout.max_batch + 8  # so that rewards come in while answers wait
+        self.server = GatewayServer(create_app(self.gateway, own), address, threads, own)
+
+    def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
+        """Return the oldest whole groups, once there are enough of them.
+
+        Args:
+            step: Number of the step, from 0.
+            on_finish: Is called with each rollout.
+        """
+        self.gateway.weights, count = step, self._config.rollout.tasks_per_step
+        book = self.gateway.book
+        self._run(self.gateway.serve(lambda: book.num_whole >= count))
+        rollouts: list[Rollout] = []
+        stale = 0
+        for index, group in enumerate(book.take(count)):
+            for member, (rollout, weights) in enumerate(group):
+                rollout.group, rollout.member = index, member
+                rollouts.append(rollout)
+                stale += weights < step
+                on_finish(rollout)
+        figures = {"rollout/stale_share": stale / len(rollouts)}
+        return StepRollouts(rollouts, rollout_figures(rollouts, 0) | figures)
+
+    def close(self) -> None:
+        """Refuse what waits, and stop listening."""
+        self.gateway.close()
+        self.server.stop()
