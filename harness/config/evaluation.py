@@ -191,6 +191,10 @@ class SearchConfig(Section):
     value: Literal["rollouts", "solver"] = "rollouts"
     """Of mcts, the value of a state: the score of one episode that the agent plays on from there,
     or by the environment's solver, which no agent may know (`solver`)."""
+    backup: Literal["mean", "max"] | None = None
+    """Of mcts, what an action is worth: the mean return of its simulations, or that of the best way
+    known behind it (`max`), which is exact where values are. None: `max` with the solver's values,
+    else `mean`."""
     exploration: PositiveFloat = 1.0
     """Of mcts: c of PUCT."""
     discount: Annotated[float, Gt(0), Le(1)] = 0.97

@@ -251,10 +251,12 @@ def _sampling(
 
 
 def _search(config: EvaluationConfig, row: Row) -> SearchConfig:
-    search = config.search
-    if config.agent.kind != "best-of-n" or search.select is not None:
-        return search
-    return replace(search, select="majority" if row.answers else "likelihood")
+    search, kind = config.search, config.agent.kind
+    if kind == "best-of-n" and search.select is None:
+        return replace(search, select="majority" if row.answers else "likelihood")
+    if kind == "mcts" and search.backup is None:
+        return replace(search, backup="max" if search.value == "solver" else "mean")
+    return search
 
 
 def step_name(checkpoint: str) -> str:

@@ -146,7 +146,9 @@ def episode_record(recording: Recording) -> EpisodeRecord:
     reflection, stop_reason = described["reflection"], StopReason(described["stop_reason"])
     search, steps, usage = described.get("search", {}), len(turns), usage_of(turns)
     for more, calls in ((reflection, 1), (search, search.get("calls", 0))):
-        usage += Usage(*more["tokens"][:2], calls=calls) if more else Usage()
+        if more:
+            prompt, response = more["tokens"][:2]
+            usage += Usage(prompt, response, calls)
     unrated = math.isnan(last["score"])
     if unrated and stop_reason is not StopReason.CONTEXT_LIMIT:
         raise DataCorrupt("an episode has no score: nobody rated it, play it again")

@@ -113,8 +113,8 @@ class Baseline:
             return None
         if self._style.shows_image:
             raise ConfigError(
-                f"agent.kind is 'mcts', which is for texts, and the style {self._style.name!r} shows "
-                "images: choose another agent.style"
+                f"agent.kind is 'mcts', which is for texts, and the style {self._style.name!r} "
+                "shows images: choose another agent.style"
             )
 
         def parts(budget: Budget) -> tuple[Proposals, StateValue]:

@@ -100,7 +100,8 @@ class Mcts:
     ) -> tuple[Rollout, dict[str, Any]]:
         """Return the episode; see `Searcher.play`."""
         own, made = self._search, list[tuple[TreeSearch, Budget]]()
-        plan = Plan(own.simulations, own.exploration, own.discount)
+        assert own.backup is not None
+        plan = Plan(own.simulations, own.exploration, own.discount, own.backup)
 
         async def run(
             episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False

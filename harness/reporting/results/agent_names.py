@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final
+
+from harness.config import SEARCHES
 
 _AGENTS: Final = {"direct": "Direct", "react": "ReAct", "reflexion": "Reflexion"}
 _BACKENDS: Final = {"expert": "Expert", "random": "Random"}
@@ -51,14 +53,21 @@ class AgentName:
 
 def agent_name(result: Mapping[str, Any]) -> AgentName:
     """Return the name of an evaluation's agent, from its `result.json`."""
-    model, agent = result["model"], result["agent"]
+    name, search = _without_search(result), _search(result)
+    return replace(name, method=f"{name.method} + {search}") if search else name
+
+
+def _without_search(result: Mapping[str, Any]) -> AgentName:
+    model, kind = result["model"], str(result["agent"].get("kind"))
     backend = model.get("backend")
     if backend in _BACKENDS:
         return AgentName("", "", _BACKENDS[backend])
-    if agent.get("kind") != "trained":
-        kind = str(agent.get("kind"))
-        return AgentName(_base(model), "Prompting", _AGENTS.get(kind, kind))
-    run = model.get("trained") or model
+    run = model.get("trained") if kind in ("trained", *SEARCHES) else None
+    if kind == "trained":
+        run = run or model
+    if not run:
+        named = "react" if kind in SEARCHES else kind
+        return AgentName(_base(model), "Prompting", _AGENTS.get(named, named))
     method = run.get("method")
     if method is None:
         return AgentName(_base(model), "RL", "trained")
@@ -67,6 +76,18 @@ def agent_name(result: Mapping[str, Any]) -> AgentName:
         "SFT" if method in _SUPERVISED else "RL",
         method_name(str(method)),
     )
+
+
+def _search(result: Mapping[str, Any]) -> str:
+    """Return what an agent's search is, and whether it knows what none may know; "" without."""
+    kind = result["agent"].get("kind")
+    if kind not in SEARCHES:
+        return ""
+    search = result["config"]["search"]
+    if kind == "mcts":
+        return "MCTS" + (" (value by the solver)" if search["value"] == "solver" else "")
+    by = "an oracle" if search["select"] == "oracle" else search["select"]
+    return f"best of {search['episodes']} (by {by})"
 
 
 def _base(model: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.config import SEARCHES
 from harness.reporting.results import setting
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.tables.formats import NONE, cell_text, tables_to_markdown
@@ -88,8 +89,19 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
     if found := figures.get("documentation"):
         yield f"- documentation look-ups: {_lookups(found)}"
     yield f"- ended by: {_counts(figures['stop_reasons'])}"
+    yield from _costs(one)
+
+
+def _costs(one: LoadedEvaluation) -> Iterator[str]:
+    """Yield what the model, a search and other parties took."""
+    figures = one.figures
     if figures.get("tokens"):
         yield f"- tokens: {_counts(figures['tokens'])}"
+    if one.result["agent"].get("kind") in SEARCHES:
+        steps, tokens = (figures["costs"][name]["mean"] for name in ("steps", "tokens"))
+        yield (
+            f"- a task took {steps:,.1f} environment steps and {tokens:,.0f} tokens with its search"
+        )
     if thoughts := figures.get("thoughts"):
         yield (
             f"- thoughts: {thoughts['tokens']:,.1f} tokens per turn, the longest "

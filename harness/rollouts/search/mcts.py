@@ -40,11 +40,13 @@ class Plan:
         simulations: Visits of the state before each turn; those of earlier turns count.
         exploration: PUCT's c.
         discount: Factor on the score for each turn until it comes.
+        backup: What an action is worth; see `back_up`.
     """
 
     simulations: int
     exploration: float
     discount: float
+    backup: str = "mean"
 
 
 class TreeSearch:
@@ -103,7 +105,7 @@ class TreeSearch:
         with suppress(BudgetSpent):
             while root.point is not None and root.visits < self._plan.simulations:
                 await self._simulate(root)
-                if len(root.edges) < 2:  # there is no choice
+                if len(root.edges) == 1:  # there is no choice
                     break
         if root.point is None:  # its prompt is too long
             return None
@@ -114,7 +116,7 @@ class TreeSearch:
     async def _simulate(self, root: Node) -> None:
         """Go down to a state without a value, estimate it, and add its return to the way there."""
         path, node = list[tuple[Node, Edge]](), root
-        while node.point is not None and (node is root or node.value is not None):
+        while node.point is not None and node.value is not None:
             if not node.edges and not await self._expand(node, node.point):
                 break
             edge = node.select(self._plan.exploration)
@@ -124,7 +126,7 @@ class TreeSearch:
             node = edge.child
         if node.value is None and node.point is not None:
             node.value = await self._estimate(node, node.point)
-        back_up(path, node.value or 0.0, self._plan.discount)
+        back_up(path, node.value or 0.0, self._plan.discount, self._plan.backup)
         self.simulations += 1
 
     async def _expand(self, node: Node, point: Point) -> bool:

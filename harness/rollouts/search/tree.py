@@ -3,8 +3,8 @@
 Reference: PUCT as in Silver et al. 2017 (AlphaGo Zero), Methods, "Select": the action with the
 largest Q(s, a) + c P(s, a) sqrt(N(s)) / (1 + N(s, a)). States that several ways lead to are one
 node, so the tree is a graph without circles; visits and values belong to actions.
-Departs from it: an action that was not tried yet has the mean value of those that were, or the
-state's own value.
+Departs from it: an action that was not tried yet has the mean of the state's own value and of the
+returns of those that were.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Edge:
         decision: The action, and the answer that it was parsed from.
         prior: The policy's probability of the action, in [0, 1].
         visits: How many simulations took it.
-        total: Sum of their returns.
+        total: Sum of their returns; of the largest return known by now with the backup "max".
         child: The state that it leads to; None until it was taken.
     """
 
@@ -62,6 +62,13 @@ class Node:
         """How many simulations went on from here."""
         return sum(edge.visits for edge in self.edges)
 
+    @property
+    def top(self) -> float:
+        """Largest value of the tried actions, the state's own among them while some are untried."""
+        values = [edge.value for edge in self.edges if edge.visits]
+        untried = len(values) < len(self.edges) or not values
+        return max([*values, self.value or 0.0] if untried else values)
+
     def select(self, exploration: float) -> Edge:
         """Return the action that the next simulation takes; of equal ones the first.
 
@@ -69,7 +76,7 @@ class Node:
             exploration: PUCT's c.
         """
         visits = self.visits
-        mean = sum(edge.total for edge in self.edges) / visits if visits else self.value or 0.0
+        mean = ((self.value or 0.0) + sum(edge.total for edge in self.edges)) / (1 + visits)
 
         def upper(edge: Edge) -> float:
             known = edge.value if edge.visits else mean
@@ -103,15 +110,23 @@ class Node:
         return (high, low) if high.value > low.value else None
 
 
-def back_up(path: Sequence[tuple[Node, Edge]], value: float, discount: float) -> None:
+def back_up(
+    path: Sequence[tuple[Node, Edge]], value: float, discount: float, backup: str = "mean"
+) -> None:
     """Add the return of a simulation to the actions that it took.
 
     Args:
         path: States and actions from the root.
         value: Of the state after the last action.
         discount: Factor for each action, in (0, 1].
+        backup: `"mean"`: an action is worth the mean return of its simulations; `"max"`: what the
+            best way known from its state is worth, which is exact where values and environment are.
     """
-    for _, edge in reversed(path):
+    for node, edge in reversed(path):
         value *= discount
         edge.visits += 1
-        edge.total += value
+        if backup == "max":
+            edge.total = edge.visits * value
+            value = node.top
+        else:
+            edge.total += value
