@@ -143,7 +143,7 @@ train: $(VENV)/train.stamp
 	  $(if $(DATA),--set env.kwargs.source=official --set 'env.kwargs.data_path="$(DATA)"') $(ARGS)
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
 test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DOCS)/stamp
 	$(PYTHONS) $(BIN)/python -m pytest -q \
