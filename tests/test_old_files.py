@@ -147,7 +147,8 @@ def contents(folder):
     assert result.pop("recordings") == {"file": recordings.name, "sha256": digest}
     for key in ("versions", "later_versions", "data_source"):
         result.pop(key, None)
-    result["figures"].pop("samples", None)  # later than the kept ones, and so is their table
+    for key in ("samples", "costs"):  # later than the kept ones, and so are their tables
+        result["figures"].pop(key, None)
     table = re.sub(r"\| Samples .*?\n\n", "", (folder / "table.md").read_text(), flags=re.DOTALL)
     lines = []
     for line in recordings.read_text().splitlines():
