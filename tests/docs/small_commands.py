@@ -61,7 +61,8 @@ def run(call, given=""):
 
 
 def _expanded(word):
-    return sorted(map(str, Path().glob(word))) if "*" in word else [word]
+    """Return the files that a pattern names; like a shell, the word itself where there is none."""
+    return (sorted(map(str, Path().glob(word))) if "*" in word else []) or [word]
 
 
 def _small(words):

@@ -1,7 +1,12 @@
 """What a gateway reads of requests, and how it joins answers with turns."""
 
-import pytest
+import json
 
+import pytest
+from click.testing import CliRunner
+from small_training import SMALL
+
+from harness.cli.main import main
 from harness.config import load
 from harness.config.consistency import check
 from harness.training.gateway import anthropic_messages, chat_requests
@@ -149,3 +154,14 @@ def test_settings_that_choose_episodes_do_not_fit():
     for setting in ("rollout.dynamic_sampling=true", "method.name=rft", "rollout.gateway=here"):
         with pytest.raises(ConfigError, match=r"rollout.gateway"):
             check(load("corridor-tiny", [*own, setting]))
+
+
+def test_the_command_opens_a_gateway_and_trains(tmp_path):
+    """No step is taken, so it waits for no agent."""
+    settings = [f"run.output='{tmp_path}'", "run.steps=0", *SMALL, "warmstart.steps=2"]
+    sets = [word for one in (*settings, "eval.tasks=1") for word in ("--set", one)]
+    done = CliRunner().invoke(main, ["gateway", "corridor-tiny", "--address", "127.0.0.1:0", *sets])
+    assert done.exit_code == 0, done.output
+    assert "agents ask the policy at http://127.0.0.1:0/v1\n" in done.output
+    (folder,) = tmp_path.iterdir()
+    assert "'gateway': '127.0.0.1:0'" in str(json.loads((folder / "config.json").read_text()))
