@@ -148,7 +148,7 @@ test: $(VENV)/test.stamp
 test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DOCS)/stamp
 	$(PYTHONS) $(BIN)/python -m pytest -q \
 	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
-	$(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
+	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
 	  -m '($(PARTS)) and not ($(ALONE)) and ($(ANY_SPEED))' $(ARGS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist load --maxschedchunk 1 \
 	  -m 'slow and not ($(ALONE) or $(PARTS))' $(ARGS)

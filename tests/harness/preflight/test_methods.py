@@ -378,10 +378,11 @@ def cross_encoder(tmp_path_factory):
 
 _WARM = [
     "run.steps=0",
-    "policy.tiny.hidden=96",
-    "policy.tiny.heads=12",
+    "policy.tiny.hidden=64",
+    "policy.tiny.heads=8",
+    "policy.tiny.feed_forward=128",
     "warmstart.episodes=120",
-    "warmstart.steps=300",
+    "warmstart.steps=360",
     "warmstart.batch_size=32",
 ]
 
@@ -415,7 +416,7 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
         "method.loss={}",
         "run.steps=10",
         "checkpoint.every=10",
-        "rollout.tasks_per_step=3",
+        "rollout.tasks_per_step=2",
         "rollout.group_size=4",
         "rollout.max_draws=3",
     ]
