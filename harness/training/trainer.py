@@ -16,7 +16,7 @@ from harness.config import Config, methods
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
 from harness.inference.generation import Generator, make_generator, make_policy_generator
-from harness.inference.old_logprobs import recompute_logprobs
+from harness.inference.old_logprobs import recompute_logprobs, update_correction
 from harness.model.packing import samples
 from harness.model.policy import Policy
 from harness.preflight import recorded_files
@@ -150,6 +150,7 @@ class Trainer:
             loss,
             config.agent.temperature,
             config.run.steps,
+            update_correction(config),
         )
 
     def _open_log(self, resume_step: int | None) -> Log:
@@ -257,7 +258,8 @@ class Trainer:
         with self.phases("update"), with_hints(config, "learn"):
             # The first process's advantages, because a scorer on another GPU may round differently.
             advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
-            rows = samples(recomputed.rollouts, advantage, config.agent.context, shared=False)
+            context, kept = config.agent.context, recomputed.kept
+            rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)
             seed = seed_of(config.run.seed, _UPDATE, step)
             figures = self.learner.update(rows, step=step, seed=seed)
         with self.phases("annotators"), with_hints(config, "learn"):

@@ -29,6 +29,8 @@ BRANCH = {
     "max_tokens": None,
 }
 
+REJECTION = {"unit": None, "ratio": "geometric", "low": None, "high": None}
+
 NEW = (
     ("agent", "tool_format", "auto"),
     ("agent", "max_thought_tokens", None),
@@ -42,8 +44,11 @@ NEW = (
     ("policy", "reduce_once", False),
     ("rollout", "branch", BRANCH),
     ("rollout", "gateway", None),
+    ("rollout", "mismatch_floor", 0.0),
+    ("rollout", "mismatch_weights", None),
     ("rollout", "preferences", None),
     ("rollout", "recorded", []),
+    ("rollout", "rejection", REJECTION),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

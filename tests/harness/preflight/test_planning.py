@@ -209,6 +209,27 @@ def test_seconds_of_a_step_are_the_operations_at_the_assumed_share_of_the_peak()
     assert less.update == pytest.approx(3 * eight.rescore)
 
 
+def test_a_plan_with_windows_tells_what_transcripts_would_cost():
+    config = resolve.resolve(
+        configs.load("alfworld-scpo-7b", ["agent.max_context=4096", "agent.max_tokens=500"])
+    )
+    shape = model_shapes.shape_of(config.policy)
+    assert step_time.transcript_tokens(config, shape, 25) == 2048 + 24 * 500
+    assert step_time.transcript_tokens(config, shape, 1e4) == shape.max_length
+    eight = Machine("cuda", 8)
+    windows = step_time.step_time(config, shape, eight, 128 * 25, 25)
+    transcripts = step_time.transcript_update(config, shape, eight, 25)
+    tokens = 25 * 2048 / (2048 + 24 * 500)
+    assert 0.8 * tokens < windows.update / transcripts < tokens, "long rows attend to more"
+    said = dry_run("alfworld-scpo-7b", "--gpus", "8").output
+    assert "as transcripts about 1,736,704 tokens" in said
+    assert "with agent.context = 'transcript' the update would take 30 s" in said
+    whole = dry_run("alfworld-scpo-7b", "--gpus", "8", "--set", "agent.context=transcript").output
+    assert "transcript" in whole
+    assert "as transcripts" not in whole
+    assert "the update would take" not in whole
+
+
 def test_a_wrong_setting_has_the_same_message_as_when_the_run_starts():
     result = dry_run("corridor-tiny", "--set", "eval.split=nowhere")
     assert (result.exit_code, "no split 'nowhere'" in result.output) == (2, True)
