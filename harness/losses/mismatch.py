@@ -55,8 +55,7 @@ def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: RejectionConfig) -
         config: Resolved, with bounds.
     """
     size = torch.bincount(unit)
-    total = torch.zeros(len(size), dtype=log_ratio.dtype, device=log_ratio.device)
-    total = total.scatter_add(0, unit, log_ratio)
+    total = torch.bincount(unit, weights=log_ratio)
     log = total / size if config.ratio == "geometric" else total
     ratio = log.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
     assert config.low is not None
@@ -112,8 +111,8 @@ class UpdateCorrection:
         if unit is None or not mask.any():
             return rejected
         row = torch.arange(len(mask), device=mask.device)[:, None].expand_as(mask)
-        named = row * (batch.turn.max() + 1) + batch.turn if unit == "turn" else row
-        _, index = torch.unique(named[mask], return_inverse=True)
+        named = torch.stack((row, batch.turn) if unit == "turn" else (row,), -1)[mask]
+        _, index = torch.unique(named, dim=0, return_inverse=True)
         log_ratio = (logprob - batch.old_logprob)[mask]
         rejected[mask] = ~kept(log_ratio, index, self.config.rejection)[index]
         return rejected

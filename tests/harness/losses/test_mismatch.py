@@ -77,6 +77,13 @@ def test_units_are_rejected_by_their_ratio(settings, expected):
     assert found == plain == expected
 
 
+def test_bounds_are_kept_themselves():
+    log_ratio, unit = torch.zeros(3), torch.tensor([0, 0, 1])
+    for low, high in ((1.0, 2.0), (0.5, 1.0)):
+        config = RejectionConfig(unit="turn", low=low, high=high)
+        assert kept(log_ratio, unit, config).tolist() == [True, True]
+
+
 def test_a_product_beyond_every_float_is_rejected_and_nothing_overflows():
     config = RejectionConfig(unit="turn", ratio="product", low=0.5, high=2.0)
     log_ratio = torch.tensor([900.0, -900.0, 0.1])
