@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, get_args
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field
 
 from harness.config.rollout_settings import RolloutConfig
@@ -120,6 +120,10 @@ class PolicyConfig(Section):
     reduce_once: bool = False
     """Sum gradients over several processes once per optimizer step, not after each micro-batch:
     less traffic, but each process then holds whole gradients."""
+    ema: Annotated[float, Gt(0), Lt(1)] | None = None
+    """Decay of an exponential moving average of the weights, taken after each training step, such
+    as 0.9: it is what evaluations play and exports hold, while training goes on from the weights
+    themselves. None for no average."""
     lora: LoraConfig = LoraConfig()
     tiny: TinyConfig = TinyConfig()
 
@@ -190,10 +194,13 @@ class MethodConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """AdamW, and how a step's sequences are split into mini-batches and micro-batches."""
+    """The optimizer, and how a step's sequences are split into mini-batches and micro-batches."""
 
+    name: Literal["adamw", "muon"] = "adamw"
+    """`"adamw"`; or `"muon"`: Muon on the matrices of hidden layers, AdamW on embeddings, output
+    layer, vectors and experts, for one process and torch 2.9 or later."""
     learning_rate: LearningRate = 1e-6
-    """Learning rate after the warm-up."""
+    """Learning rate after the warm-up; Muon's steps are scaled to the size of AdamW's."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """Learning rate after the warm-up: `"constant"`, or decayed to `final_share` of it at the last
     step of the run, linearly (`"linear"`) or along half a cosine (`"cosine"`)."""
@@ -202,7 +209,9 @@ class OptimizerConfig(Section):
     warmup_steps: NonNegativeInt = 0
     """Training steps of the linear warm-up."""
     weight_decay: NonNegativeFloat = 0.01
-    """AdamW's weight decay."""
+    """Weight decay, of AdamW's kind in Muon too."""
+    momentum: Fraction = 0.95
+    """Muon's momentum."""
     betas: Pair[Fraction] = (0.9, 0.999)
     """AdamW's decay rates of the two moments."""
     max_grad_norm: PositiveFloat = 1.0

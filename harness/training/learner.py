@@ -56,7 +56,7 @@ class _Totals:
 
 
 class Learner:
-    """AdamW on a policy loss.
+    """An optimizer on a policy loss.
 
     Args:
         policy: Changed in place.
@@ -87,7 +87,7 @@ class Learner:
         self._loss = partial(losses.get(loss_name), **loss_settings)
         self._is_linear = losses.is_linear(loss_name, loss_settings)
         self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
-        self.optimizer = make_optimizer(policy.model.parameters(), config)
+        self.optimizer = make_optimizer(policy.model, config)
 
     def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.
