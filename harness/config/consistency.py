@@ -33,6 +33,7 @@ def check(config: Config) -> None:
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
     _check_mismatch(config.rollout)
+    _check_curriculum(config.rollout)
     _check_gateway(config)
 
 
@@ -184,6 +185,15 @@ def _check_mismatch(rollout: RolloutConfig) -> None:
         )
 
 
+def _check_curriculum(rollout: RolloutConfig) -> None:
+    own = rollout.curriculum
+    if own.hard >= own.easy:
+        raise ConfigError(
+            f"rollout.curriculum.hard is {own.hard}, not less than rollout.curriculum.easy = "
+            f"{own.easy}: a task would be both"
+        )
+
+
 def _check_gateway(config: Config) -> None:
     rollout = config.rollout
     if rollout.gateway is None:
@@ -199,6 +209,7 @@ def _check_gateway(config: Config) -> None:
         "rollout.enough_members": rollout.enough_members,
         "rollout.enough_share": rollout.enough_share,
         "rollout.branch.at": rollout.branch.at,
+        "rollout.curriculum.by": rollout.curriculum.by,
         "rollout.recorded": rollout.recorded,
         "rollout.preferences": rollout.preferences,
     }

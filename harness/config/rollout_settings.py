@@ -8,12 +8,14 @@ from annotated_types import Gt, Le
 from pydantic import Field
 
 from harness.config.section import (
+    Fraction,
     List,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Section,
+    Share,
     Table,
 )
 
@@ -41,6 +43,23 @@ class BranchConfig(Section):
     max_tokens: PositiveInt | None = None
     """Tokens of the prompts and responses of a group's siblings after which they branch at no
     further turn."""
+
+
+class CurriculumConfig(Section):
+    """Tasks that nearly always or hardly ever succeed in training are drawn less often."""
+
+    by: Literal["task", "family"] | None = None
+    """What is measured: each task, or each family of tasks as a whole. None draws all alike."""
+    easy: Share = 0.9
+    """Success from which on a task is in the easy pool; one that was not played yet is in none."""
+    hard: Share = 0.1
+    """Success up to which a task is in the hard pool."""
+    easy_share: Share = 0.1
+    """Share of the easy tasks that a pass over the split draws."""
+    hard_share: Share = 0.5
+    """Share of the hard tasks that a pass over the split draws."""
+    memory: Fraction = 0.5
+    """Weight of a task's earlier success where it is measured again; 0 forgets it."""
 
 
 class RejectionConfig(Section):
@@ -116,6 +135,7 @@ class RolloutConfig(Section):
     """File of step preferences, as a search writes it, that preference methods learn from in place
     of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
     branch: BranchConfig = BranchConfig()
+    curriculum: CurriculumConfig = CurriculumConfig()
     gateway: str | None = None
     """Address, such as `"127.0.0.1:8600"`, at which agents of others play with the policy over
     OpenAI's or Anthropic's protocol; a step takes `tasks_per_step` whole groups of theirs. None

@@ -5,6 +5,8 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from harness.inference.generation import Generator, make_generator, make_policy_
 from harness.inference.old_logprobs import recompute_logprobs, update_correction
 from harness.model.packing import samples
 from harness.model.policy import Policy
+from harness.model.weight_average import WeightAverage
 from harness.preflight import recorded_files
 from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
@@ -86,10 +89,13 @@ class Trainer:
                 shared.shard(processes)
         self._player = self._make_player()
         self.learner = self._make_learner(reference)
+        decay = config.policy.ema
+        self._average = None if decay is None else WeightAverage(policy, decay)
+        parts = {"curriculum": self._player.curriculum, "average": self._average}
+        self._parts = {name: part for name, part in parts.items() if part is not None}
         if resumed:
-            training_state.read(
-                resumed.folder, policy, self.learner.optimizer, self.credit.annotators
-            )
+            optimizer, annotators = self.learner.optimizer, self.credit.annotators
+            training_state.read(resumed.folder, policy, optimizer, annotators, self._parts)
         self.generator.sync()
         if self._rollout_generator is not self.generator:
             self._rollout_generator.sync()
@@ -265,6 +271,8 @@ class Trainer:
         with self.phases("annotators"), with_hints(config, "learn"):
             seed = seed_of(config.run.seed, _ANNOTATION, step)
             figures |= self.credit.learn(credit, recomputed.rollouts, step=step, seed=seed)
+        if self._average is not None:
+            self._average.update()
         with self.phases("sync"):
             self.generator.sync()
         tokens = {
@@ -305,13 +313,24 @@ class Trainer:
         """
         for split, count in self.evaluations.due(self.step, final=final):
             self._is_saved = False
-            with self.phases("evaluate"):
+            with self.phases("evaluate"), self._averaged():
                 result = self.evaluations.play(split, count)
             figures = result.metrics() | self.phases.take(models_usd=result.models_usd)
             self.log.write(self.step, figures)
             self.evaluations.keep(self.step, result)
         if self.processes.is_first:
             self._report.write(final=self.step == self.config.run.steps)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Let the generator answer with the average of the weights, if the run has one."""
+        if self._average is None:
+            yield
+            return
+        with self._average.applied():
+            self.generator.sync()
+            yield
+        self.generator.sync()
 
     def save(self) -> None:
         """Write the step's metrics to the disk, then a checkpoint."""
@@ -328,6 +347,8 @@ class Trainer:
                 keep_best=wanted.keep_best,
                 best=wanted.best,
                 validation=self.folder.validation(self.step, str(self.config.eval.split)),
+                parts=self._parts,
+                average=self._average,
             )
         self._is_saved = True
         if self.processes.is_first:
