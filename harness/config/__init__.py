@@ -1,9 +1,9 @@
 """All settings: a schema for training and one for evaluation, recipes, and their loader.
 
-Each setting is a field of a section in `schema` (training) or `evaluation`, which defines its type,
-range, default and description. Takes files and overrides as nested dictionaries; returns a frozen
-`Config` or `EvaluationConfig`, or raises a `ConfigError` that names the key. `consistency` checks
-settings that depend on each other.
+Each setting is a field of a section in `schema` and `rollout_settings` (training) or `evaluation`,
+which defines its type, range, default and description. Takes files and overrides as nested
+dictionaries; returns a frozen `Config` or `EvaluationConfig`, or raises a `ConfigError` that names
+the key. `consistency` checks settings that depend on each other.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         overridden,
         read,
     )
+    from harness.config.rollout_settings import RolloutConfig
     from harness.config.schema import (
         CONTEXTS,
         TINY_MODELS,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         MethodConfig,
         OptimizerConfig,
         PolicyConfig,
-        RolloutConfig,
         RunConfig,
         TinyConfig,
         WarmstartConfig,
@@ -129,7 +129,7 @@ __getattr__ = lazy_names(
         "OptimizerConfig": "harness.config.schema",
         "PolicyConfig": "harness.config.schema",
         "RECIPES": "harness.config.files",
-        "RolloutConfig": "harness.config.schema",
+        "RolloutConfig": "harness.config.rollout_settings",
         "RunConfig": "harness.config.schema",
         "SEARCHES": "harness.config.evaluation",
         "SamplingConfig": "harness.config.evaluation",

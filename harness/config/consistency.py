@@ -7,6 +7,7 @@ from typing import Final
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
 from harness.config.gateway_address import read_address
+from harness.config.rollout_settings import RolloutConfig
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -31,6 +32,8 @@ def check(config: Config) -> None:
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
+    _check_mismatch(config.rollout)
+    _check_curriculum(config.rollout)
     _check_gateway(config)
 
 
@@ -158,6 +161,39 @@ def _check_generation(config: Config) -> None:
         )
 
 
+def _check_mismatch(rollout: RolloutConfig) -> None:
+    cap, floor, rejection = rollout.mismatch_cap, rollout.mismatch_floor, rollout.rejection
+    if floor and rollout.mismatch_weights != "masked":
+        raise ConfigError(
+            f"rollout.mismatch_floor is {floor} and rollout.mismatch_weights "
+            f"{rollout.mismatch_weights!r}: only 'masked' has a floor"
+        )
+    if cap is not None and floor >= cap:
+        raise ConfigError(
+            f"rollout.mismatch_floor is {floor}, not less than rollout.mismatch_cap = {cap}: no "
+            "token would have a weight"
+        )
+    if cap is not None and rollout.mismatch_weights == "none":
+        raise ConfigError(
+            f"rollout.mismatch_cap is {cap} and rollout.mismatch_weights 'none', which has no cap: "
+            "leave one of them out"
+        )
+    if rejection.low is not None and rejection.high is not None and rejection.low >= rejection.high:
+        raise ConfigError(
+            f"rollout.rejection.low is {rejection.low}, not less than rollout.rejection.high = "
+            f"{rejection.high}: all would be rejected"
+        )
+
+
+def _check_curriculum(rollout: RolloutConfig) -> None:
+    own = rollout.curriculum
+    if own.hard >= own.easy:
+        raise ConfigError(
+            f"rollout.curriculum.hard is {own.hard}, not less than rollout.curriculum.easy = "
+            f"{own.easy}: a task would be both"
+        )
+
+
 def _check_gateway(config: Config) -> None:
     rollout = config.rollout
     if rollout.gateway is None:
@@ -173,6 +209,7 @@ def _check_gateway(config: Config) -> None:
         "rollout.enough_members": rollout.enough_members,
         "rollout.enough_share": rollout.enough_share,
         "rollout.branch.at": rollout.branch.at,
+        "rollout.curriculum.by": rollout.curriculum.by,
         "rollout.recorded": rollout.recorded,
         "rollout.preferences": rollout.preferences,
     }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, get_args
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field
 
+from harness.config.rollout_settings import RolloutConfig
 from harness.config.section import (
     Fraction,
     LearningRate,
@@ -119,6 +120,10 @@ class PolicyConfig(Section):
     reduce_once: bool = False
     """Sum gradients over several processes once per optimizer step, not after each micro-batch:
     less traffic, but each process then holds whole gradients."""
+    ema: Annotated[float, Gt(0), Lt(1)] | None = None
+    """Decay of an exponential moving average of the weights, taken after each training step, such
+    as 0.9: it is what evaluations play and exports hold, while training goes on from the weights
+    themselves. None for no average."""
     lora: LoraConfig = LoraConfig()
     tiny: TinyConfig = TinyConfig()
 
@@ -158,92 +163,6 @@ class AgentConfig(Section):
     """Sampling temperature in rollouts."""
 
 
-class BranchConfig(Section):
-    """Branches: once a group's episodes have ended, siblings go on from some of their turns."""
-
-    at: Literal["every", "uniform", "entropy", "divergent", "pivotal"] | None = None
-    """Turns that siblings branch at: `"every"`, each n-th turn of an episode; `"uniform"`, drawn at
-    random; `"entropy"`, those whose tokens were least likely; `"divergent"`, in states where ECPO
-    finds an action taken once ahead of one taken more often; or `"pivotal"`, those that changed the
-    measured value most, which needs continuations. None for no branches."""
-    every: PositiveInt = 4
-    """The n of `"every"`."""
-    points: PositiveInt = 4
-    """Most turns of a group that siblings branch at in a round. The first turn is none: its
-    siblings would be further episodes of the group."""
-    siblings: PositiveInt = 1
-    """Siblings at each of these turns."""
-    rounds: PositiveInt = 1
-    """Rounds of branching, of `points` new turns each: from the second on siblings' turns are among
-    those that are chosen from."""
-    max_steps: PositiveInt | None = None
-    """Environment steps of a group's siblings after which they branch at no further turn."""
-    max_tokens: PositiveInt | None = None
-    """Tokens of the prompts and responses of a group's siblings after which they branch at no
-    further turn."""
-
-
-class RolloutConfig(Section):
-    """The generator, and the number of rollouts of a training step."""
-
-    backend: Literal["hf", "vllm", "server"] = "hf"
-    """`"hf"`: the policy itself; `"vllm"`: an engine in this process; `"server"`: its servers
-    at `urls`, on other GPUs or machines (vLLM both)."""
-    urls: List[str] = ()
-    """Addresses of servers, such as `"http://127.0.0.1:8000"`; requests are spread over them."""
-    engine: Table = Field(default_factory=dict)
-    """Arguments of vLLM's engine in this process, such as `{ gpu_memory_utilization = 0.5 }`."""
-    transfer: Literal["reload", "disk", "nccl", "ipc"] | None = None
-    """How servers get the weights after an update: `"disk"`, through a shared folder; `"nccl"`,
-    from GPU to GPU; or `"ipc"`, on the same GPU. None takes nccl on a GPU and disk on the CPU.
-    Within this process tensors are copied (`"reload"`)."""
-    sleep: bool = False
-    """vLLM in this process releases its GPU memory while the policy is updated."""
-    old_logprobs: Literal["rollout", "recompute"] | None = None
-    """Old log-probabilities of the loss: `"rollout"`, the generator's; `"recompute"`, those of the
-    policy before the update. None recomputes if another engine generates."""
-    mismatch_cap: PositiveFloat | None = None
-    """Largest importance weight of a token where recomputed probabilities differ from the
-    generator's (truncated importance sampling); None applies no weights."""
-    tasks_per_step: PositiveInt = 16
-    """Tasks of a training step; each has one group of episodes."""
-    group_size: PositiveInt = 8
-    """Episodes of a group."""
-    max_live: PositiveInt = 256
-    """Largest number of open environments in each process."""
-    max_batch: PositiveInt = 256
-    """Largest number of responses generated at the same time."""
-    dynamic_sampling: bool | None = None
-    """Replace groups whose returns are all equal by groups of other tasks (DAPO); None takes the
-    method's setting."""
-    max_draws: PositiveInt = 10
-    """Largest number of rounds of tasks in a step of dynamic sampling."""
-    enough_members: PositiveInt | None = None
-    """Stop the other episodes of a group once this many have ended (GVPO); None waits for all,
-    unless the method sets a number."""
-    enough_share: Annotated[float, Gt(0), Le(1)] | None = None
-    """Stop all running episodes once this share of the groups has ended: all their episodes, or
-    `enough_members` of them (GVPO)."""
-    enough_turns: NonNegativeInt | None = None
-    """Number of turns before which an episode is not stopped early (GVPO: 30)."""
-    recorded: List[str] = ()
-    """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
-    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
-    preferences: str | None = None
-    """File of step preferences, as a search writes it, that preference methods learn from in place
-    of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
-    branch: BranchConfig = BranchConfig()
-    gateway: str | None = None
-    """Address, such as `"127.0.0.1:8600"`, at which agents of others play with the policy over
-    OpenAI's or Anthropic's protocol; a step takes `tasks_per_step` whole groups of theirs. None
-    lets the harness's own agent play."""
-
-    @property
-    def is_live(self) -> bool:
-        """Whether rollouts are played, and not read from files."""
-        return not self.recorded and self.preferences is None
-
-
 class MethodConfig(Section):
     """The method, and settings that override its row in `harness.config.methods`."""
 
@@ -275,10 +194,13 @@ class MethodConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """AdamW, and how a step's sequences are split into mini-batches and micro-batches."""
+    """The optimizer, and how a step's sequences are split into mini-batches and micro-batches."""
 
+    name: Literal["adamw", "muon"] = "adamw"
+    """`"adamw"`; or `"muon"`: Muon on the matrices of hidden layers, AdamW on embeddings, output
+    layer, vectors and experts, for one process and torch 2.9 or later."""
     learning_rate: LearningRate = 1e-6
-    """Learning rate after the warm-up."""
+    """Learning rate after the warm-up; Muon's steps are scaled to the size of AdamW's."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """Learning rate after the warm-up: `"constant"`, or decayed to `final_share` of it at the last
     step of the run, linearly (`"linear"`) or along half a cosine (`"cosine"`)."""
@@ -287,7 +209,9 @@ class OptimizerConfig(Section):
     warmup_steps: NonNegativeInt = 0
     """Training steps of the linear warm-up."""
     weight_decay: NonNegativeFloat = 0.01
-    """AdamW's weight decay."""
+    """Weight decay, of AdamW's kind in Muon too."""
+    momentum: Fraction = 0.95
+    """Muon's momentum."""
     betas: Pair[Fraction] = (0.9, 0.999)
     """AdamW's decay rates of the two moments."""
     max_grad_norm: PositiveFloat = 1.0

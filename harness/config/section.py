@@ -55,6 +55,7 @@ PositiveFloat = Annotated[float, Gt(0)]
 LearningRate = Annotated[float, Gt(0), Le(10)]
 """A step of AdamW changes each weight by about so much."""
 Fraction = Annotated[float, Ge(0), Lt(1)]
+Share = Annotated[float, Ge(0), Le(1)]
 FROM_LIST = BeforeValidator(_from_list)
 List = Annotated[tuple[_T, ...], FROM_LIST]
 Pair = Annotated[tuple[_T, _T], FROM_LIST]

@@ -283,7 +283,10 @@ def load_optimizer_state(
         }
         for key, of_one in state["state"].items()
     }
-    own = [{key: group[key] for key in _IMPLEMENTATION} for group in optimizer.param_groups]
+    own = [
+        {key: group[key] for key in _IMPLEMENTATION if key in group}
+        for group in optimizer.param_groups
+    ]
     numbered = [
         {**group, **chosen, "params": [place.get(key, key) for key in group["params"]]}
         for group, chosen in zip(groups, own, strict=True)

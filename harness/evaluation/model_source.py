@@ -13,6 +13,7 @@ from harness import config as configs
 from harness.evaluation import run_checkpoints
 from harness.model import hub
 from harness.model.adapters import DESCRIPTION, base_of
+from harness.runs import checkpoints
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
@@ -109,7 +110,8 @@ def _model(folder: Path) -> Source:
     if "step" not in described:
         return Source(str(folder), local=True)
     trained = _completed(values) if "policy" in values else None
-    return Source(str(folder), local=True, step=int(described["step"]), trained=trained)
+    model = str(checkpoints.model_of(folder))
+    return Source(model, local=True, step=int(described["step"]), trained=trained)
 
 
 def _completed(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def check_generation(config: Config, *, shows_image: bool) -> None:
             f"{rollout.backend!r} does not take yet: use 'hf'"
         )
     _check_sleep(config)
-    _check_cap(config)
+    _check_correction(config)
 
 
 def _check_sleep(config: Config) -> None:
@@ -145,11 +145,12 @@ def _check_sleep(config: Config) -> None:
         )
 
 
-def _check_cap(config: Config) -> None:
-    from harness.inference.old_logprobs import recomputes
+def _check_correction(config: Config) -> None:
+    from harness.inference.old_logprobs import corrects, has_old_logprobs
 
-    if config.rollout.mismatch_cap is not None and not recomputes(config):
+    if corrects(config) and not has_old_logprobs(config):
         raise ConfigError(
-            "rollout.mismatch_cap compares the policy's log-probabilities with the generator's: "
-            "use it with rollout.old_logprobs = 'recompute' and a method whose policy plays"
+            "rollout.mismatch_weights, rollout.mismatch_cap and rollout.rejection compare the "
+            "policy's log-probabilities with the generator's, but the rollouts of this run are not "
+            "the policy's own: leave them out"
         )

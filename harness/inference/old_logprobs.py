@@ -5,11 +5,11 @@ rounds differently and fuses operations. The update compares the policy with the
 training code recomputes the old log-probabilities before the update. Rollouts on disk keep the
 sampler's.
 
-The tokens were still drawn from another distribution than the update assumes.
-Truncated importance sampling weighs each token by min(pi_old / pi_sampler, C), which is
-`rollout.mismatch_cap`. Reference: Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You
-Off-Policy RL Training". The weight multiplies the token's advantage, which equals the
-paper's loss if the loss is linear in the advantage. The weight has no gradient.
+The tokens were still drawn from another distribution than the update assumes. `losses.mismatch`
+has the corrections: importance weights of tokens, by pi_old / pi_sampler, multiply their
+advantages, which equals the papers' losses if the loss is linear in the advantage; and rejection
+leaves turns or sequences out. Without recomputed log-probabilities the update corrects, by the
+policy that it changes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+import torch
 
 from harness.config import Config, methods
+from harness.losses import mismatch as corrections
+from harness.losses.mismatch import UpdateCorrection
+from harness.losses.surrogate import LARGEST_LOG
 from harness.model.logprobs import score_tokens
-from harness.model.packing import samples
+from harness.model.packing import Sample, samples
 from harness.model.policy import Policy
 from harness.types.arrays import Floats
 from harness.types.rollout import Rollout, Turn
@@ -38,11 +42,13 @@ class RecomputedRollouts:
     Attributes:
         rollouts: With the policy's log-probabilities.
         weight: Importance weights of each turn's tokens, or None without weights.
+        kept: Whether each answer of the turns is trained; None if all are.
         figures: For the log, under `mismatch/`.
     """
 
     rollouts: list[Rollout]
     weight: list[Floats] | None = None
+    kept: list[bool] | None = None
     figures: dict[str, float] = field(default_factory=dict)
 
     def weighted(self, advantage: Floats | list[Floats]) -> Floats | list[Floats]:
@@ -58,10 +64,30 @@ def recomputes(config: Config) -> bool:
     By default it does if another engine samples. It never does if the rollouts are not the
     policy's, because then no loss reads old log-probabilities.
     """
-    if methods.get(config.method.name).actor != "policy" or not config.rollout.is_live:
-        return False
     wanted = config.rollout.old_logprobs
-    return wanted == "recompute" or (wanted is None and config.rollout.backend != "hf")
+    default = wanted is None and config.rollout.backend != "hf"
+    return has_old_logprobs(config) and (wanted == "recompute" or default)
+
+
+def has_old_logprobs(config: Config) -> bool:
+    """Return whether the rollouts are the policy's, so that the loss may compare with them."""
+    return methods.get(config.method.name).actor == "policy" and config.rollout.is_live
+
+
+def corrects(config: Config) -> bool:
+    """Return whether a run corrects the mismatch with the sampler."""
+    rollout = config.rollout
+    return rollout.mismatch_weights not in (None, "none") or rollout.rejection.unit is not None
+
+
+def update_correction(config: Config) -> UpdateCorrection | None:
+    """Return the correction that a resolved run makes in its updates; None for none.
+
+    A run that recomputes the old log-probabilities corrects before them.
+    """
+    if recomputes(config) or not corrects(config):
+        return None
+    return UpdateCorrection(config.rollout, config.method.loss.get("ratio", "token"))
 
 
 def recompute_logprobs(
@@ -84,17 +110,47 @@ def recompute_logprobs(
     own = np.concatenate([one.logprob for one in recomputed])
     sampled = np.concatenate([np.asarray(one.logprobs) for turn in turns for one in turn.answers])
     ends = np.cumsum([turn.num_sampled for turn in turns])[:-1]
-    figures, weight = mismatch(own, sampled), None
-    cap = config.rollout.mismatch_cap
-    if cap is not None:
-        ratio = np.exp(np.minimum(own - sampled, np.log(cap) + 1))  # no overflow
-        capped = np.minimum(ratio, cap)
-        weight = np.split(capped, ends)
-        figures |= {
-            "mismatch/weight": float(capped.mean()),
-            "mismatch/capped_share": float((ratio > cap).mean()),
-        }
-    return RecomputedRollouts(_with_logprobs(rollouts, turns, np.split(own, ends)), weight, figures)
+    weight, kept, corrected = _correct(config, torch.from_numpy(own - sampled), turns, rows)
+    return RecomputedRollouts(
+        _with_logprobs(rollouts, turns, np.split(own, ends)),
+        None if weight is None else np.split(weight, ends),
+        kept,
+        mismatch(own, sampled) | corrected,
+    )
+
+
+def _correct(
+    config: Config, log_ratio: torch.Tensor, turns: Sequence[Turn], rows: Sequence[Sample]
+) -> tuple[Floats | None, list[bool] | None, dict[str, float]]:
+    """Return the weights of tokens, which answers are kept, and figures.
+
+    Args:
+        config: Resolved.
+        log_ratio: log pi_old - log pi_sampler of all tokens, in the order of the turns. Shape [A].
+        turns: All turns.
+        rows: The training sequences that they are in.
+    """
+    rollout, weight, kept, figures = config.rollout, None, None, dict[str, float]()
+    if rollout.mismatch_weights != "none":
+        ratio = log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+        weight = corrections.weights(ratio, rollout).numpy()
+        outside = corrections.out_of_bounds(ratio, rollout)
+        figures["mismatch/weight"] = float(weight.mean())
+        figures["mismatch/capped_share"] = float(outside.double().mean())
+    if rollout.rejection.unit is not None:
+        size = np.asarray([one.num_sampled for turn in turns for one in turn.answers])
+        unit = np.arange(len(size))
+        if rollout.rejection.unit == "sequence":
+            unit = np.repeat(np.arange(len(rows)), [_num_answers(row) for row in rows])
+        of_token = torch.from_numpy(np.repeat(unit, size))
+        kept = corrections.kept(log_ratio, of_token, rollout.rejection).numpy()[unit].tolist()
+        figures["mismatch/rejected_share"] = 1 - float(size[kept].sum() / size.sum())
+    return weight, kept, figures
+
+
+def _num_answers(row: Sample) -> int:
+    """Return the number of answers that a training sequence has."""
+    return len({turn for turn in row.turn if turn >= 0}) or 1
 
 
 def _with_logprobs(

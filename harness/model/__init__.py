@@ -2,7 +2,8 @@
 
 Takes token ids; returns log-probabilities, entropies and features, with or without gradients.
 `policy` is the model with its tokenizer, `packing` makes batches of rollouts, `chat_template` and
-`tokenizer` encode messages, `vision` encodes images, `adapters` has the low-rank adapters (LoRA).
+`tokenizer` encode messages, `vision` encodes images, `adapters` has the low-rank adapters (LoRA),
+`weight_average` a moving average of the weights.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def base_of(folder: str | Path) -> str | None:
     if not isinstance(base, str):
         raise ConfigError(f"{file} is damaged: it names no base model")
     if Path(base).is_absolute() and not Path(base).is_dir():
-        for above in list(Path(folder).resolve().parents)[:2]:
+        for above in list(Path(folder).resolve().parents)[:3]:
             if (above / BASE_FOLDER / "config.json").is_file():
                 return str(above / BASE_FOLDER)
     return base

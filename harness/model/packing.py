@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, repeat
 
 import numpy as np
 import torch
@@ -88,6 +88,7 @@ def samples(
     context: str = "window",
     *,
     shared: bool = True,
+    kept: Sequence[bool] | None = None,
 ) -> list[Sample]:
     """Return training sequences in the order of the turn table.
 
@@ -102,6 +103,8 @@ def samples(
         context: "window", "transcript" or "summary".
         shared: Include the turns that a sibling shares with the rollout it branched from. An
             update leaves them out: they are context there, and the parent's are trained.
+        kept: Whether each answer of the turns is trained, in their order: the others are context.
+            None trains all.
 
     Raises:
         TableError: Advantages and turns or tokens differ in number, an advantage is not finite, or
@@ -112,15 +115,19 @@ def samples(
     credit = iter(
         _credit_of_turns([turn for rollout in rollouts for turn in rollout.turns], advantage)
     )
+    trained = repeat(True) if kept is None else iter(kept)
     packed: list[Sample] = []
     for rollout in rollouts:
         first = 0 if shared else rollout.branch_turn
-        turns = [(turn, next(credit)) for turn in rollout.turns][first:]
-        answers = [one for turn, own in turns for one in _answers(turn, own)]
+        turns = [
+            [(one, own if next(trained) else None) for one, own in _answers(turn, next(credit))]
+            for turn in rollout.turns
+        ]
+        answers = list(chain.from_iterable(turns[first:]))
         if context == "window":
-            packed += [single_turn(*answer) for answer in answers]
+            packed += [single_turn(one, own) for one, own in answers if own is not None]
         else:
-            packed += _transcripts(answers)
+            packed += [row for row in _transcripts(answers) if row.num_actions]
     return packed
 
 
@@ -177,7 +184,7 @@ def _turns_of_tokens(completion: Completion, turn: int) -> tuple[int, ...]:
     return tuple(-1 if start <= i < end else turn for i in range(size))
 
 
-def _transcripts(answers: Sequence[tuple[Completion, Credit]]) -> Iterator[Sample]:
+def _transcripts(answers: Sequence[tuple[Completion, Credit | None]]) -> Iterator[Sample]:
     """Yield a sequence for each unbroken part of one rollout's chat."""
     start = 0
     for end in range(1, len(answers) + 1):
@@ -191,20 +198,25 @@ def _continues(before: Completion, after: Completion) -> bool:
     return after.prompt_ids[: len(tokens)] == tokens and after.images[: len(images)] == images
 
 
-def _merge_turns(answers: Sequence[tuple[Completion, Credit]]) -> Sample:
+def _merge_turns(answers: Sequence[tuple[Completion, Credit | None]]) -> Sample:
+    """Return the sequence of answers; those without an advantage are context."""
     first, last = answers[0][0], answers[-1][0]
     start = len(first.prompt_ids)
     following = (last.prompt_ids + last.response_ids)[start:]
     turn_of_token = [-1] * len(following)
     advantage: list[float] = []
+    logprobs: list[float] = []
     for i, (one, credit) in enumerate(answers):
+        if credit is None:
+            continue
+        logprobs += one.logprobs
         begin = len(one.prompt_ids) - start
         turn_of_token[begin : begin + len(one.response_ids)] = _turns_of_tokens(one, i)
         advantage += credit if isinstance(credit, tuple) else (credit,) * one.num_sampled
     return Sample(
         first.prompt_ids,
         following,
-        tuple(chain.from_iterable(one.logprobs for one, _ in answers)),
+        tuple(logprobs),
         tuple(advantage),
         last.images,
         tuple(turn_of_token),

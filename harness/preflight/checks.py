@@ -12,7 +12,7 @@ import torch
 
 from harness import prompts
 from harness.annotators import state_values
-from harness.config import TINY_MODELS, Config, consistency
+from harness.config import TINY_MODELS, Config, OptimizerConfig, consistency
 from harness.inference.generation import check_generation
 from harness.model import adapters, hub
 from harness.model.attention import has_kernel, obstacle_of
@@ -28,8 +28,12 @@ from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
 
-def check(config: Config) -> None:
+def check(config: Config, processes: int = 1) -> None:
     """Check names, numbers, hyperparameters, the environment and its splits.
+
+    Args:
+        config: Resolved.
+        processes: Number of processes that train.
 
     Raises:
         ConfigError: A setting cannot be used; the message names it.
@@ -41,6 +45,7 @@ def check(config: Config) -> None:
     _check_model(config)
     _check_images(config, style)
     _check_packing(config)
+    check_optimizer(config.optimizer, sharded=processes > 1)
     check_generation(config, shows_image=style.shows_image)
     check_method(config)
     recorded_files.check_method(config)
@@ -56,6 +61,26 @@ def _check_model(config: Config) -> None:
         torch.device(config.policy.device or "cpu")
     except RuntimeError as e:
         raise ConfigError(f"policy.device {config.policy.device!r} cannot be used: {e}") from None
+
+
+def check_optimizer(config: OptimizerConfig, *, sharded: bool) -> None:
+    """Refuse Muon where there is none, and on weights that several processes share.
+
+    Raises:
+        ConfigError: It cannot be used; the message says why.
+    """
+    if config.name != "muon":
+        return
+    if sharded:
+        raise ConfigError(
+            "optimizer.name 'muon' needs whole matrices, and several processes hold each a part of "
+            "them: train with one process, or with 'adamw'"
+        )
+    if not hasattr(torch.optim, "Muon"):
+        raise ConfigError(
+            f"optimizer.name 'muon' needs torch 2.9 or later, and this is {torch.__version__}: "
+            "upgrade it, or use 'adamw'"
+        )
 
 
 def _check_packing(config: Config) -> None:

@@ -195,7 +195,23 @@ def _learner(
         yield Allocation(f"{name}: frozen weights", parameters * precision.weight * share)
     yield Allocation(f"{name}: {'adapters' if lora.rank else 'weights'}", learned * size * share)
     yield Allocation(f"{name}: gradients", learned * size * share)
-    yield Allocation(f"{name}: AdamW", learned * _MOMENTS * size * share)
+    of_policy = name == "policy"
+    moments = _moments(config, shape, learned) if of_policy else learned * _MOMENTS
+    by = "Muon and AdamW" if of_policy and config.optimizer.name == "muon" else "AdamW"
+    yield Allocation(f"{name}: {by}", moments * size * share)
+    if of_policy and config.policy.ema is not None:
+        yield Allocation("policy: average of the weights", learned * 4 * share)
+        yield Allocation("policy: weights beside the average", learned * size * share, "playing")
+
+
+def _moments(config: Config, shape: Shape, learned: float) -> float:
+    """Return how many numbers the policy's optimizer keeps; Muon keeps one for a hidden weight."""
+    if config.optimizer.name == "adamw":
+        return learned * _MOMENTS
+    if config.policy.lora.rank:
+        return learned
+    tied = json.loads(shape.text).get("tie_word_embeddings")
+    return learned + shape.vocabulary * shape.hidden * (1 if tied else 2)
 
 
 def _forward_and_backward(
@@ -311,8 +327,12 @@ def live_episodes(config: Config) -> int:
 def checkpoint_bytes(config: Config, shape: Shape, precision: Precision) -> float:
     """Return the bytes of one checkpoint: weights and moments of every trained model."""
     lora = config.policy.lora
-    total = 0.0
-    for own, on_policy in [(shape, True), *trained_beside(config, shape).values()]:
+    learned = shape.adapter_parameters(lora) if lora.rank else shape.parameters
+    size = 4 if lora.rank else precision.weight
+    total = (learned + _moments(config, shape, learned)) * size
+    if config.policy.ema is not None:
+        total += learned * (size + 4)  # a model, and its exact state
+    for own, on_policy in trained_beside(config, shape).values():
         adapted = lora.rank > 0 and on_policy
         learned = own.adapter_parameters(lora) if adapted else own.parameters
         total += learned * (4 if adapted else precision.weight) * (1 + _MOMENTS)

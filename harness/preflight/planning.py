@@ -101,12 +101,18 @@ def plan(config: Config, gpus: int | None = None, gpu_memory: int | None = None)
         sections["model"] = list(_model(config, shape, machine))
         sections["memory"] = list(_memory(config, shape, machine))
         if machine.kind == "cuda":
-            spent = step_time.step_time(
-                config, shape, machine, rows(config, turns).likely, max(1.0, _HALF * turns)
-            )
-            sections["seconds"] = list(step_time.lines(spent, machine))
+            sections["seconds"] = list(_seconds(config, shape, machine, turns))
         sections["disk"] = list(_disk(config, shape, machine))
     return Plan(sections, [*lacking, *missing(config, shape, machine)])
+
+
+def _seconds(config: Config, shape: Shape, machine: Machine, turns: int) -> Iterator[str]:
+    played = max(1.0, _HALF * turns)
+    spent = step_time.step_time(config, shape, machine, rows(config, turns).likely, played)
+    yield from step_time.lines(spent, machine)
+    if config.agent.context == "window" and played > 1:
+        update = step_time.transcript_update(config, shape, machine, played)
+        yield f"with agent.context = 'transcript' the update would take {update:,.0f} s"
 
 
 def max_turns(config: Config) -> int:
@@ -243,6 +249,14 @@ def _step(config: Config, shape: Shape | None, turns: int) -> Iterator[str]:
         limit = memory.max_sequence_length(config, shape)
         tokens = Range(sequences.low, sequences.likely * limit * _HALF, sequences.high * limit)
         yield f"{tokens.likely:,.0f} tokens, {tokens.high:,.0f} at most ({limit:,} a row)"
+        played = max(1.0, _HALF * turns)
+        if config.agent.context == "window" and played > 1:
+            episodes = config.rollout.tasks_per_step * config.rollout.group_size
+            whole = episodes * step_time.transcript_tokens(config, shape, played)
+            yield (
+                f"each window repeats its prompt: as transcripts about {whole:,.0f} tokens, if "
+                "observations are as long as answers"
+            )
     epochs = config.optimizer.epochs or 1
     low, likely, high = (
         epochs * num_mini_batches(config.optimizer, round(n))

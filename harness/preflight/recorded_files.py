@@ -102,6 +102,7 @@ def check_method(config: Config) -> None:
     for other, live in (
         ("rollout.dynamic_sampling", given.dynamic_sampling),
         ("rollout.branch.at", given.branch.at),
+        ("rollout.curriculum.by", given.curriculum.by),
     ):
         if live:
             raise ConfigError(f"{key} plays nothing, and {other} plays: leave one out")

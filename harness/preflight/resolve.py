@@ -97,9 +97,13 @@ def _annotators_of(config: Config) -> list[str]:
 def of_earlier_version(config: Config) -> Config:
     """Return a run's configuration with what versions before these settings did.
 
-    There was no penalty of long responses, and that of invalid actions was on step returns and on
-    the scores of statistics of rows: where there were neither it changed nothing.
+    There was no penalty of long responses, importance weights had to be asked for by a cap, and the
+    penalty of invalid actions was on step returns and on the scores of statistics of rows: where
+    there were neither it changed nothing.
     """
+    rollout = config.rollout
+    if rollout.mismatch_weights is None and rollout.mismatch_cap is None:
+        config = replace(config, rollout=replace(rollout, mismatch_weights="none"))
     estimator, credit = methods.get(config.method.name).estimator, config.method.credit
     if config.method.overlong_share is None:
         config = replace(config, method=replace(config.method, overlong_share=0.0))
@@ -166,7 +170,8 @@ def resolve(config: Config) -> Config:
         "credit": credit_settings(config),
         "loss": loss_settings(config),
     }
-    rollout = {"recorded": recorded_files.files_of(config.rollout.recorded)}
+    recorded = recorded_files.files_of(config.rollout.recorded)
+    rollout = {"recorded": recorded, **_correction(config)}
     sections: dict[str, dict[str, Any]] = {"method": method, "rollout": rollout, "optimizer": {}}
     for name, default in _RUN_DEFAULTS.items():
         section, key = name.split(".")
@@ -184,6 +189,28 @@ def resolve(config: Config) -> Config:
         rollout=replace(config.rollout, **sections["rollout"]),
         optimizer=replace(config.optimizer, **sections["optimizer"]),
     )
+
+
+_BOUNDS: Final = {"geometric": (0.999, 1.001), "product": (0.5, 2.0)}
+"""Of `rollout.rejection`: verl's presets of the two ratios, docs/algo/rollout_corr.md."""
+
+
+def _correction(config: Config) -> dict[str, Any]:
+    """Return the settings of `rollout` that correct the mismatch with the generator."""
+    rollout, method = config.rollout, methods.get(config.method.name)
+    weights, cap, rejection = rollout.mismatch_weights, rollout.mismatch_cap, rollout.rejection
+    if weights is None:
+        other = rollout.backend != "hf" and rollout.is_live and method.actor == "policy"
+        reads = other and losses.is_on_policy(method.loss)
+        weights = "truncated" if reads or cap is not None else "none"
+    if cap is None and weights != "none":
+        cap = 2.0
+    if rejection.unit is not None:
+        low, high = _BOUNDS[rejection.ratio]
+        low = low if rejection.low is None else rejection.low
+        high = high if rejection.high is None else rejection.high
+        rejection = replace(rejection, low=low, high=high)
+    return {"mismatch_weights": weights, "mismatch_cap": cap, "rejection": rejection}
 
 
 def _tool_format(config: Config) -> str:

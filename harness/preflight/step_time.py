@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from harness.config import Config
+from harness.config import Config, replace
 from harness.inference.old_logprobs import recomputes
 from harness.preflight import memory
 from harness.preflight.memory import Machine, Precision
@@ -41,21 +41,52 @@ class StepTime:
     update: float
 
 
+def transcript_tokens(config: Config, shape: Shape, turns: float) -> float:
+    """Return the estimated tokens of an episode of a run with windows if it were one transcript.
+
+    That has the first turn's row, and for each further turn an answer, half of its limit, and an
+    observation that is as long.
+
+    Args:
+        config: Resolved, with the context "window".
+        shape: The policy's.
+        turns: Of an episode.
+    """
+    first = memory.max_sequence_length(config, shape) / 2
+    return min(first + (turns - 1) * config.agent.max_tokens, shape.max_length)
+
+
+def transcript_update(config: Config, shape: Shape, machine: Machine, turns: float) -> float:
+    """Return the seconds of the updates of a run with windows if it had transcripts.
+
+    Arguments are those of `transcript_tokens` and `step_time`.
+    """
+    length = transcript_tokens(config, shape, turns)
+    config = replace(config, agent=replace(config.agent, context="transcript"))
+    episodes = config.rollout.tasks_per_step * config.rollout.group_size
+    return step_time(config, shape, machine, episodes, turns, length).update
+
+
 def step_time(
-    config: Config, shape: Shape, machine: Machine, rows: float, turns: float
+    config: Config,
+    shape: Shape,
+    machine: Machine,
+    rows: float,
+    turns: float,
+    length: float | None = None,
 ) -> StepTime:
     """Return the seconds of a step.
-
-    Rows have half of the longest length, responses half of their limit.
 
     Args:
         config: Resolved.
         shape: The policy's.
         machine: Its GPUs count as H100s.
         rows: Number of training sequences.
-        turns: Of an episode.
+        turns: Of an episode; responses have half of their limit.
+        length: Tokens of a row; None takes half of the longest length.
     """
-    length = memory.max_sequence_length(config, shape) / 2
+    if length is None:
+        length = memory.max_sequence_length(config, shape) / 2
     share = memory.response_share(config, shape)
     passed = Passed(rows * length, rows * length * share, rows * length**2)
     adapted = config.policy.lora.rank > 0

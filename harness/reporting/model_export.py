@@ -48,7 +48,7 @@ def write(
     """
     described = training_runs.read(run)
     chosen = run_checkpoints.choose(run, checkpoint, described.config)
-    damage = checkpoints.damage_of(chosen.folder)
+    model, damage = checkpoints.model_of(chosen.folder), checkpoints.damage_of(chosen.folder)
     if damage:
         raise ConfigError(f"the checkpoint cannot be exported: {damage}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -57,9 +57,9 @@ def write(
     try:
         shutil.rmtree(partial, ignore_errors=True)
         if precision is None:
-            shutil.copytree(chosen.folder, partial, ignore=_of_training)
+            shutil.copytree(model, partial, ignore=_of_training)
         else:
-            Policy.load(str(chosen.folder), "cpu", precision=precision).save(partial, merged=True)
+            Policy.load(str(model), "cpu", precision=precision).save(partial, merged=True)
         _describe(partial, described, chosen)
         fsync.flush_all(partial)
         fsync.replace(partial, folder)

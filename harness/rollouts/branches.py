@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgyms.core.errors import EnvUnavailable, ReplayMismatch
 from agentgyms.group import GroupEnv
-from harness.config.schema import BranchConfig
+from harness.config.rollout_settings import BranchConfig
 from harness.credit import TurnTable
 from harness.credit.estimators import ecpo
 from harness.credit.estimators.signals.oracle import oracle

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from harness import annotators, prompts
@@ -23,8 +22,9 @@ from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
 from harness.rollouts.continuations import AgentBranching, Cost, StateReturns
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.task_sampling.curriculum import Curriculum
+from harness.rollouts.task_sampling.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.errors import ContextOverflow, TrainingError
 from harness.types.rollout import Completion, Rollout, StopReason
@@ -57,6 +57,9 @@ class Player:
             it has that policy's weights.
         run: Runs a coroutine to its end.
         processes: The processes that share the groups.
+
+    Attributes:
+        curriculum: Draws the tasks, if the run has a curriculum.
     """
 
     def __init__(
@@ -76,7 +79,9 @@ class Player:
         wanted = self._kind == "expert" or any(annotators.needs_oracle(*item) for item in readers)
         oracle = {"oracle": True} if wanted else {}
         self._pool = make_pool(config, config.env.train_split, config.rollout.group_size, **oracle)
-        self._sampler = TaskSampler(self._pool.tasks(), config.run.seed)
+        tasks, course = self._pool.tasks(), config.rollout.curriculum
+        self.curriculum = Curriculum(tasks, config.run.seed, course) if course.by else None
+        self._sampler = self.curriculum or TaskSampler(tasks, config.run.seed)
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
         """Return the rollouts of a training step.
@@ -125,21 +130,35 @@ class Player:
                     draw,
                     self._actor(),
                     seed=seed,
-                    informative=partial(returns_differ, reward=self._config.method.reward),
+                    informative=self._is_informative,
                     max_draws=rollout.max_draws,
                     processes=self._processes,
                     options=options,
                 )
             )
-            return [*sampled.rollouts, *sampled.lost], sampled.figures() | self._cost(returns)
+            figures = sampled.figures() | self._measured() | self._cost(returns)
+            return [*sampled.rollouts, *sampled.lost], figures
         draws = draw()
         played = self._run(
             collect_distributed(
                 self._processes, self._pool, draws, self._actor(), seed=seed, options=options
             )
         )
+        if self.curriculum is not None:
+            for group in range(len(draws)):
+                self.curriculum.record([one for one in played if one.group == group])
         stopped = {"rollout/stopped_share": _stopped_share(played, len(draws), rollout)}
-        return played, stopped | self._cost(returns)
+        return played, stopped | self._measured() | self._cost(returns)
+
+    def _is_informative(self, rollouts: Sequence[Rollout]) -> bool:
+        """Return whether the returns of a group differ; a curriculum takes note of the group."""
+        if self.curriculum is not None:
+            self.curriculum.record(rollouts)
+        return returns_differ(rollouts, self._config.method.reward)
+
+    def _measured(self) -> dict[str, float]:
+        """End the curriculum's step and return its figures; none without one."""
+        return {} if self.curriculum is None else self.curriculum.end_step()
 
     def _branches(self, seed: int) -> Branches | None:
         """Return where siblings branch in a step; None without branches."""

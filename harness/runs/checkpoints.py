@@ -22,8 +22,9 @@ import torch
 
 from harness.annotators import Annotator
 from harness.model.policy import Policy
+from harness.model.weight_average import WeightAverage
 from harness.runs import fsync, training_state
-from harness.runs.training_state import NO_ANNOTATORS
+from harness.runs.training_state import NO_ANNOTATORS, NO_PARTS, Part
 from harness.types.errors import CheckpointError, TrainingError
 from harness.types.json_files import read_object
 
@@ -33,6 +34,8 @@ BEST: Final = "best"
 """Name of the link to the checkpoint with the best validation."""
 
 _DESCRIPTION: Final = "checkpoint.json"
+_AVERAGE: Final = "average"
+"""Folder in a checkpoint of the model with averaged weights."""
 _FOLDER: Final = re.compile(r"step-(\d+)|\.step-(\d+)\.partial")
 
 
@@ -62,6 +65,8 @@ def save(
     keep_best: int = 0,
     best: str = "success",
     validation: Mapping[str, float] | None = None,
+    parts: Mapping[str, Part] = NO_PARTS,
+    average: WeightAverage | None = None,
 ) -> Checkpoint:
     """Write the state after `step` steps, then remove checkpoints that are not kept.
 
@@ -77,21 +82,28 @@ def save(
         keep_best: Number of best checkpoints to keep besides; of equal ones the earlier.
         best: The figure of `validation` that processes checkpoints; greater is better.
         validation: Figures of the evaluation at this step.
+        parts: By name; their states are saved.
+        average: Is saved as a model of its own.
 
     Raises:
         TrainingError: It cannot be written, for instance on a full disk; older ones are unchanged.
     """
     root = run / "checkpoints"
     partial = root / f".step-{step:06d}.partial"
-    if not policy.processes.is_first:  # all processes take part in gathering
+
+    def write() -> None:
         policy.save(partial)
-        training_state.write(partial, policy, optimizer, annotators)
+        training_state.write(partial, policy, optimizer, annotators, parts)
+        if average is not None:
+            average.save(partial / _AVERAGE)
+
+    if not policy.processes.is_first:  # all processes take part in gathering
+        write()
         return Checkpoint(partial.with_name(f"step-{step:06d}"), step)
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        policy.save(partial)
-        training_state.write(partial, policy, optimizer, annotators)
+        write()
         saved = _complete(partial, step, validation or {})
         _remove_old(root, step, keep, keep_best, best)
     except Exception as e:  # the libraries that write the files raise errors of any kind
@@ -104,6 +116,12 @@ def save(
             "checkpoint.keep and checkpoint.keep_best)"
         ) from e
     return saved
+
+
+def model_of(folder: Path) -> Path:
+    """Return the folder of the model to evaluate and export: that of averaged weights, if any."""
+    average = folder / _AVERAGE
+    return average if average.is_dir() else folder
 
 
 def _complete(partial: Path, step: int, validation: Mapping[str, float]) -> Checkpoint:

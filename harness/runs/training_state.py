@@ -6,7 +6,7 @@ import pickle
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,33 @@ from harness.model.policy import Policy
 from harness.types.errors import CheckpointError
 
 NO_ANNOTATORS: Final[dict[str, Annotator]] = {}
+
+
+class Part(Protocol):
+    """Something beside the policy that training steps change."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return its state; all processes call this."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore its state."""
+        ...
+
+
+NO_PARTS: Final[dict[str, Part]] = {}
 _FILE = "trainer.pt"
+_UNUSABLE: Final = (
+    OSError,
+    RuntimeError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    pickle.UnpicklingError,
+)
+"""Errors of a damaged file, or one of something else."""
 
 
 def write(
@@ -25,6 +51,7 @@ def write(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
     annotators: Mapping[str, Annotator] = NO_ANNOTATORS,
+    parts: Mapping[str, Part] = NO_PARTS,
 ) -> None:
     """Write the state into a checkpoint's folder; the policy writes its weights itself.
 
@@ -35,6 +62,7 @@ def write(
         "optimizer": optimizer_state(optimizer, policy.model.named_parameters()),
         "random": policy.processes.gather(_random_states(policy.device)),
         "annotators": {name: annotator.state_dict() for name, annotator in annotators.items()},
+        "parts": {name: part.state_dict() for name, part in parts.items()},
     }
     if policy.processes.is_first:
         torch.save(state, folder / _FILE)
@@ -45,8 +73,9 @@ def read(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
     annotators: Mapping[str, Annotator] = NO_ANNOTATORS,
+    parts: Mapping[str, Part] = NO_PARTS,
 ) -> None:
-    """Restore optimizer, annotators and random states; the policy is loaded by `Policy.load`.
+    """Restore all but the policy, which `Policy.load` loads.
 
     Raises:
         CheckpointError: The file is missing or damaged, or belongs to another model.
@@ -59,11 +88,13 @@ def read(
         load_optimizer_state(optimizer, policy.model.named_parameters(), state["optimizer"])
         for name, annotator in annotators.items():
             annotator.load_state_dict(state["annotators"][name])
+        for name, part in parts.items():
+            part.load_state_dict(state["parts"][name])
         found = state["random"]
         by_rank = found if isinstance(found, list) else [found]  # older versions had one process
         if processes.rank < len(by_rank):
             _restore_random_states(by_rank[processes.rank], device)
-    except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as e:
+    except _UNUSABLE as e:
         reason = " ".join(str(e).split())  # torch's words may take many lines
         raise CheckpointError(f"{path} cannot be used: {reason:.150}") from e
 

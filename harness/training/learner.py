@@ -15,10 +15,11 @@ from harness import losses
 from harness.config import OptimizerConfig
 from harness.distributed.fsdp import clip_grad_norm
 from harness.losses.aggregate import Metric, combine
+from harness.losses.mismatch import UpdateCorrection
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
 from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
-from harness.types.errors import NotFinite
+from harness.types.errors import NotFinite, TrainingError
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class _Totals:
 
 
 class Learner:
-    """AdamW on a policy loss.
+    """An optimizer on a policy loss.
 
     Args:
         policy: Changed in place.
@@ -65,6 +66,7 @@ class Learner:
         loss_settings: The loss's hyperparameters; missing ones take their defaults.
         temperature: Sampling temperature of the rollouts.
         steps: Training steps of the run, for the learning-rate schedule.
+        correction: Corrects advantages where the old log-probabilities are the sampler's, or None.
     """
 
     def __init__(
@@ -76,14 +78,16 @@ class Learner:
         loss_settings: Mapping[str, Any],
         temperature: float,
         steps: int = 1,
+        correction: UpdateCorrection | None = None,
     ) -> None:
         """Make the optimizer."""
+        self._correction = correction
         self.policy, self.reference, self.config = policy, reference, config
         self.temperature, self.steps = temperature, steps
         self._loss = partial(losses.get(loss_name), **loss_settings)
         self._is_linear = losses.is_linear(loss_name, loss_settings)
         self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
-        self.optimizer = make_optimizer(policy.model.parameters(), config)
+        self.optimizer = make_optimizer(policy.model, config)
 
     def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.
@@ -100,7 +104,14 @@ class Learner:
 
         Raises:
             NotFinite: A loss or gradient is not finite; the weights are as they were.
+            TrainingError: There is no sample.
         """
+        if not rows:
+            raise TrainingError(
+                "rollout.rejection leaves nothing of the step to learn from: the generator's "
+                "log-probabilities are too far from the policy's; find out why (see mismatch/ in "
+                "the metrics), or widen rollout.rejection.low and rollout.rejection.high"
+            )
         set_learning_rate(self.optimizer, learning_rate(self.config, step, self.steps))
         self.policy.model.train()
         rng = np.random.default_rng(seed)
@@ -180,11 +191,14 @@ class Learner:
         logprob, entropy = self.policy.logprobs(
             batch, self.temperature, entropy_gradient=self._with_entropy
         )
+        corrected: dict[str, Metric] = {}
+        if self._correction is not None:
+            batch, corrected = self._correction.apply(logprob.detach(), batch)
         optional = {"entropy": entropy} if self._with_entropy else {}
         loss, metrics = self._loss(logprob, batch, **sizes, **optional)
         loss.backward()  # type: ignore[no-untyped-call]
         return _Totals(
             loss=float(loss.detach()),
             tokens=float(batch.action_mask.sum()),
-            metrics={**metrics, "entropy": Metric(float(entropy.detach().sum()))},
+            metrics={**metrics, **corrected, "entropy": Metric(float(entropy.detach().sum()))},
         )

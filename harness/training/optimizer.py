@@ -1,19 +1,47 @@
-"""AdamW and its learning-rate schedule, for all trained models."""
+"""Optimizers and the learning-rate schedule."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import torch
 
 from harness.config import OptimizerConfig
+from harness.distributed.fsdp import is_sharded
+from harness.preflight.checks import check_optimizer
 
 
-def make_optimizer(parameters: Iterable[Any], config: OptimizerConfig) -> torch.optim.AdamW:
-    """Return AdamW over the trainable parameters; on a GPU it is one kernel for all of them."""
-    trained = [p for p in parameters if p.requires_grad]
+def make_optimizer(model: torch.nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """Return the optimizer of a model's trainable parameters.
+
+    Raises:
+        ConfigError: Muon is wanted, and the model is sharded or torch has none.
+    """
+    trained = [p for p in model.parameters() if p.requires_grad]
+    if config.name == "adamw":
+        return _adamw(trained, config)
+    check_optimizer(config, sharded=is_sharded(trained))
+    apart = _embeddings(model)
+    matrices = [p for p in trained if p.ndim == _MATRIX and id(p) not in apart]
+    chosen = {id(p) for p in matrices}
+    return MuonWithAdamW(matrices, [p for p in trained if id(p) not in chosen], config)
+
+
+_MATRIX: Final = 2
+"""Dimensions of a weight that Muon takes."""
+
+
+def _embeddings(model: Any) -> set[int]:
+    """Return the identities of the weights of embeddings and of the output layer."""
+    layers = [one for one in model.modules() if isinstance(one, torch.nn.Embedding)]
+    head = model.get_output_embeddings()
+    return {id(layer.weight) for layer in (*layers, head) if layer is not None}
+
+
+def _adamw(trained: Sequence[Any], config: OptimizerConfig) -> torch.optim.AdamW:
+    """Return AdamW; on a GPU it is one kernel for all parameters."""
     on_gpu = bool(trained) and all(p.device.type == "cuda" for p in trained)
     return torch.optim.AdamW(
         trained,
@@ -22,6 +50,55 @@ def make_optimizer(parameters: Iterable[Any], config: OptimizerConfig) -> torch.
         betas=config.betas,
         fused=on_gpu or None,
     )
+
+
+class MuonWithAdamW(torch.optim.Optimizer):
+    """Muon on matrices and AdamW on other parameters, as one optimizer.
+
+    The steps of matrices are scaled to the root mean square of AdamW's, so that one learning rate
+    and one weight decay serve both.
+    References: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"; the
+    scale is that of Liu et al. 2025, arXiv:2502.16982, Eq. 4.
+
+    Args:
+        matrices: Parameters with two dimensions.
+        others: All other parameters.
+        config: Learning rate, weight decay, Muon's momentum, AdamW's decay rates.
+    """
+
+    def __init__(
+        self, matrices: Sequence[Any], others: Sequence[Any], config: OptimizerConfig
+    ) -> None:
+        """Make both optimizers."""
+        self._parts: list[torch.optim.Optimizer] = []
+        if matrices:
+            muon = torch.optim.Muon(
+                matrices,
+                lr=config.learning_rate,
+                weight_decay=config.weight_decay,
+                momentum=config.momentum,
+                adjust_lr_fn="match_rms_adamw",
+            )
+            self._parts.append(muon)
+        if others:
+            self._parts.append(_adamw(others, config))
+        super().__init__([part.param_groups[0] for part in self._parts], {})
+        self._share_state()
+
+    def _share_state(self) -> None:
+        """Let both optimizers work on the groups and the state of this one."""
+        for part, group in zip(self._parts, self.param_groups, strict=True):
+            part.param_groups, part.state = [group], self.state
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]  # no closure
+        """Take a step of both optimizers."""
+        for part in self._parts:
+            part.step()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load the result of `state_dict`."""
+        super().load_state_dict(state_dict)
+        self._share_state()
 
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:

@@ -38,12 +38,14 @@ class OutsideAgents:
         gateway: The gateway.
         server: Its socket.
         data_version: "": what the agents play on is theirs.
+        curriculum: None: so is what they play.
 
     Raises:
         ConfigError: There are several processes, or the address cannot be listened on.
     """
 
     data_version = ""
+    curriculum = None
 
     def __init__(
         self,

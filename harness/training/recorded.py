@@ -33,7 +33,10 @@ class RecordedPlayer:
 
     Attributes:
         data_version: Of the environment that was played, "" for preferences.
+        curriculum: None: the files decide.
     """
+
+    curriculum = None
 
     def __init__(self, config: Config, policy: Policy) -> None:
         """Read the files.

@@ -60,7 +60,7 @@ def start(
         FolderInUse: Another process begins a run of this name.
     """
     config = resolve(config)
-    processes.run_on_all(lambda: check(config))
+    processes.run_on_all(lambda: check(config, processes.size))
     loaded_settings = _load_scorers(config, processes)
     folder = RunFolder.of_config(config)
     processes.run_on_first(lambda: folder.create(config))

@@ -5,6 +5,8 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,10 @@ from harness.config import Config, methods
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
 from harness.inference.generation import Generator, make_generator, make_policy_generator
-from harness.inference.old_logprobs import recompute_logprobs
+from harness.inference.old_logprobs import recompute_logprobs, update_correction
 from harness.model.packing import samples
 from harness.model.policy import Policy
+from harness.model.weight_average import WeightAverage
 from harness.preflight import recorded_files
 from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
@@ -86,10 +89,13 @@ class Trainer:
                 shared.shard(processes)
         self._player = self._make_player()
         self.learner = self._make_learner(reference)
+        decay = config.policy.ema
+        self._average = None if decay is None else WeightAverage(policy, decay)
+        parts = {"curriculum": self._player.curriculum, "average": self._average}
+        self._parts = {name: part for name, part in parts.items() if part is not None}
         if resumed:
-            training_state.read(
-                resumed.folder, policy, self.learner.optimizer, self.credit.annotators
-            )
+            optimizer, annotators = self.learner.optimizer, self.credit.annotators
+            training_state.read(resumed.folder, policy, optimizer, annotators, self._parts)
         self.generator.sync()
         if self._rollout_generator is not self.generator:
             self._rollout_generator.sync()
@@ -150,6 +156,7 @@ class Trainer:
             loss,
             config.agent.temperature,
             config.run.steps,
+            update_correction(config),
         )
 
     def _open_log(self, resume_step: int | None) -> Log:
@@ -257,12 +264,15 @@ class Trainer:
         with self.phases("update"), with_hints(config, "learn"):
             # The first process's advantages, because a scorer on another GPU may round differently.
             advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
-            rows = samples(recomputed.rollouts, advantage, config.agent.context, shared=False)
+            context, kept = config.agent.context, recomputed.kept
+            rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)
             seed = seed_of(config.run.seed, _UPDATE, step)
             figures = self.learner.update(rows, step=step, seed=seed)
         with self.phases("annotators"), with_hints(config, "learn"):
             seed = seed_of(config.run.seed, _ANNOTATION, step)
             figures |= self.credit.learn(credit, recomputed.rollouts, step=step, seed=seed)
+        if self._average is not None:
+            self._average.update()
         with self.phases("sync"):
             self.generator.sync()
         tokens = {
@@ -303,13 +313,24 @@ class Trainer:
         """
         for split, count in self.evaluations.due(self.step, final=final):
             self._is_saved = False
-            with self.phases("evaluate"):
+            with self.phases("evaluate"), self._averaged():
                 result = self.evaluations.play(split, count)
             figures = result.metrics() | self.phases.take(models_usd=result.models_usd)
             self.log.write(self.step, figures)
             self.evaluations.keep(self.step, result)
         if self.processes.is_first:
             self._report.write(final=self.step == self.config.run.steps)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Let the generator answer with the average of the weights, if the run has one."""
+        if self._average is None:
+            yield
+            return
+        with self._average.applied():
+            self.generator.sync()
+            yield
+        self.generator.sync()
 
     def save(self) -> None:
         """Write the step's metrics to the disk, then a checkpoint."""
@@ -326,6 +347,8 @@ class Trainer:
                 keep_best=wanted.keep_best,
                 best=wanted.best,
                 validation=self.folder.validation(self.step, str(self.config.eval.split)),
+                parts=self._parts,
+                average=self._average,
             )
         self._is_saved = True
         if self.processes.is_first:

@@ -49,7 +49,7 @@ class TaskSampler:
             round_index: The round, from 0.
         """
         first = step * count
-        own = [self._at(position) for position in range(first, first + count)]
+        own = [self.at(position) for position in range(first, first + count)]
         if not round_index:
             return own
         order = self._extra_order(step, {draw.task_id for draw in own})
@@ -62,7 +62,8 @@ class TaskSampler:
             for position in positions
         ]
 
-    def _at(self, position: int) -> TaskDraw:
+    def at(self, position: int) -> TaskDraw:
+        """Return the task at a position, from 0, of the passes over the split."""
         epoch, index = divmod(position, len(self._tasks))
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._tasks))
         return TaskDraw(self._tasks[int(order[index])], seed_of(self._seed, position))

@@ -29,6 +29,17 @@ BRANCH = {
     "max_tokens": None,
 }
 
+REJECTION = {"unit": None, "ratio": "geometric", "low": None, "high": None}
+
+CURRICULUM = {
+    "by": None,
+    "easy": 0.9,
+    "hard": 0.1,
+    "easy_share": 0.1,
+    "hard_share": 0.5,
+    "memory": 0.5,
+}
+
 NEW = (
     ("agent", "tool_format", "auto"),
     ("agent", "max_thought_tokens", None),
@@ -37,13 +48,20 @@ NEW = (
     ("agent", "summary_tokens", 4096),
     ("log", "trackio", None),
     ("method", "overlong_share", None),
+    ("optimizer", "momentum", 0.95),
+    ("optimizer", "name", "adamw"),
     ("policy", "chat_template_kwargs", {}),
+    ("policy", "ema", None),
     ("policy", "replicas", 1),
     ("policy", "reduce_once", False),
     ("rollout", "branch", BRANCH),
+    ("rollout", "curriculum", CURRICULUM),
     ("rollout", "gateway", None),
+    ("rollout", "mismatch_floor", 0.0),
+    ("rollout", "mismatch_weights", None),
     ("rollout", "preferences", None),
     ("rollout", "recorded", []),
+    ("rollout", "rejection", REJECTION),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

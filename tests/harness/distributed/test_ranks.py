@@ -45,8 +45,17 @@ SMALL = [
     "log.tensorboard=false",
 ]
 METHODS = {
-    "gigpo": ["method.loss={kl_coefficient=0.05}"],
-    "ppo": ["method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"],
+    "gigpo": [
+        "method.loss={kl_coefficient=0.05}",
+        "policy.ema=0.5",
+        "rollout.curriculum={by='family', easy=0.6, hard=0.5}",
+    ],
+    "ppo": [
+        "method.name='ppo'",
+        "policy.gradient_checkpointing=true",
+        "policy.lora.rank=2",
+        "policy.ema=0.5",
+    ],
     "oprl": ["method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"],
 }
 

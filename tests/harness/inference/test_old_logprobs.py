@@ -14,11 +14,13 @@ from harness.inference.old_logprobs import (
     mismatch,
     recompute_logprobs,
     recomputes,
+    update_correction,
 )
 from harness.inference.weight_check import WeightCheck
 from harness.model.packing import merge, samples
-from harness.preflight.resolve import resolve
+from harness.preflight.resolve import of_earlier_version, resolve
 from harness.rollouts.player import rollout_figures
+from harness.training.learner import Learner
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
 from harness.types.rollout import Completion, Rollout, StopReason, Turn
 
@@ -104,6 +106,91 @@ def test_tokens_weigh_what_the_policy_would_have_drawn_them_but_at_most_the_cap(
     )
 
 
+def test_another_engines_tokens_are_weighed_unless_told_otherwise():
+    def corrected(*method, **rollout):
+        own = run(*method, **rollout).rollout
+        return own.mismatch_weights, own.mismatch_cap
+
+    assert corrected() == ("none", None)
+    assert corrected(mismatch_cap=3.0) == ("truncated", 3.0)
+    assert corrected(backend="vllm") == ("truncated", 2.0)
+    assert corrected(backend="vllm", old_logprobs="rollout") == ("truncated", 2.0)
+    assert corrected(backend="vllm", mismatch_weights="none") == ("none", None)
+    assert corrected(backend="vllm", mismatch_weights="masked") == ("masked", 2.0)
+    assert corrected("rft", backend="vllm") == ("none", None)
+    assert corrected("sft", backend="vllm") == ("none", None)
+    old = configs.to_dict(run(backend="vllm"))
+    del old["rollout"]["mismatch_weights"], old["rollout"]["mismatch_cap"]
+    kept = of_earlier_version(configs.from_dict(old)).rollout
+    assert (kept.mismatch_weights, kept.mismatch_cap) == ("none", None)
+
+
+@pytest.mark.parametrize("ratio", ["geometric", "product"])
+def test_bounds_of_rejection_are_those_of_its_ratio(ratio):
+    own = run(rejection={"unit": "sequence", "ratio": ratio, "high": 3.0}).rollout.rejection
+    assert (own.low, own.high) == ({"geometric": 0.999, "product": 0.5}[ratio], 3.0)
+
+
+def test_the_update_corrects_where_nothing_is_recomputed():
+    assert update_correction(run()) is None
+    assert update_correction(run(backend="vllm")) is None
+    settings = run(backend="vllm", old_logprobs="rollout")
+    assert update_correction(settings).config == settings.rollout
+    assert update_correction(run("gspo", mismatch_cap=2.0)).ratio == "sequence"
+
+
+def three_turns(policy):
+    """A rollout whose prompts extend each other, and one of a single turn."""
+    chat, turns = (5, 6), []
+    for i, text in enumerate(["left", "door key", "left left"]):
+        ids = policy.encode(text)
+        logprobs = tuple(np.random.default_rng(i).normal(-2, 1, len(ids)).tolist())
+        turns.append(
+            Turn("", "", Completion(text, chat, ids, logprobs), "", "", "", 0.0, "", "", 0.0)
+        )
+        chat = (*chat, *ids, 7)
+    return [Rollout("a", "f", 0, 0, 0, turns=turns), Rollout("a", "f", 0, 1, 0, turns=turns[:1])]
+
+
+@pytest.mark.parametrize("context", ["window", "transcript"])
+@pytest.mark.parametrize("unit", ["turn", "sequence"])
+def test_rejected_turns_are_context_and_rejected_sequences_are_gone(policy, context, unit):
+    rollouts = three_turns(policy)
+    config = run(old_logprobs="recompute", rejection={"unit": unit})
+    config = configs.replace(config, agent=configs.replace(config.agent, context=context))
+    before = recompute_logprobs(config, policy, rollouts)
+    own, drawn = logprobs_of(before.rollouts), logprobs_of(rollouts)
+    off = [np.asarray(a) - np.asarray(b) for a, b in zip(own, drawn, strict=True)]
+    units = (
+        [[0], [1], [2], [3]]
+        if "turn" in (unit, {"window": "turn"}.get(context))
+        else [[0, 1, 2], [3]]
+    )
+    ratios = [float(np.exp(np.mean(np.hstack([off[i] for i in members])))) for members in units]
+    low, high = sorted(ratios)[0] - 0.01, sorted(ratios)[-1] - 1e-6  # all but the largest
+    rejection = configs.replace(config.rollout.rejection, low=low, high=high)
+    config = configs.replace(config, rollout=configs.replace(config.rollout, rejection=rejection))
+    seen = recompute_logprobs(config, policy, rollouts)
+    expected = [low <= ratios[k] <= high for k, members in enumerate(units) for _ in members]
+    assert seen.kept == expected
+    sizes = [len(one) for one in drawn]
+    rejected = sum(size for size, keep in zip(sizes, expected, strict=True) if not keep)
+    assert seen.figures["mismatch/rejected_share"] == pytest.approx(rejected / sum(sizes))
+    rows = samples(seen.rollouts, np.arange(1.0, 5.0), context, kept=seen.kept)
+    assert sum(row.num_actions for row in rows) == sum(sizes) - rejected
+    left = [one for one, keep in zip(own, expected, strict=True) if keep]
+    assert np.hstack([row.old_logprobs for row in rows]).tolist() == np.hstack(left).tolist()
+    for row in rows:
+        assert len(row.turn) in (0, len(row.response_ids))
+        assert row.num_actions == (sum(t >= 0 for t in row.turn) or len(row.response_ids))
+
+
+def test_a_step_of_which_nothing_is_kept_says_so(policy):
+    learner = Learner(policy, None, configs.OptimizerConfig(), "clipped", {}, 1.0)
+    with pytest.raises(TrainingError, match=r"widen rollout.rejection.low"):
+        learner.update([], step=0, seed=0)
+
+
 def test_weighed_samples_that_are_equal_are_merged_to_their_sum(policy):
     twins = [
         Rollout("a", "f", 0, i, 0, turns=[turn(policy, "go", "left", [-1.0] * 9)]) for i in (0, 1)
@@ -142,7 +229,6 @@ def check_both(config):
         ({"backend": "server", "urls": ["http://127.0.0.1:1"]}, "no server can have it"),
         ({"engine": {"seed": 1}}, "leave it out"),
         ({"backend": "vllm", "sleep": True}, "leave it out on the CPU"),
-        ({"mismatch_cap": 2.0}, "old_logprobs = 'recompute'"),
     ],
 )
 def test_settings_of_generation_that_do_not_fit_are_refused(rollout, words):
@@ -151,6 +237,9 @@ def test_settings_of_generation_that_do_not_fit_are_refused(rollout, words):
     with pytest.raises(ConfigError, match=words):
         check_both(config)
     check_both(run(backend="vllm", mismatch_cap=2.0))
+    for wrong in ({"mismatch_cap": 2.0}, {"rejection": {"unit": "turn"}}):
+        with pytest.raises(ConfigError, match="not the policy's own: leave them out"):
+            check_both(run("sft", **wrong))
     with pytest.raises(ConfigError, match="shows images"):
         check_generation(run(backend="vllm"), shows_image=True)
 

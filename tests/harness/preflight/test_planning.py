@@ -13,6 +13,9 @@ from harness.preflight.memory import Machine, Precision
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 
+WORDS = " ".join(f"{first}{second}" for first in "abcdefgh" for second in "stuvwxyz")
+"""Enough of them for a vocabulary of 300."""
+
 
 def tiny_run(**policy):
     config = resolve.resolve(configs.load("corridor-tiny"))
@@ -27,11 +30,10 @@ def bytes_of(tensors):
 def test_weights_gradients_and_moments_are_those_measured(precision):
     size = configs.TinyConfig(layers=2, hidden=64, heads=4, feed_forward=96, vocabulary=300)
     config = tiny_run(precision=precision, tiny=size)
-    words = [f"{first}{second}" for first in "abcdefgh" for second in "stuvwxyz"]
-    model = tiny.make_model(size, tiny.make_tokenizer([" ".join(words)], 300), 0)
+    model = tiny.make_model(size, tiny.make_tokenizer([WORDS], 300), 0)
     model = model.to(getattr(torch, precision))
     model(input_ids=torch.tensor([[1, 2, 3]])).logits.float().sum().backward()
-    optimizer = make_optimizer(model.parameters(), config.optimizer)
+    optimizer = make_optimizer(model, config.optimizer)
     optimizer.step()
     made = configs.replace(size, vocabulary=model.config.vocab_size)
     shape = model_shapes.shape_of(configs.replace(config.policy, tiny=made))
@@ -44,6 +46,38 @@ def test_weights_gradients_and_moments_are_those_measured(precision):
     in_bytes = Precision.of(config, Machine("cpu"))
     kept = memory.checkpoint_bytes(config, shape, in_bytes)
     assert kept == bytes_of(parameters) + bytes_of(moments)
+
+
+def test_muon_keeps_half_of_adamws_moments_and_an_average_is_the_weights_again():
+    size = configs.TinyConfig(layers=2, hidden=64, heads=4, feed_forward=96, vocabulary=300)
+    plain = tiny_run(precision="float32", tiny=size)
+    muon = configs.replace(plain, optimizer=configs.OptimizerConfig(name="muon"))
+    model = tiny.make_model(size, tiny.make_tokenizer([WORDS], 300), 0)
+    model(input_ids=torch.tensor([[1, 2, 3]])).logits.sum().backward()
+    optimizer = make_optimizer(model, muon.optimizer)
+    optimizer.step()
+    kept = bytes_of(
+        value for one in optimizer.state.values() for key, value in one.items() if key != "step"
+    )
+    made = configs.replace(size, vocabulary=model.config.vocab_size)
+    shape = model_shapes.shape_of(configs.replace(plain.policy, tiny=made))
+    alone = Machine("cpu")
+    held = {h.name: h.size for h in memory.memory(muon, shape, alone)}
+    weights = bytes_of(model.parameters())
+    assert held["policy: Muon and AdamW"] == pytest.approx(kept, rel=0.02)
+    assert weights < kept < 1.5 * weights
+    precision = Precision.of(muon, alone)
+    assert memory.checkpoint_bytes(muon, shape, precision) == pytest.approx(
+        weights + kept, rel=0.02
+    )
+    averaged = configs.replace(plain, policy=configs.replace(plain.policy, ema=0.9))
+    held = {h.name: h.size for h in memory.memory(averaged, shape, alone)}
+    assert held["policy: average of the weights"] == weights
+    assert memory.checkpoint_bytes(averaged, shape, precision) == 5 * weights
+    lora = configs.LoraConfig(rank=4)
+    adapted = configs.replace(muon, policy=configs.replace(muon.policy, lora=lora))
+    held = {h.name: h.size for h in memory.memory(adapted, shape, alone)}
+    assert held["policy: Muon and AdamW"] == held["policy: adapters"]
 
 
 def test_several_gpus_share_what_learns_and_adapters_leave_the_rest():
@@ -207,6 +241,27 @@ def test_seconds_of_a_step_are_the_operations_at_the_assumed_share_of_the_peak()
     )
     less = step_time.step_time(plain, shape, Machine("cuda", 8), 6400, 50)
     assert less.update == pytest.approx(3 * eight.rescore)
+
+
+def test_a_plan_with_windows_tells_what_transcripts_would_cost():
+    config = resolve.resolve(
+        configs.load("alfworld-scpo-7b", ["agent.max_context=4096", "agent.max_tokens=500"])
+    )
+    shape = model_shapes.shape_of(config.policy)
+    assert step_time.transcript_tokens(config, shape, 25) == 2048 + 24 * 500
+    assert step_time.transcript_tokens(config, shape, 1e4) == shape.max_length
+    eight = Machine("cuda", 8)
+    windows = step_time.step_time(config, shape, eight, 128 * 25, 25)
+    transcripts = step_time.transcript_update(config, shape, eight, 25)
+    tokens = 25 * 2048 / (2048 + 24 * 500)
+    assert 0.8 * tokens < windows.update / transcripts < tokens, "long rows attend to more"
+    said = dry_run("alfworld-scpo-7b", "--gpus", "8").output
+    assert "as transcripts about 1,736,704 tokens" in said
+    assert "with agent.context = 'transcript' the update would take 36 s" in said
+    whole = dry_run("alfworld-scpo-7b", "--gpus", "8", "--set", "agent.context=transcript").output
+    assert "transcript" in whole
+    assert "as transcripts" not in whole
+    assert "the update would take" not in whole
 
 
 def test_a_wrong_setting_has_the_same_message_as_when_the_run_starts():

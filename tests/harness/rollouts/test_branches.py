@@ -10,7 +10,7 @@ from agentgyms.recording import replay
 from env_servers import create_app
 from env_servers.serving.server import Server
 from harness import prompts
-from harness.config.schema import BranchConfig
+from harness.config.rollout_settings import BranchConfig
 from harness.credit import TurnTable
 from harness.credit.trees import tree_of
 from harness.inference.completers import Sampling

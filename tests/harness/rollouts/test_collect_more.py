@@ -24,8 +24,8 @@ from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
-from harness.rollouts.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.task_sampling.dynamic_sampling import collect_informative, returns_differ
 from harness.types.errors import ConfigError
 from harness.types.rollout import StopReason
 from harness.types.task_draws import TaskDraw, TaskSampler

@@ -1,0 +1,147 @@
+"""The settings of rollouts: the generator, the tasks of a step, and corrections of its mismatch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from annotated_types import Gt, Le
+from pydantic import Field
+
+from harness.config.section import (
+    Fraction,
+    List,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Section,
+    Share,
+    Table,
+)
+
+
+class BranchConfig(Section):
+    """Branches: once a group's episodes have ended, siblings go on from some of their turns."""
+
+    at: Literal["every", "uniform", "entropy", "divergent", "pivotal"] | None = None
+    """Turns that siblings branch at: `"every"`, each n-th turn of an episode; `"uniform"`, drawn at
+    random; `"entropy"`, those whose tokens were least likely; `"divergent"`, in states where ECPO
+    finds an action taken once ahead of one taken more often; or `"pivotal"`, those that changed the
+    measured value most, which needs continuations. None for no branches."""
+    every: PositiveInt = 4
+    """The n of `"every"`."""
+    points: PositiveInt = 4
+    """Most turns of a group that siblings branch at in a round. The first turn is none: its
+    siblings would be further episodes of the group."""
+    siblings: PositiveInt = 1
+    """Siblings at each of these turns."""
+    rounds: PositiveInt = 1
+    """Rounds of branching, of `points` new turns each: from the second on siblings' turns are among
+    those that are chosen from."""
+    max_steps: PositiveInt | None = None
+    """Environment steps of a group's siblings after which they branch at no further turn."""
+    max_tokens: PositiveInt | None = None
+    """Tokens of the prompts and responses of a group's siblings after which they branch at no
+    further turn."""
+
+
+class CurriculumConfig(Section):
+    """Tasks that nearly always or hardly ever succeed in training are drawn less often."""
+
+    by: Literal["task", "family"] | None = None
+    """What is measured: each task, or each family of tasks as a whole. None draws all alike."""
+    easy: Share = 0.9
+    """Success from which on a task is in the easy pool; one that was not played yet is in none."""
+    hard: Share = 0.1
+    """Success up to which a task is in the hard pool."""
+    easy_share: Share = 0.1
+    """Share of the easy tasks that a pass over the split draws."""
+    hard_share: Share = 0.5
+    """Share of the hard tasks that a pass over the split draws."""
+    memory: Fraction = 0.5
+    """Weight of a task's earlier success where it is measured again; 0 forgets it."""
+
+
+class RejectionConfig(Section):
+    """What is left out of an update because the generator's probabilities are too far off."""
+
+    unit: Literal["turn", "sequence"] | None = None
+    """What is left out as a whole: a turn's answer, or a training sequence, which is a turn in the
+    context "window". None rejects nothing."""
+    ratio: Literal["geometric", "product"] = "geometric"
+    """The unit's ratio of the policy's probability to the generator's: the geometric mean over its
+    tokens, or their product."""
+    low: NonNegativeFloat | None = None
+    """Smallest ratio that is kept; None takes 0.999 of a geometric mean and 0.5 of a product."""
+    high: PositiveFloat | None = None
+    """Largest ratio that is kept; None takes 1.001 of a geometric mean and 2 of a product."""
+
+
+class RolloutConfig(Section):
+    """The generator, and the number of rollouts of a training step."""
+
+    backend: Literal["hf", "vllm", "server"] = "hf"
+    """`"hf"`: the policy itself; `"vllm"`: an engine in this process; `"server"`: its servers
+    at `urls`, on other GPUs or machines (vLLM both)."""
+    urls: List[str] = ()
+    """Addresses of servers, such as `"http://127.0.0.1:8000"`; requests are spread over them."""
+    engine: Table = Field(default_factory=dict)
+    """Arguments of vLLM's engine in this process, such as `{ gpu_memory_utilization = 0.5 }`."""
+    transfer: Literal["reload", "disk", "nccl", "ipc"] | None = None
+    """How servers get the weights after an update: `"disk"`, through a shared folder; `"nccl"`,
+    from GPU to GPU; or `"ipc"`, on the same GPU. None takes nccl on a GPU and disk on the CPU.
+    Within this process tensors are copied (`"reload"`)."""
+    sleep: bool = False
+    """vLLM in this process releases its GPU memory while the policy is updated."""
+    old_logprobs: Literal["rollout", "recompute"] | None = None
+    """Old log-probabilities of the loss: `"recompute"`, those of the policy before the update; or
+    `"rollout"`, the generator's, which spares a forward pass and lets the loss's own ratio correct
+    the mismatch. None recomputes if another engine generates."""
+    mismatch_weights: Literal["none", "truncated", "masked"] | None = None
+    """Importance weight of a token, by r, the policy's probability over the generator's:
+    `"truncated"`, min(r, `mismatch_cap`) (TIS); `"masked"`, r, but 0 above the cap (MIS) and below
+    `mismatch_floor` (IcePop); or `"none"`. None takes `"truncated"` if another engine generates or
+    a cap is given."""
+    mismatch_cap: PositiveFloat | None = None
+    """Largest r of `mismatch_weights`; None takes 2."""
+    mismatch_floor: NonNegativeFloat = 0.0
+    """Smallest r of the weights `"masked"`."""
+    rejection: RejectionConfig = RejectionConfig()
+    tasks_per_step: PositiveInt = 16
+    """Tasks of a training step; each has one group of episodes."""
+    group_size: PositiveInt = 8
+    """Episodes of a group."""
+    max_live: PositiveInt = 256
+    """Largest number of open environments in each process."""
+    max_batch: PositiveInt = 256
+    """Largest number of responses generated at the same time."""
+    dynamic_sampling: bool | None = None
+    """Replace groups whose returns are all equal by groups of other tasks (DAPO); None takes the
+    method's setting."""
+    max_draws: PositiveInt = 10
+    """Largest number of rounds of tasks in a step of dynamic sampling."""
+    enough_members: PositiveInt | None = None
+    """Stop the other episodes of a group once this many have ended (GVPO); None waits for all,
+    unless the method sets a number."""
+    enough_share: Annotated[float, Gt(0), Le(1)] | None = None
+    """Stop all running episodes once this share of the groups has ended: all their episodes, or
+    `enough_members` of them (GVPO)."""
+    enough_turns: NonNegativeInt | None = None
+    """Number of turns before which an episode is not stopped early (GVPO: 30)."""
+    recorded: List[str] = ()
+    """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
+    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
+    preferences: str | None = None
+    """File of step preferences, as a search writes it, that preference methods learn from in place
+    of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
+    branch: BranchConfig = BranchConfig()
+    curriculum: CurriculumConfig = CurriculumConfig()
+    gateway: str | None = None
+    """Address, such as `"127.0.0.1:8600"`, at which agents of others play with the policy over
+    OpenAI's or Anthropic's protocol; a step takes `tasks_per_step` whole groups of theirs. None
+    lets the harness's own agent play."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether rollouts are played, and not read from files."""
+        return not self.recorded and self.preferences is None

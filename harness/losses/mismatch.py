@@ -1,0 +1,118 @@
+"""Corrections of the mismatch between the policy and the engine that samples its tokens.
+
+With r_t = pi(y_t) / pi_sampler(y_t), the weight of a token multiplies its advantage and has no
+gradient:
+
+- truncated importance sampling, min(r_t, C): Yao et al. 2025, "Your Efficient RL Framework Secretly
+  Brings You Off-Policy RL Training";
+- masked importance sampling, r_t if r_t <= C, else 0: Liu et al. 2025, "When Speed Kills Stability:
+  Demystifying RL Collapse from the Training-Inference Mismatch"; with a lower bound too it is
+  IcePop's two-sided mask, Ring-1T, arXiv:2510.18855.
+
+Rejection leaves out turns or sequences whose ratio, the product or the geometric mean of their
+tokens', is out of bounds: Liu et al. 2025, as above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from harness.config.rollout_settings import RejectionConfig, RolloutConfig
+from harness.losses.aggregate import Metric
+from harness.losses.surrogate import LARGEST_LOG, importance_ratio
+from harness.model.packing import TokenBatch
+
+
+def weights(ratio: torch.Tensor, config: RolloutConfig) -> torch.Tensor:
+    """Return the importance weights of ratios r, of any shape.
+
+    Args:
+        ratio: r, positive.
+        config: Resolved.
+    """
+    if config.mismatch_weights == "none":
+        return torch.ones_like(ratio)
+    if config.mismatch_weights == "truncated":
+        return ratio.clamp(max=config.mismatch_cap)
+    return ratio.where(~out_of_bounds(ratio, config), 0.0)
+
+
+def out_of_bounds(ratio: torch.Tensor, config: RolloutConfig) -> torch.Tensor:
+    """Return where the weight is not the ratio, because that is too large or too small."""
+    if config.mismatch_cap is None:
+        return torch.zeros_like(ratio, dtype=torch.bool)
+    return (ratio > config.mismatch_cap) | (ratio < config.mismatch_floor)
+
+
+def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: RejectionConfig) -> torch.Tensor:
+    """Return which units are not rejected, as a mask. Shape [U].
+
+    Args:
+        log_ratio: log r of each token. Shape [A].
+        unit: Unit of each token, from 0 to U - 1, each with a token. Shape [A], integers.
+        config: Resolved, with bounds.
+    """
+    size = torch.bincount(unit)
+    total = torch.bincount(unit, weights=log_ratio)
+    log = total / size if config.ratio == "geometric" else total
+    ratio = log.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+    assert config.low is not None
+    assert config.high is not None
+    return (ratio >= config.low) & (ratio <= config.high)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateCorrection:
+    """Corrects in the update, where the old log-probabilities of the loss are the sampler's.
+
+    The loss's own ratio r is then that of the policy to the sampler, so a weight w counts as w / r
+    beside it: 1 within the bounds, and C / r or 0 outside. Rejected tokens weigh 0, and count in
+    the means of the loss, which are over the tokens of the mini-batch.
+
+    Attributes:
+        config: Resolved.
+        ratio: Of the loss; see `importance_ratio`.
+    """
+
+    config: RolloutConfig
+    ratio: str = "token"
+
+    @torch.no_grad()
+    def apply(
+        self, logprob: torch.Tensor, batch: TokenBatch
+    ) -> tuple[TokenBatch, dict[str, Metric]]:
+        """Return a batch with corrected advantages, and metrics of its action tokens.
+
+        Args:
+            logprob: Under the policy being trained. Shape [B, T].
+            batch: With the sampler's log-probabilities.
+        """
+        mask = batch.action_mask
+        ratio = importance_ratio(logprob, batch.old_logprob, batch.turn, self.ratio)
+        factor = torch.ones_like(ratio)
+        if self.config.mismatch_weights != "none":
+            factor = weights(ratio, self.config) / ratio
+        rejected = self._rejected(logprob, batch)
+        factor = factor.where(~rejected, 0.0)
+        capped = out_of_bounds(ratio, self.config) & mask
+        metrics = {
+            "mismatch_weight": Metric(float((factor * ratio * mask).sum())),
+            "mismatch_capped_share": Metric(float(capped.sum())),
+            "mismatch_rejected_share": Metric(float(rejected.sum())),
+        }
+        return replace(batch, advantage=batch.advantage * factor), metrics
+
+    def _rejected(self, logprob: torch.Tensor, batch: TokenBatch) -> torch.Tensor:
+        """Return the action tokens of rejected units, as a mask. Shape [B, T]."""
+        mask, unit = batch.action_mask, self.config.rejection.unit
+        rejected = torch.zeros_like(mask)
+        if unit is None or not mask.any():
+            return rejected
+        row = torch.arange(len(mask), device=mask.device)[:, None].expand_as(mask)
+        named = torch.stack((row, batch.turn) if unit == "turn" else (row,), -1)[mask]
+        _, index = torch.unique(named, dim=0, return_inverse=True)
+        log_ratio = (logprob - batch.old_logprob)[mask]
+        rejected[mask] = ~kept(log_ratio, index, self.config.rejection)[index]
+        return rejected

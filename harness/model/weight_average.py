@@ -1,0 +1,78 @@
+"""An exponential moving average of a policy's weights, which is evaluated and exported.
+
+Reference: Polyak & Juditsky 1992, averaging of iterates; the exponential form is that of Adam,
+arXiv:1412.6980, section 7.2, without its correction, because it begins with the initial weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.distributed import fsdp
+from harness.model.policy import Policy
+
+
+class WeightAverage:
+    """The average of the weights that learn, in float32, sharded like them.
+
+    Args:
+        policy: Its weights are averaged, from now on.
+        decay: In (0, 1): an update gives average = decay * average + (1 - decay) * weights.
+    """
+
+    def __init__(self, policy: Policy, decay: float) -> None:
+        """Copy the weights."""
+        self._policy, self._decay = policy, decay
+        self._average = torch.nn.ParameterList(
+            torch.nn.Parameter(weight.detach().clone().float(), requires_grad=False)
+            for weight in self._weights()
+        )
+
+    def _weights(self) -> list[torch.nn.Parameter]:
+        return [weight for weight in self._policy.model.parameters() if weight.requires_grad]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take the policy's weights into the average."""
+        for average, weight in zip(self._average, self._weights(), strict=True):
+            average.mul_(self._decay).add_(weight.float(), alpha=1 - self._decay)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Let the policy have the average, and give it its own weights back at the end."""
+        weights = self._weights()
+        with torch.no_grad():
+            own = [weight.detach().clone() for weight in weights]
+            self._copy(list(self._average), weights)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                self._copy(own, weights)
+
+    @staticmethod
+    def _copy(source: list[Any], weights: list[torch.nn.Parameter]) -> None:
+        for weight, value in zip(weights, source, strict=True):
+            weight.copy_(value)
+
+    def save(self, folder: Path) -> None:
+        """Save the policy with the average, as `Policy.save` does; all processes call this."""
+        with self.applied():
+            self._policy.save(folder)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the average, full on the CPU of the first process; all processes call this."""
+        return dict(fsdp.full_state(self._average))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load the result of `state_dict`, saved by any number of processes.
+
+        Raises:
+            RuntimeError: It is of another model.
+        """
+        fsdp.load_full_state(self._average, state)
