@@ -30,21 +30,22 @@ class RunReport:
 
     Args:
         folder: The run's folder.
+        pictures: Whether to draw.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Keep the folder."""
-        self._folder, self._drawn = folder, -math.inf
+    def __init__(self, folder: Path, *, pictures: bool = True) -> None:
+        """Keep both."""
+        self._folder, self._pictures, self._drawn = folder, pictures, -math.inf
 
     def write(self, *, final: bool) -> None:
-        """Write the table, and draw at most twice a minute and at the end.
+        """Write the table, and draw at most twice a minute and at the end, if pictures are wanted.
 
         What cannot be written is logged; training goes on.
         """
         try:
             run = training_runs.read(self._folder)
             _write_table(run)
-            if final or time.monotonic() - self._drawn > _EVERY_S:
+            if self._pictures and (final or time.monotonic() - self._drawn > _EVERY_S):
                 _draw(run)
                 self._drawn = time.monotonic()
         except OSError as e:  # the run's records matter more than pictures of them

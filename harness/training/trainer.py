@@ -113,7 +113,7 @@ class Trainer:
         self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
-        self._report = run_report.RunReport(folder.path)
+        self._report = run_report.RunReport(folder.path, pictures=config.log.pictures)
 
     def _make_credit(
         self, reference: Policy | None, credit_settings: dict[str, Any]

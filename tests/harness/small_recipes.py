@@ -25,6 +25,7 @@ _SMALL = (
     "eval.every=0",
     "eval.max_turns=2",
     "eval.final_splits=[]",
+    "log.pictures=false",
 )
 """All recipes' sizes. The method with its loss and annotators, the context and what is learned with
 are the recipe's own."""

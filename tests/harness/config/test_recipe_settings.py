@@ -46,6 +46,7 @@ NEW = (
     ("agent", "thoughts", "keep"),
     ("agent", "scratchpad", 0),
     ("agent", "summary_tokens", 4096),
+    ("log", "pictures", True),
     ("log", "trackio", None),
     ("method", "overlong_share", None),
     ("optimizer", "momentum", 0.95),

@@ -43,6 +43,7 @@ SMALL = [
     "checkpoint.every=1",
     "checkpoint.keep=9",
     "log.tensorboard=false",
+    "log.pictures=false",
 ]
 METHODS = {
     "gigpo": [

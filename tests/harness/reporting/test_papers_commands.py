@@ -42,6 +42,7 @@ QUICK = (
     "eval.every=1",
     "checkpoint.every=1",
     "log.tensorboard=false",
+    "log.pictures=false",
 )
 WARM = (
     "agent.style=compact",

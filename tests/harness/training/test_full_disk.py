@@ -20,9 +20,8 @@ def full(*_, **__):
 
 
 def quick(tmp_path, name):
-    return small(
-        tmp_path, name, "run.steps=2", "eval.tasks=2", "warmstart.steps=2", "checkpoint.every=1"
-    )
+    settings = ("run.steps=2", "eval.tasks=2", "warmstart.steps=2", "checkpoint.every=1")
+    return small(tmp_path, name, *settings, "log.pictures=true")
 
 
 def test_a_disk_that_is_full_while_drawing_costs_the_pictures_alone(tmp_path, monkeypatch, caplog):

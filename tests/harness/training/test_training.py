@@ -35,7 +35,8 @@ from harness.types.task_draws import TaskDraw
 def whole(tmp_path_factory):
     """Ten uninterrupted steps."""
     folder = tmp_path_factory.mktemp("whole")
-    return run(small(folder, "whole", "run.steps=10", "checkpoint.every=5"))
+    settings = ("run.steps=10", "checkpoint.every=5", "log.pictures=true")
+    return run(small(folder, "whole", *settings))
 
 
 def test_a_run_leaves_everything_behind(whole):
