@@ -108,9 +108,9 @@ class Teacher(Measure):
     """Fills `teacher_kl`: log pi - log pi_T of each token that the policy sampled, in nats.
 
     Its mean over samples of the policy is the reverse KL divergence KL(pi || pi_T) (k1). pi_T is
-    the teacher at the run's temperature, given the tokens that the policy saw, and the hint. Both
-    are recomputed, so that a teacher equal to the policy gives exactly 0; one on a server is not
-    (its temperature is 1). With a hint each turn is scored with a prompt of its own, also in the
+    the teacher, given the tokens that the policy saw and the hint: at the run's temperature, or at
+    temperature 1 on a server. log pi is recomputed, so that a teacher which is the policy and has
+    no hint gives exactly 0. With a hint each turn is scored with a prompt of its own, also in the
     context "transcript"; a hint that does not fit is cut at its end. Where the oracle of a state
     lacks a part that the hint names, the teacher sees no hint.
     Reference: GKD (Agarwal et al. 2023), arXiv:2306.13649, for the divergence on the student's own

@@ -232,3 +232,17 @@ def test_figures_are_nats_of_a_token_and_there_is_no_state(policy, teacher):
         assert figures["teacher/kl"] == pytest.approx(tokens.mean(), abs=1e-5)
         assert annotator.state_dict() == {}
         annotator.load_state_dict({})
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("context", ["window", "transcript"])
+def test_a_server_of_vllm_scores_as_the_model_does_here(vllm_server, vllm_folder, context):
+    teacher = Policy.load(str(vllm_folder), "cpu")
+    size = TinyConfig(layers=1, hidden=48, heads=4, feed_forward=64, max_length=8192)
+    own = Policy(tiny.make_model(size, teacher.tokenizer, seed=2), teacher.tokenizer, "cpu")
+    rollouts = some_rollouts(own, context)
+    server = {"model": f"{vllm_server.name}@{vllm_server.url}"}
+    served = annotated(server, own, rollouts, context)
+    local = annotated({"model": str(vllm_folder)}, own, rollouts, context)
+    np.testing.assert_allclose(served.teacher_kl, local.teacher_kl, atol=1e-3)
+    assert np.abs(local.teacher_kl).max() > 0.05
