@@ -19,7 +19,7 @@ from harness.model import tiny
 from harness.model.policy import Policy
 from harness.types.errors import ConfigError, ModelUnavailable
 
-KINDS = [("window", "turn"), ("window", "token"), ("transcript", "token")]
+KINDS = [("window", "turn"), ("window", "token"), ("transcript", "token"), ("summary", "token")]
 HINT = "\nThe answer: {best} of {golden}, then {observation}"
 ORACLE = {"best": "open door", "golden": ["Ada", "Grace"]}
 
@@ -32,6 +32,16 @@ def teacher(policy, tmp_path_factory):
     folder = tmp_path_factory.mktemp("teacher") / "model"
     made.save(folder)
     return made, str(folder)
+
+
+def rollouts_of(policy, context):
+    """Rollouts of random words; with summaries, each turn but the first has one in front."""
+    rollouts = some_rollouts(policy, context)
+    if context == "summary":
+        for rollout, other in zip(rollouts, reversed(rollouts), strict=True):
+            said = other.turns[0].completion
+            rollout.turns[1:] = [dataclasses.replace(t, summary=said) for t in rollout.turns[1:]]
+    return rollouts
 
 
 def table_of(rollouts, rows):
@@ -55,18 +65,20 @@ def by_hand(model, prompt, response, temperature=1.0):
 
 def expected_kl(policy, teacher, rollouts, rows, temperature=1.0, prompt_of=None):
     found = []
-    for rollout in rollouts:
-        for turn in rollout.turns:
-            prompt, response = turn.completion.prompt_ids, turn.completion.response_ids
-            seen = prompt if prompt_of is None else prompt_of(rollout, turn)
+    for turn in (turn for rollout in rollouts for turn in rollout.turns):
+        kl = []
+        for answer in turn.answers:
+            prompt, response = answer.prompt_ids, answer.response_ids
+            seen = prompt if prompt_of is None else prompt_of(prompt)
             own = by_hand(policy, prompt, response, temperature)
-            found.append(own - by_hand(teacher, seen, response, temperature))
+            kl.append(own - by_hand(teacher, seen, response, temperature))
+        found.append(np.concatenate(kl))
     return np.array([kl.sum() for kl in found]) if rows == "turn" else np.concatenate(found)
 
 
 @pytest.mark.parametrize(("context", "rows"), KINDS)
 def test_the_divergence_is_the_difference_of_log_probabilities(policy, teacher, context, rows):
-    rollouts = some_rollouts(policy, context)
+    rollouts = rollouts_of(policy, context)
     before = [parameter.clone() for parameter in policy.model.parameters()]
     table = annotated({"model": teacher[1]}, policy, rollouts, context, rows, temperature=0.7)
     expected = expected_kl(policy, teacher[0], rollouts, rows, 0.7)
@@ -80,7 +92,7 @@ def test_the_divergence_is_the_difference_of_log_probabilities(policy, teacher, 
 @pytest.mark.parametrize(("context", "rows"), KINDS)
 def test_the_policy_teaches_itself_by_what_it_did_not_see(policy, context, rows):
     """The teacher's prompt is the policy's, with the hint at the end of its last message."""
-    rollouts = some_rollouts(policy, context)
+    rollouts = rollouts_of(policy, context)
     told = json.dumps(ORACLE)
     for rollout in rollouts:
         rollout.turns[:] = [dataclasses.replace(turn, oracle=told) for turn in rollout.turns]
@@ -88,8 +100,7 @@ def test_the_policy_teaches_itself_by_what_it_did_not_see(policy, context, rows)
     ending = policy.encode(rendered.rpartition("x")[2])
     hint = policy.encode("\nThe answer: open door of Ada, Grace, then shelf key")
 
-    def hinted(_, turn):
-        prompt = turn.completion.prompt_ids
+    def hinted(prompt):
         assert prompt[-len(ending) :] == ending
         return prompt[: -len(ending)] + hint + ending
 
@@ -164,7 +175,7 @@ def test_wrong_settings_are_named(policy, settings, message):
 
 @pytest.mark.parametrize(("context", "rows"), KINDS)
 def test_a_server_scores_as_the_model_does_here(policy, teacher, context, rows, monkeypatch):
-    rollouts = some_rollouts(policy, context)
+    rollouts = rollouts_of(policy, context)
     monkeypatch.setenv("TEACHER_KEY", "secret")
     with serving(teacher[0], key="secret") as (url, asked):
         model = {"name": NAME, "url": url, "key_variable": "TEACHER_KEY"}
