@@ -136,8 +136,9 @@ def walks(num_groups: int, seed: int) -> TurnTable:
             columns["next_state_key"].append(f"house {group} shelf {place}")
             columns["action_key"].append(action)
             columns["text"].append(f"{action} || {seen}")
-    numbers = np.random.default_rng(seed).uniform(0.05, 1, (7, len(columns["rollout"])))
+    numbers = np.random.default_rng(seed).uniform(0.05, 1, (8, len(columns["rollout"])))
     names = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
+    names += ("teacher_kl",)
     return TurnTable.from_columns(**columns, **dict(zip(names, numbers, strict=True)))
 
 

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.annotators.hints import Hints
 from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
-from harness.model.packing import Sample, single_turn
-from harness.model.policy import Policy
+from harness.model.packing import Sample
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number
-from harness.types.rollout import Completion, Rollout
+from harness.types.rollout import Rollout
 
 
 class Measure:
@@ -122,9 +122,9 @@ class Hindsight(Measure):
     columns: ClassVar[tuple[str, ...]] = ("hindsight",)
 
     def __init__(self, settings: HindsightSettings, context: AnnotatorContext) -> None:
-        """Find the tokens with which the chat template ends a prompt."""
+        """Store settings and context."""
         self._settings, self._context = settings, context
-        self._ending = _ending(context.policy)
+        self._hints = Hints(context.policy, context.policy.max_length)
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its hindsight probabilities."""
@@ -136,22 +136,11 @@ class Hindsight(Measure):
         return replace(turns, hindsight=np.exp(means / self._settings.temperature))
 
     def _rows(self, rollout: Rollout) -> Iterator[Sample]:
-        policy = self._context.policy
-        outcome = policy.chat_encoder.escape_special_tokens(rollout.turns[-1].next_observation)
-        hint = policy.encode(self._settings.hint.replace("{observation}", outcome))
+        encoder = self._context.policy.chat_encoder
+        outcome = encoder.escape_special_tokens(rollout.turns[-1].next_observation)
+        hint = self._settings.hint.replace("{observation}", outcome)
         for completion in (answer for turn in rollout.turns for answer in turn.answers):
-            used = len(completion.prompt_ids) + len(completion.response_ids)
-            prompt = self._with_hint(completion, hint[: max(0, policy.max_length - used)])
-            yield single_turn(replace(completion, prompt_ids=prompt), 0.0)
-
-    def _with_hint(self, completion: Completion, hint: tuple[int, ...]) -> tuple[int, ...]:
-        prompt, size = completion.prompt_ids, len(self._ending)
-        if prompt[len(prompt) - size :] != self._ending:
-            raise ConfigError(
-                "a prompt does not end as the chat template ends a user's message, so no hint can "
-                "be put into it: use another policy.model"
-            )
-        return prompt[: len(prompt) - size] + hint + self._ending
+            yield self._hints.row(completion, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +249,3 @@ def last_token_rows(context: AnnotatorContext, of_turns: Floats, lengths: Ints) 
     tokens = np.zeros(int(lengths.sum()))
     tokens[np.cumsum(lengths) - 1] = of_turns
     return context.as_rows(tokens, lengths)
-
-
-def _ending(policy: Policy) -> tuple[int, ...]:
-    """Return the tokens between the end of a user message and the answer.
-
-    Raises:
-        ConfigError: The template does not show the message as it is.
-    """
-    mark = "outcome"
-    chat = [{"role": "user", "content": mark}]
-    _, found, ending = policy.chat_encoder.render(chat).rpartition(mark)
-    if not found:
-        raise ConfigError("the chat template does not show a message's text as it is")
-    return policy.encode(ending)

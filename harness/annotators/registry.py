@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from harness.annotators.baselines import SeatBaseline, SeatBaselineSettings
 from harness.annotators.critic import Critic, CriticSettings
+from harness.annotators.distillation import NAME as TEACHER
+from harness.annotators.distillation import Teacher, TeacherSettings
 from harness.annotators.measures import (
     Entropy,
     EntropySettings,
@@ -67,6 +69,7 @@ _ANNOTATORS: Final = Registry(
         ),
         "seat_baseline": _Entry(SeatBaselineSettings, SeatBaseline, SeatBaseline.columns),
         "solver_gain": _Entry(SolverGainSettings, SolverGain, SolverGain.columns),
+        TEACHER: _Entry(TeacherSettings, Teacher, Teacher.columns),
     },
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from harness.config import TINY_MODELS, TinyConfig
 from harness.model import tiny
@@ -33,16 +34,30 @@ def load(name: str, policy: Policy) -> Policy:
         reader = Policy.load(name, str(policy.device), precision=policy.precision)
     if reader.vision is not None:
         raise ConfigError(f"process_reward.model {name!r} sees images: expected a text model")
-    if reader.tokenizer.get_vocab() != policy.tokenizer.get_vocab():
-        raise ConfigError(
-            f"process_reward.model {name!r} has other tokens than the policy, whose responses it "
-            "scores: expected a text model with the same tokenizer"
-        )
+    check_tokens(f"process_reward.model {name!r}", reader.tokenizer, policy.tokenizer)
     if policy.checkpoints_activations:
         reader.checkpoint_activations()
     reader.layout = policy.layout
     reader.set_padding_free(None)
     return reader
+
+
+def check_tokens(model: str, own: Any, of_policy: Any) -> None:
+    """Refuse a model that scores the policy's responses with another tokenizer.
+
+    Args:
+        model: Setting and name of the model, for the error.
+        own: Its tokenizer.
+        of_policy: The policy's.
+
+    Raises:
+        ConfigError: Their vocabularies differ.
+    """
+    if own.get_vocab() != of_policy.get_vocab():
+        raise ConfigError(
+            f"{model} has other tokens than the policy, whose responses it scores: expected a "
+            "model with the same tokenizer"
+        )
 
 
 def readable(rollouts: Sequence[Rollout], policy: Policy) -> list[Rollout]:

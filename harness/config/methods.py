@@ -191,6 +191,15 @@ _STEPWISE: Final = (
         loss_settings=_KL,
         annotators={"continuations": {"count": 8}},
     ),
+    Method("distill", "distill", "arXiv:2306.13649", annotators={"teacher": {}}, rows="token"),
+    # Its released code recommends the initial policy as teacher.
+    Method(
+        "opsd",
+        "distill",
+        "arXiv:2601.18734",
+        annotators={"teacher": {"model": "initial", "hint": "\nThe best next action here: {best}"}},
+        rows="token",
+    ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
     Method(
         "oprl",

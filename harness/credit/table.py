@@ -48,6 +48,7 @@ class TurnTable:
         entropy: Mean token entropy of the response in nats, or None.
         hindsight: Probability of a token of the action given the outcome (geometric mean), or None.
         kl: Divergence from the reference policy: k1 summed over the response's tokens, or None.
+        teacher_kl: Divergence from a teacher: k1 summed over the response's tokens, or None.
         length: Tokens of the response, or None.
         state_value: Mean return of continuations from right before the turn, or None.
         return_bonus: Added to the turn's own step return, and to no other's (SCPO), or None.
@@ -74,6 +75,7 @@ class TurnTable:
     entropy: Floats | None = None
     hindsight: Floats | None = None
     kl: Floats | None = None
+    teacher_kl: Floats | None = None
     length: Floats | None = None
     state_value: Floats | None = None
     return_bonus: Floats | None = None

@@ -13,6 +13,7 @@ _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 FOLDERS: Final = {
     "model.name": "a model, of a checkpoint or of a training run",
     "policy.model": "a model or of a checkpoint",
+    "teacher.model": "a model or of a checkpoint",
 }
 """What the folders hold that a setting takes."""
 

@@ -37,6 +37,7 @@ def load_parts(
     attention: str | None = None,
     *,
     deferred: bool = False,
+    setting: str = "policy.model",
 ) -> Parts:
     """Return the parts of a local folder or a hub name.
 
@@ -47,6 +48,7 @@ def load_parts(
         attention: transformers' name of an attention; None takes its default.
         deferred: Make the model without memory for its weights if they can be read in parts:
             from safetensors files on this machine with the model's own names.
+        setting: The setting that names it, for errors.
 
     Raises:
         ConfigError: They cannot be loaded; the message has the start of transformers' error.
@@ -60,7 +62,7 @@ def load_parts(
 
     dtype = torch.bfloat16 if half else torch.float32
     chosen = {} if attention is None else {"attn_implementation": attention}
-    hub.check_name(path, "policy.model")
+    hub.check_name(path, setting)
     source: dict[str, Any] = {
         "revision": revision,
         "trust_remote_code": False,
@@ -81,7 +83,7 @@ def load_parts(
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as e:  # of damaged files, transformers raises errors of any kind
-        raise hub.not_loaded("policy.model", path, e) from e
+        raise hub.not_loaded(setting, path, e) from e
     return Parts(model, tokenizer, image_processor)
 
 
@@ -96,17 +98,21 @@ def _without_weights(kind: Any, config: Any, folder: Path, **chosen: Any) -> Any
     return model.eval()
 
 
-def chat_template_of(path: str) -> str:
-    """Return the chat template of a local folder or a hub name, adapters' base included.
+def tokenizer_of(path: str, setting: str = "policy.model") -> Any:
+    """Return the tokenizer of a local folder or a hub name, adapters' base included.
+
+    Args:
+        path: The folder or name.
+        setting: The setting that names it, for errors.
 
     Raises:
-        ConfigError: Its tokenizer cannot be loaded.
+        ConfigError: It cannot be loaded.
     """
     from transformers import AutoTokenizer
 
-    hub.check_name(path, "policy.model")
+    hub.check_name(path, setting)
     source: dict[str, Any] = {"trust_remote_code": False, **hub.load_options(path)}
     try:
-        return str(AutoTokenizer.from_pretrained(path, **source).chat_template)
+        return AutoTokenizer.from_pretrained(path, **source)
     except Exception as e:  # of damaged files, transformers raises errors of any kind
-        raise hub.not_loaded("policy.model", path, e) from e
+        raise hub.not_loaded(setting, path, e) from e

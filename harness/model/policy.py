@@ -71,6 +71,7 @@ class Policy(Network):
         *,
         precision: str | None = None,
         attention: str | None = None,
+        setting: str = "policy.model",
     ) -> Policy:
         """Return the policy of a local folder or a hub name.
 
@@ -82,13 +83,16 @@ class Policy(Network):
             revision: Branch, tag or commit of a hub name; None takes its main branch.
             precision: See `Network`.
             attention: transformers' name of an attention; None takes its default.
+            setting: The setting that names it, for errors.
 
         Raises:
             ConfigError: It cannot be loaded; the message has transformers' error.
         """
         base = adapters.base_of(path)
         half, deferred = precision == "bfloat16", device == META and base is None
-        parts = load_parts(base or path, revision, half, attention, deferred=deferred)
+        parts = load_parts(
+            base or path, revision, half, attention, deferred=deferred, setting=setting
+        )
         policy = cls(parts.model, parts.tokenizer, device, parts.image_processor, precision)
         policy.stored = parts.stored
         if base is not None:

@@ -17,7 +17,7 @@ from harness.inference.generation import check_generation
 from harness.model import adapters, hub
 from harness.model.attention import has_kernel, obstacle_of
 from harness.model.vision import MODEL_TYPES
-from harness.preflight import recorded_files
+from harness.preflight import recorded_files, teacher_model
 from harness.preflight.method_trial import check_method
 from harness.preflight.model_shapes import shape_of
 from harness.prompts import PromptStyle
@@ -49,6 +49,7 @@ def check(config: Config, processes: int = 1) -> None:
     check_generation(config, shows_image=style.shows_image)
     check_method(config)
     recorded_files.check_method(config)
+    teacher_model.check(config)
     _check_environment(config, style)
 
 

@@ -20,8 +20,9 @@ from harness.config import Config, replace
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.model.output_layer import MOST_LOGITS
 from harness.preflight.activations import kept_bytes
-from harness.preflight.model_shapes import Shape, shape_of
+from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.resolve import annotator_settings, needs_reference
+from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.types.errors import ConfigError
 
 Phase = Literal["always", "playing", "learning"]
@@ -124,6 +125,7 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
         Allocation(name, size * precision.compute)
         for name, size in scorer_parameters(config).items()
     ]
+    allocations += _teacher(config, shape, machine, share)
     allocations += _forward_and_backward(config, shape, precision, machine)
     return [*allocations, *_generator(config, shape, precision, machine)]
 
@@ -173,6 +175,20 @@ def scorer_parameters(config: Config) -> dict[str, int]:
     """Return the number of parameters of each semantic scorer that a run loads."""
     kinds = (str(config.method.credit.get(key)).partition(":")[0] for key in ("scorer", "match"))
     return {kind: SCORER_PARAMETERS[kind] for kind in kinds if kind in SCORER_PARAMETERS}
+
+
+def _teacher(config: Config, shape: Shape, machine: Machine, share: float) -> Iterator[Allocation]:
+    """Yield the weights of a teacher that is loaded beside the policy.
+
+    One whose size is not known here counts like the policy.
+    """
+    settings = settings_of_teacher(config)
+    if settings is None or settings.loaded is None:
+        return
+    precision = settings.precision or config.policy.precision
+    own = replace(config, policy=replace(config.policy, precision=precision))
+    size = shape_of_teacher(config) or shape
+    yield Allocation("teacher", size.parameters * Precision.of(own, machine).weight * share)
 
 
 def _learner(
@@ -254,11 +270,6 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> float:
     if trains_all:
         of_layers += layer * (precision.compute + precision.weight)
     return max(of_layers, head * precision.weight * (3 if trains_all else 1))
-
-
-def max_sequence_length(config: Config, shape: Shape) -> int:
-    """Return the maximum number of tokens of a sequence."""
-    return min(config.agent.max_context or shape.max_length, shape.max_length)
 
 
 def max_micro_batch_tokens(config: Config, shape: Shape) -> int:

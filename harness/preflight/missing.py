@@ -21,6 +21,7 @@ from harness.distributed.fsdp import replicas_error
 from harness.preflight import checks, memory, resolve
 from harness.preflight.memory import Allocation, Machine
 from harness.preflight.model_shapes import Shape, config_file_of
+from harness.preflight.teacher_model import settings_of_teacher
 from harness.runs.runfolder import RunFolder
 
 _WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
@@ -76,6 +77,8 @@ def _models(config: Config) -> Iterator[str]:
             names.append(own or DEFAULT_MODELS[kind])
     reader = resolve.annotator_settings(config).get("process_reward", {}).get("model")
     names += [reader] if reader and reader not in TINY_MODELS else []
+    teacher = settings_of_teacher(config)
+    names += [teacher.loaded] if teacher is not None and teacher.loaded is not None else []
     for name in names:
         if not _is_here(name):
             yield f"the model {name} is not on this machine, run: hf download {name}"

@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 
 from agentgyms.core.errors import path_end
-from harness.config import LoraConfig, PolicyConfig
+from harness.config import Config, LoraConfig, PolicyConfig
 from harness.model import tiny, tiny_vl
 from harness.model.vision import MODEL_TYPES
 from harness.preflight.activations import layer_kinds
@@ -111,6 +111,11 @@ def shape_of(policy: PolicyConfig) -> Shape:
             f"the shape of {path_end(policy.model, 80)!r} cannot be read from its config.json: "
             f"{reason}"
         ) from e
+
+
+def max_sequence_length(config: Config, shape: Shape) -> int:
+    """Return the maximum number of tokens of a sequence."""
+    return min(config.agent.max_context or shape.max_length, shape.max_length)
 
 
 def config_file_of(model: str) -> Path | None:

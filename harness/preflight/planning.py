@@ -19,7 +19,8 @@ from harness.model.packing import num_mini_batches
 from harness.preflight import memory, resolve, step_time
 from harness.preflight.memory import Machine
 from harness.preflight.missing import missing
-from harness.preflight.model_shapes import Shape, shape_of
+from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
+from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.rollouts.player import make_eval_pool, make_pool
 from harness.types.errors import ConfigError
 
@@ -159,7 +160,7 @@ def _method(config: Config) -> Iterator[str]:
 
 
 def _settings_text(values: Mapping[str, Any]) -> str:
-    given = {k: v for k, v in values.items() if v is not None}
+    given = {k: v for k, v in values.items() if v not in (None, "")}
     return ", ".join(f"{k} {v:g}" if type(v) is float else f"{k} {v}" for k, v in given.items())
 
 
@@ -246,7 +247,7 @@ def _step(config: Config, shape: Shape | None, turns: int) -> Iterator[str]:
     what = "turns" if config.agent.context == "window" else "transcripts"
     yield f"{_bounds(sequences)} rows ({what})"
     if shape is not None:
-        limit = memory.max_sequence_length(config, shape)
+        limit = max_sequence_length(config, shape)
         tokens = Range(sequences.low, sequences.likely * limit * _HALF, sequences.high * limit)
         yield f"{tokens.likely:,.0f} tokens, {tokens.high:,.0f} at most ({limit:,} a row)"
         played = max(1.0, _HALF * turns)
@@ -286,6 +287,10 @@ def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         yield f"{name}: {what} that learns"
     for name, parameters in memory.scorer_parameters(config).items():
         yield f"{name}: {_count(parameters)} parameters, frozen"
+    teacher, known = settings_of_teacher(config), shape_of_teacher(config)
+    if teacher is not None:
+        told = f": {_count(known.parameters)} parameters, frozen" if known else ""
+        yield f"teacher: {teacher.name}{told}"
 
 
 def _count(parameters: float) -> str:

@@ -220,10 +220,10 @@ def _tool_format(config: Config) -> str:
         return wanted
     if model in TINY_MODELS:
         return "hermes"
-    from harness.model.loading import chat_template_of
+    from harness.model.loading import tokenizer_of
 
     try:
-        template = chat_template_of(model)
+        template = str(tokenizer_of(model).chat_template)
     except ConfigError:  # a dry run says that the model is missing, and so does the start
         return wanted
     return tool_formats.choose(wanted, tool_formats.of_template(template))

@@ -11,9 +11,10 @@ from harness.config import Config, replace
 from harness.inference.old_logprobs import recomputes
 from harness.preflight import memory
 from harness.preflight.memory import Machine, Precision
-from harness.preflight.model_shapes import Shape
+from harness.preflight.model_shapes import Shape, max_sequence_length
 from harness.preflight.operations import Passed, forward_operations, training_operations
 from harness.preflight.resolve import needs_reference
+from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 
 MFU: Final = 0.4
 """Assumed share of the peak that forward and backward passes reach."""
@@ -32,12 +33,15 @@ class StepTime:
             nothing is played.
         rescore: Of the old log-probabilities; 0 if the sampler's are taken.
         reference: Of those of the reference policy.
+        teacher: Of those of a teacher on these GPUs, and of the policy's that they are compared
+            with; 0 without one.
         update: Of all forward and backward passes.
     """
 
     decode: float
     rescore: float
     reference: float
+    teacher: float
     update: float
 
 
@@ -52,7 +56,7 @@ def transcript_tokens(config: Config, shape: Shape, turns: float) -> float:
         shape: The policy's.
         turns: Of an episode.
     """
-    first = memory.max_sequence_length(config, shape) / 2
+    first = max_sequence_length(config, shape) / 2
     return min(first + (turns - 1) * config.agent.max_tokens, shape.max_length)
 
 
@@ -86,7 +90,7 @@ def step_time(
         length: Tokens of a row; None takes half of the longest length.
     """
     if length is None:
-        length = memory.max_sequence_length(config, shape) / 2
+        length = max_sequence_length(config, shape) / 2
     share = memory.response_share(config, shape)
     passed = Passed(rows * length, rows * length * share, rows * length**2)
     adapted = config.policy.lora.rank > 0
@@ -102,8 +106,20 @@ def step_time(
         decode=config.rollout.is_live * tokens * read / BYTES_PER_S,
         rescore=recomputes(config) * forward / per_s,
         reference=needs_reference(config) * forward / per_s,
+        teacher=_teacher_operations(config, shape, passed) / per_s,
         update=epochs * (training_operations(shape, passed, adapted=adapted) + repeated) / per_s,
     )
+
+
+def _teacher_operations(config: Config, shape: Shape, passed: Passed) -> float:
+    """Return the operations of passes through a teacher and through the policy beside it."""
+    settings = settings_of_teacher(config)
+    if settings is None:
+        return 0.0
+    own = forward_operations(shape, passed)
+    if settings.served is not None or settings.needs_reference:  # the reference counts already
+        return own
+    return own + forward_operations(shape_of_teacher(config) or shape, passed)
 
 
 def lines(time: StepTime, machine: Machine) -> Iterator[str]:
@@ -111,6 +127,7 @@ def lines(time: StepTime, machine: Machine) -> Iterator[str]:
     parts = {
         "old log-probabilities": time.rescore,
         "reference": time.reference,
+        "teacher": time.teacher,
         "update": time.update,
     }
     said = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts.items() if seconds)

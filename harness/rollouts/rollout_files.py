@@ -41,7 +41,7 @@ from harness.types.rollout import Rollout
 FORMAT: Final = "agentgyms-rollouts-1"
 COLUMNS: Final = (
     *("value", "process_reward", "entropy", "hindsight", "kl", "length"),
-    "state_value",
+    *("state_value", "teacher_kl"),
 )
 """Columns of a turn table that a file may hold: those that annotators fill."""
 

@@ -137,6 +137,7 @@ _TURN_REDUCTIONS: Final[dict[str, Callable[[Floats, Ints], Floats]]] = {
     "entropy": _mean,
     "hindsight": _geometric_mean,
     "kl": _sum,
+    "teacher_kl": _sum,
     "length": _first,
     "state_value": _first,
 }

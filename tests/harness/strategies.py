@@ -47,6 +47,7 @@ def further_columns(given, rng):
         "kl": rng.normal(size=n) * 0.1,
         "length": rng.integers(1, 9, size=n),
         "state_value": rng.random(n) * 10,
+        "teacher_kl": rng.normal(size=n),
     }
 
 

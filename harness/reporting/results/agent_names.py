@@ -12,6 +12,7 @@ from harness.config import SEARCHES
 _AGENTS: Final = {"direct": "Direct", "react": "ReAct", "reflexion": "Reflexion"}
 _BACKENDS: Final = {"expert": "Expert", "random": "Random"}
 _METHODS: Final = {
+    "distill": "Distillation",
     "gigpo": "GiGPO",
     "graphgpo": "GraphGPO",
     "maxrl": "MaxRL",

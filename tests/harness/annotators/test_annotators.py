@@ -387,5 +387,7 @@ def test_who_needs_the_policy_before_training():
         "information_gain": False,
         "solver_gain": False,
         "seat_baseline": False,
+        "teacher": False,
     }
     assert annotators.needs_reference("process_reward", {"objective": "ce"})
+    assert annotators.needs_reference("teacher", {"model": "initial"})

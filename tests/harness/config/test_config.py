@@ -141,6 +141,8 @@ def test_the_table_of_methods_refers_to_what_exists(name):
 
 def from_row(name, *overrides):
     rows = [f"method.name={name!r}", "method.loss={}", "method.credit={}"]
+    if name == "distill":  # its teacher is the run's choice
+        rows.append("method.annotators.teacher={model='policy', hint='left'}")
     return configs.load("corridor-tiny", [*rows, *overrides])
 
 
@@ -192,7 +194,7 @@ def test_annotators_are_those_that_fill_what_the_estimator_reads():
 def test_who_needs_the_policy_before_training():
     needing = {name for name in methods.METHODS if resolve.needs_reference(from_row(name))}
     without = {"reinforce", "dr_grpo", "dapo", "gspo", "loop", "gvpo", "maxrl", "sft", "ei", "rae"}
-    without |= {"oprl", "oprl_grpo", "oprl_reinforce_pp", "oprl_ground_truth"}
+    without |= {"oprl", "oprl_grpo", "oprl_reinforce_pp", "oprl_ground_truth", "distill"}
     assert needing == methods.METHODS.keys() - without
 
 

@@ -16,10 +16,11 @@ from harness.types.errors import ConfigError, TableError
 
 NAMES = credit.names()
 OPTIONAL = ("value", "process_reward", "entropy", "hindsight", "kl", "length", "state_value")
+OPTIONAL += ("teacher_kl",)
 BATCH_WIDE = ("cast", "dmpo", "dpo", "empg", "ipo", "kto", "prime", "reinforce_pp")
 """Estimators that compare rows, or count pairs, of the whole batch."""
 
-ABSOLUTE = ("cast", "gae", "imitation", "oracle", "rae", "reinforce")
+ABSOLUTE = ("cast", "distill", "gae", "imitation", "oracle", "rae", "reinforce")
 """Estimators that do not compare rollouts with each other."""
 
 

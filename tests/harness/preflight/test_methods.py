@@ -28,6 +28,7 @@ from harness.types.errors import ConfigError, ContextOverflow
 
 DIAGNOSTICS = {
     "dapo": ("rollout/rounds", "rollout/groups_dropped"),
+    "distill": ("teacher/kl",),
     "dmpo": ("credit/pairs",),
     "dpo": ("credit/pairs", "credit/preference_loss"),
     "ecpo": ("credit/reliability", "credit/anchor_std", "credit/anchor_std_raw"),
@@ -39,6 +40,7 @@ DIAGNOSTICS = {
     "ipo": ("credit/pairs", "credit/preference_loss"),
     "kto": ("credit/preference_loss", "credit/reference_point", "credit/desirable_turns"),
     "loop": ("update/epochs", "update/ratio_max"),
+    "opsd": ("teacher/kl",),
     "oracle": ("rollout/continuations", "rollout/continuation_steps"),
     "oprl": ("credit/process_reward_mean", "process_reward/loss", "process_reward/grad_norm"),
     "oprl_ground_truth": ("credit/process_reward_mean", "credit/process_reward_std"),
@@ -401,6 +403,15 @@ def _household(folder, name):
     ]
 
 
+def sharper(folder, tmp_path):
+    """The folder of a teacher: a policy whose logits are those of half the temperature."""
+    policy = Policy.load(str(folder), "cpu")
+    with torch.no_grad():
+        policy.model.model.norm.weight *= 2
+    policy.save(tmp_path / "sharper")
+    return tmp_path / "sharper"
+
+
 NEEDS_ANSWERS = ("igpo",)
 """Methods for environments with a golden answer, which the household has not."""
 
@@ -425,6 +436,8 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
         overrides.append(f"method.credit.scorer='cross-encoder:{cross_encoder}'")
     if name in ("oracle", "vineppo"):
         overrides.append("method.annotators.continuations.count=2")
+    if name == "distill":
+        overrides.append(f"method.annotators.teacher.model='{sharper(household, tmp_path)}'")
     trainer = run(configs.load("alfworld-tiny", overrides))
     records = steps_of(trainer)
     check_figures(name, records, 10)

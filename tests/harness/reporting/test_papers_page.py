@@ -11,8 +11,9 @@ import pytest
 
 from harness import config as configs
 from harness.cli.main import main
-from harness.config import ModelConfig
+from harness.config import ModelConfig, methods
 from harness.evaluation import defaults
+from harness.losses import is_on_policy
 from harness.preflight import resolve
 from harness.reporting.results import paper_results
 from harness.reporting.results.choice import Choice, count_of_last
@@ -206,6 +207,13 @@ def test_what_a_method_is_compared_with_differs_from_it_in_the_method_alone(name
         other = configs.replace(other, env=first.env)
     if name.startswith("visual-sokoban"):  # its reward model reads the grid
         other = configs.replace(other, env=first.env)
+    if not is_on_policy(methods.get(other.method.name).loss):  # has no ratio to correct
+        corrected = configs.replace(
+            other.rollout,
+            mismatch_weights=first.rollout.mismatch_weights,
+            mismatch_cap=first.rollout.mismatch_cap,
+        )
+        other = configs.replace(other, rollout=corrected)
     for section in ("env", "policy", "agent", "rollout", "optimizer", "warmstart", "eval"):
         assert getattr(other, section) == getattr(first, section), section
     assert other.run.steps == first.run.steps

@@ -7,6 +7,7 @@ from harness.credit.estimators.signals import (  # noqa: F401 (registers the est
     aem,
     beacon,
     cast,
+    distill,
     empg,
     hcapo,
     igpo,
