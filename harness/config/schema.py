@@ -291,7 +291,7 @@ class LogConfig(Section):
     tensorboard: bool = True
     """Write event files of TensorBoard."""
     pictures: bool = True
-    """Draw `curve.png` and `training.png`, in a second or two; `harness report` draws them later."""
+    """Draw `curve.png` and `training.png`, in a second or two; `harness report` draws them too."""
     wandb: str | None = None
     """Project on Weights & Biases; None sends nothing."""
     trackio: str | None = None

@@ -18,7 +18,13 @@ PROGRAMS = {
     "harness": harness_cli,
     "env_servers.retriever": retriever_cli,
 }
-QUICK = ("run.steps=2", "eval.every=1", "checkpoint.every=1", "log.tensorboard=false", "log.pictures=false")
+QUICK = (
+    "run.steps=2",
+    "eval.every=1",
+    "checkpoint.every=1",
+    "log.tensorboard=false",
+    "log.pictures=false",
+)
 SHOWN = {"--dry-run", "--help-config", "--print-config", "--resume"}
 ANSWERS = {
     "ALFWorld": "<think>look first</think><action>look</action>",
