@@ -49,18 +49,21 @@ class VarlenKernel:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        ends: torch.Tensor,
-        longest: int,
+        ends: tuple[torch.Tensor, torch.Tensor],
+        longest: tuple[int, int],
         scaling: float | None,
     ) -> torch.Tensor:
         """Return causal attention within each sequence. Shape [T, heads, D].
 
+        A sequence may have fewer queries than keys: they are its last tokens.
+
         Args:
             query: Shape [T, heads, D].
-            key: Shape [T, heads of keys, D].
-            value: Shape [T, heads of keys, D].
-            ends: Starts of the sequences, and the end of the last. Integers of 32 bits.
-            longest: Tokens of the longest sequence.
+            key: Shape [S, heads of keys, D].
+            value: Shape [S, heads of keys, D].
+            ends: Starts of the sequences' queries, and the end of the last, and the same of their
+                keys. Integers of 32 bits.
+            longest: Most queries and most keys of a sequence.
             scaling: Factor of scores that it `takes`; None is 1 / sqrt(D).
         """
         chosen: dict[str, Any] = {"is_causal": True}
@@ -73,7 +76,7 @@ class VarlenKernel:
         else:
             times = query.shape[1] // key.shape[1]
             key, value = (x.repeat_interleave(times, dim=1) for x in (key, value))
-        out: torch.Tensor = self.function(query, key, value, ends, ends, longest, longest, **chosen)
+        out: torch.Tensor = self.function(query, key, value, *ends, *longest, **chosen)
         return out
 
 
