@@ -108,7 +108,7 @@ class Steps:
         return resolve(configs.load(self._recipe, [*self._fields, f'agent.context="{context}"']))
 
     def _play(self, config: Config, actor: Any, siblings: int = 0) -> list[Rollout]:
-        branch = Branches(BranchConfig(at="every", points=4, siblings=siblings or 1), SEED)
+        branch = Branches(BranchConfig(at="uniform", points=4, siblings=siblings or 1), SEED)
         pool = make_pool(config, config.env.train_split, MEMBERS, oracle=True)
         draws = TaskSampler(pool.tasks(), SEED).draw(0, GROUPS)
         options = CollectOptions(branch=branch if siblings else None)
@@ -123,7 +123,7 @@ class Steps:
         Args:
             context: "window" or "transcript".
             thought: Number of random tokens before each answer.
-            siblings: At each of four turns of a group, or of fewer where episodes are short.
+            siblings: At each of four turns of a group, drawn at random.
         """
         config = self._config(context)
         actor = Scripted(config, self.policy, thought)

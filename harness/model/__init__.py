@@ -1,8 +1,9 @@
 """The policy's model.
 
 Takes token ids; returns log-probabilities, entropies and features, with or without gradients.
-`policy` is the model with its tokenizer, `packing` makes batches of rollouts, `chat_template` and
-`tokenizer` encode messages, `vision` encodes images, `adapters` has the low-rank adapters (LoRA).
+`policy` is the model with its tokenizer, `packing` makes batches of rollouts, `prefix_tree` shares
+their beginnings, `chat_template` and `tokenizer` encode messages, `vision` encodes images,
+`adapters` has the low-rank adapters (LoRA).
 """
 
 from __future__ import annotations

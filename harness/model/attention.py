@@ -24,6 +24,7 @@ NAME: Final = "packed_sdpa"
 """transformers' name of `attend`: torch's attention, extended to packed rows."""
 
 _sdpa: Final[Any] = sdpa_attention_forward
+_split: Final[Any] = torch.split  # torch has no types for it
 _FLASH: Final = "flash_attention"
 _HALVES: Final = (torch.float16, torch.bfloat16)
 _CHUNK: Final = 256
@@ -39,6 +40,8 @@ def sharing_obstacle(model: Any) -> str | None:
     """Return the reason why sequences cannot share prefixes in a model, None if they can."""
     if getattr(model, "_is_stateful", False):
         return "it has recurrent layers"
+    if not getattr(model, "_supports_attention_backend", True):
+        return "its attention cannot be replaced"
     layers = model.modules()
     dropped = max((one.p for one in layers if isinstance(one, torch.nn.Dropout)), default=0.0)
     if dropped or getattr(model.config.get_text_config(), "attention_dropout", 0.0):
@@ -73,40 +76,27 @@ def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) 
     return None
 
 
-def allow_packed(model: Any) -> None:
+def allow_packed(model: Any, *, shares: bool = False) -> None:
     """Let a model's attention take packed rows.
 
     Flash attention supports them already. Torch's scaled dot product attention is replaced by
     `attend`, which gives the same result for rows of one sequence.
 
-    Raises:
-        ConfigError: The attention cannot take packed rows.
-    """
-    obstacle = packing_obstacle(model)
-    if obstacle is not None:
-        raise ConfigError(
-            f"optimizer.padding_free is not for this {model.config.model_type}: {obstacle}; set "
-            "it to false, or policy.attention to 'sdpa' or 'flash_attention_2'"
-        )
-    _use_attend(model)
-
-
-def allow_shared(model: Any) -> None:
-    """Let a model's attention take packed rows whose sequences share prefixes.
+    Args:
+        model: The model; its attention is changed.
+        shares: The sequences of a row share prefixes.
 
     Raises:
-        ConfigError: The model cannot.
+        ConfigError: The model cannot take such rows.
     """
-    obstacle = sharing_obstacle(model)
+    obstacle = sharing_obstacle(model) if shares else packing_obstacle(model)
     if obstacle is not None:
+        name = "share_prefixes" if shares else "padding_free"
+        cure = "" if shares else ", or policy.attention to 'sdpa' or 'flash_attention_2'"
         raise ConfigError(
-            f"optimizer.share_prefixes is not for this {model.config.model_type}: {obstacle}; "
-            "leave it out"
+            f"optimizer.{name} is not for this {model.config.model_type}: {obstacle}; set it to "
+            f"false{cure}"
         )
-    _use_attend(model)
-
-
-def _use_attend(model: Any) -> None:
     if model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(NAME)
 
@@ -217,9 +207,9 @@ def attend(
 
     Packed sequences may share their beginnings: then each has its own last tokens as queries, and
     the keys and values of all its tokens, which are looked up by `paths`. The cost is the sum of
-    queries times keys over the sequences. A GPU in half precision uses one
-    kernel (torch's `varlen_attn`, flash attention 2) where this torch has one that takes this
-    scaling; otherwise sequences are computed one by one.
+    queries times keys over the sequences. A GPU in half precision uses one kernel (torch's
+    `varlen_attn`, flash attention 2) where this torch has one that takes this scaling; otherwise
+    sequences are computed one by one.
 
     Args:
         module: The layer.
@@ -248,16 +238,23 @@ def attend(
         return out
     ends_of_keys = cu_seq_lens_q if cu_seq_lens_k is None else cu_seq_lens_k
     if paths is not None:
-        key, value = key[:, :, paths], value[:, :, paths]
+        key, value = (
+            x.transpose(1, 2).index_select(1, paths).transpose(1, 2) for x in (key, value)
+        )
     half = _half_precision(query)
     kernel = None if half is None or dropout else _KERNEL
+    if half is not None and kernel is not None and paths is not None:
+        kernel = kernel if kernel.aligns_last(query.device, half) else None
     if kernel is not None and kernel.takes(scaling, query.shape[-1]):
         q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
         ends, longest = (cu_seq_lens_q, ends_of_keys), (max_length_q, max_length_k)
         return kernel.attend(q, k, v, ends, longest, scaling)[None], None
     sizes = cu_seq_lens_q.diff().tolist(), ends_of_keys.diff().tolist()
     sequences = zip(
-        query.split(sizes[0], 2), key.split(sizes[1], 2), value.split(sizes[1], 2), strict=True
+        _split(query, sizes[0], 2),
+        _split(key, sizes[1], 2),
+        _split(value, sizes[1], 2),
+        strict=True,
     )
     return torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1), None
 
@@ -275,7 +272,7 @@ def _attend_last(
         out: torch.Tensor = _sdpa(module, query, key, value, None, is_causal=True, **plain)[0]
         return out
     parts = []
-    for own in query.split(_CHUNK, 2):
+    for own in _split(query, _CHUNK, 2):
         start, end = end, end + own.shape[2]
         mask = torch.ones(own.shape[2], end, dtype=torch.bool, device=query.device).tril(start)
         seen = key[:, :, :end], value[:, :, :end]

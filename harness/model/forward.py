@@ -15,7 +15,6 @@ from harness.distributed.rows import fill
 from harness.model import adapters
 from harness.model.attention import (
     allow_packed,
-    allow_shared,
     is_fast,
     language_model,
     packed_features,
@@ -215,10 +214,10 @@ class Network:
         if wanted and self.vision is not None:
             raise ConfigError(
                 f"optimizer.share_prefixes is not for this {self.model.config.model_type}: equal "
-                "tokens may stand for different images; leave it out"
+                "tokens may stand for different images; set it to false"
             )
         if wanted:
-            allow_shared(self.model)
+            allow_packed(self.model, shares=True)
         self.share_prefixes = wanted
 
 

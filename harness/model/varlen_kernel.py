@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -43,6 +44,10 @@ class VarlenKernel:
         """Return whether scores of heads of a width can be scaled by this factor."""
         usual = scaling is None or math.isclose(scaling, width**-0.5)
         return usual or "scale" in self.names
+
+    def aligns_last(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Return whether fewer queries than keys are the last tokens, not the first; tried once."""
+        return _aligns_last(self, device, dtype)
 
     def attend(
         self,
@@ -78,6 +83,17 @@ class VarlenKernel:
             key, value = (x.repeat_interleave(times, dim=1) for x in (key, value))
         out: torch.Tensor = self.function(query, key, value, *ends, *longest, **chosen)
         return out
+
+
+@cache
+@torch.no_grad()
+def _aligns_last(kernel: VarlenKernel, device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether one query of two keys attends to both: equally, as all scores are 0."""
+    query, key = (torch.zeros(size, 1, 16, device=device, dtype=dtype) for size in (1, 2))
+    ends = torch.tensor([[0, 1], [0, 2]], device=device, dtype=torch.int32)
+    value = key + torch.tensor([0.0, 2.0], device=device, dtype=dtype)[:, None, None]
+    out = kernel.attend(query, key, value, (ends[0], ends[1]), (1, 2), None)
+    return bool(torch.allclose(out, torch.ones_like(out)))
 
 
 _CAUSAL: Final = {"is_causal", "window_size"}

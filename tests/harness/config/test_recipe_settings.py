@@ -44,6 +44,7 @@ NEW = (
     ("rollout", "gateway", None),
     ("rollout", "preferences", None),
     ("rollout", "recorded", []),
+    ("optimizer", "share_prefixes", False),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

@@ -46,7 +46,10 @@ SMALL = [
 ]
 METHODS = {
     "gigpo": ["method.loss={kl_coefficient=0.05}"],
-    "ppo": ["method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"],
+    "ppo": [
+        *("method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"),
+        "optimizer.share_prefixes=true",
+    ],
     "oprl": ["method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"],
 }
 
