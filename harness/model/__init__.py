@@ -1,8 +1,8 @@
 """The policy's model.
 
 Takes token ids; returns log-probabilities, entropies and features, with or without gradients.
-`policy` is the model with its tokenizer, `packing` makes batches of rollouts, `prefix_tree` shares
-their beginnings, `chat_template` and `tokenizer` encode messages, `vision` encodes images,
+`policy` is the model with its tokenizer, `packing` makes batches of rollouts, `packed_rows` puts
+them into one row, `chat_template` and `tokenizer` encode messages, `vision` encodes images,
 `adapters` has the low-rank adapters (LoRA).
 """
 

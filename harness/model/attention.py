@@ -11,8 +11,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from harness.model.prefix_tree import PrefixTree
-from harness.model.varlen_kernel import VarlenKernel
+from harness.model.packed_rows.prefix_tree import PrefixTree
+from harness.model.packed_rows.varlen_kernel import VarlenKernel
 from harness.types.errors import ConfigError
 
 _varlen: Any = None  # torch has it from 2.10 on

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from harness.config import CONTEXTS, OptimizerConfig
-from harness.model.prefix_tree import PrefixTree, Tokens, batches_of_trees
+from harness.model.packed_rows.prefix_tree import PrefixTree, Tokens, batches_of_trees
 from harness.types.arrays import Floats
 from harness.types.errors import TableError
 from harness.types.hyperparameters import one_of

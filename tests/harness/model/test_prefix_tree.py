@@ -11,8 +11,8 @@ from sequences import branching_tokens
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from harness.model import attention
-from harness.model.prefix_tree import PrefixTree, batches_of_trees
-from harness.model.varlen_kernel import VarlenKernel
+from harness.model.packed_rows.prefix_tree import PrefixTree, batches_of_trees
+from harness.model.packed_rows.varlen_kernel import VarlenKernel
 
 
 @given(branching_tokens(), st.integers(20, 200))

@@ -5,7 +5,7 @@ import torch
 
 from harness.config import load as load_config
 from harness.model.attention import has_kernel, obstacle_of
-from harness.model.varlen_kernel import VarlenKernel
+from harness.model.packed_rows.varlen_kernel import VarlenKernel
 from harness.preflight.checks import check
 from harness.types.errors import ConfigError
 
