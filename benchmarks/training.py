@@ -18,6 +18,8 @@ All on the CPU with one thread, on ALFWorld's generated games with the tiny mode
   batching, on prompts of the rollouts.
 - update: the learner on sequences of which no two are equal, beside bare loops on the batches
   packed before; what merging equal sequences spares in a step of the recipe stands apart.
+- prefixes: how many of a step's tokens are repeated prefixes, per environment and context, and the
+  update that shares them (`optimizer.share_prefixes`) beside the one that does not.
 - trl: the update beside TRL's GRPOTrainer, in the Python that AGENTGYMS_TRL_PYTHON names: the same
   weights, sequences, advantages, optimizer and budget of a micro-batch. Losses must agree.
 
@@ -38,6 +40,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import training_prefixes as prefixes
 import training_update as update
 from training_lock_step import lock_step
 from training_rates import DEMO, QUICK, THINK, Call, Rate, Setting, median_ratio, warm_policy
@@ -128,6 +131,30 @@ class Benchmarks:
         self._row("update, equal sequences merged", rates["update"], rates["bare"], None)
         print(f"\nOf the tokens of that step {merged['left']:.0%} are left after merging.")
 
+    def prefixes(self) -> None:
+        """Tokens and time of updates that share prefixes."""
+        print("\n| a step of two groups of eight | tokens | no two sequences equal | ", end="")
+        print("prefixes shared | the same, four mini-batches |\n|---|--:|--:|--:|--:|")
+        timed = []
+        for name in prefixes.RECIPES:
+            steps = prefixes.Steps(name)
+            for context in prefixes.CONTEXTS:
+                for label, kind in prefixes.ANSWERS.items():
+                    rows = steps.rows(context, **kind)
+                    one = prefixes.Shares.of(rows)
+                    print(
+                        f"| {name}, {context}, {label} | {one.tokens:,} | {one.distinct:.0%} | ",
+                        end="",
+                    )
+                    print(f"{one.nodes:.0%} | {one.nodes_of_four:.0%} |", flush=True)
+                    if name in prefixes.TIMED and label in prefixes.TIMED[name]:
+                        timed.append((f"{name}, {context}, {label}", rows, steps.policy))
+        for label, rows, policy in timed:
+            rates = prefixes.updates(rows, policy, max(1, self._rounds // 2))
+            head(f"update, {label}", "tokens")
+            print(f"| one by one | {speed(rates['one by one'])} | 1 | | |")
+            self._row("prefixes shared", rates["shared"], rates["one by one"], None)
+
     def trl(self) -> None:
         """The update beside TRL's."""
         python = os.environ.get("AGENTGYMS_TRL_PYTHON")
@@ -181,7 +208,7 @@ def speed(rates: Sequence[Rate]) -> str:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = ("rollouts", "lock_step", "generators", "update", "trl")
+    names = ("rollouts", "lock_step", "generators", "update", "prefixes", "trl")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--quick", action="store_true", help="one round, a shorter warm start")
     options.add_argument("--only", choices=names, help="one of the benchmarks")

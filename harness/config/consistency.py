@@ -27,6 +27,7 @@ def check(config: Config) -> None:
     """
     _check_model(config)
     _check_precision(config)
+    _check_sharing(config)
     _check_early_ends(config)
     _check_context(config)
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
@@ -96,6 +97,26 @@ def _check_precision(config: Config) -> None:
         raise ConfigError(
             "policy.precision 'bfloat16' is for adapters (policy.lora.rank): weights of 8 binary "
             "digits lose updates smaller than 1/256 of them; take 'mixed' to train all weights"
+        )
+
+
+def _check_sharing(config: Config) -> None:
+    if not config.optimizer.share_prefixes:
+        return
+    if config.optimizer.padding_free is False:
+        raise ConfigError(
+            "optimizer.share_prefixes is true and optimizer.padding_free false: sequences that "
+            "share prefixes lie in one row without padding; leave one of them out"
+        )
+    if config.policy.lora.dropout:
+        raise ConfigError(
+            f"optimizer.share_prefixes is true and policy.lora.dropout {config.policy.lora.dropout}"
+            ", which differs from sequence to sequence: set it to 0, or do not share"
+        )
+    if config.policy.model == "tiny-vl":
+        raise ConfigError(
+            "optimizer.share_prefixes is for models that read only, and policy.model is 'tiny-vl': "
+            "equal tokens may stand for different images; leave it out"
         )
 
 

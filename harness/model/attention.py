@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, Final
 
 import torch
@@ -12,7 +11,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from harness.model.varlen_kernel import VarlenKernel
+from harness.model.packed_rows.prefix_tree import PrefixTree
+from harness.model.packed_rows.varlen_kernel import VarlenKernel
 from harness.types.errors import ConfigError
 
 _varlen: Any = None  # torch has it from 2.10 on
@@ -24,48 +24,78 @@ NAME: Final = "packed_sdpa"
 """transformers' name of `attend`: torch's attention, extended to packed rows."""
 
 _sdpa: Final[Any] = sdpa_attention_forward
+_split: Final[Any] = torch.split  # torch has no types for it
 _FLASH: Final = "flash_attention"
 _HALVES: Final = (torch.float16, torch.bfloat16)
+_CHUNK: Final = 256
+"""Queries of one call with a mask, which computes the scores of later tokens, too."""
 
 
 def packing_obstacle(model: Any) -> str | None:
     """Return the reason why a model's attention cannot take packed rows, None if it can."""
-    layers = getattr(model.config.get_text_config(), "layer_types", None) or ()
-    return obstacle_of(str(model.config._attn_implementation), layers)
+    return obstacle_of(str(model.config._attn_implementation), _layer_types(model))
 
 
-def obstacle_of(kind: str, layer_types: Iterable[str]) -> str | None:
+def sharing_obstacle(model: Any) -> str | None:
+    """Return the reason why sequences cannot share prefixes in a model, None if they can."""
+    if getattr(model, "_is_stateful", False):
+        return "it has recurrent layers"
+    if not getattr(model, "_supports_attention_backend", True):
+        return "its attention cannot be replaced"
+    layers = model.modules()
+    dropped = max((one.p for one in layers if isinstance(one, torch.nn.Dropout)), default=0.0)
+    if dropped or getattr(model.config.get_text_config(), "attention_dropout", 0.0):
+        return "it has dropout, which differs from sequence to sequence"
+    kind = str(model.config._attn_implementation)
+    return obstacle_of(kind, _layer_types(model), shares=True)
+
+
+def _layer_types(model: Any) -> Iterable[str]:
+    config = model.config.get_text_config()
+    has_window = getattr(config, "sliding_window", None) is not None
+    return getattr(config, "layer_types", None) or (("sliding_attention",) if has_window else ())
+
+
+def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) -> str | None:
     """Return the reason why an attention cannot take packed rows, None if it can.
 
     Args:
         kind: transformers' name of the attention.
         layer_types: transformers' names of the layers' kinds; none if all are alike.
+        shares: The sequences of a row share prefixes.
     """
-    if kind.startswith(_FLASH) or kind == NAME:
+    if kind == NAME or (kind.startswith(_FLASH) and not shares):
         return None
+    others = "" if shares else " and flash attention"
     if kind != "sdpa":
-        return f"its attention is {kind!r}, and only sdpa and flash attention support it"
-    layers = set(layer_types)
-    if layers - {"full_attention"}:
-        others = ", ".join(sorted(layers - {"full_attention"}))
-        return f"it has layers of {others}, which only flash attention supports"
+        return f"its attention is {kind!r}, and only sdpa{others} supports it"
+    layers = set(layer_types) - {"full_attention"}
+    if layers:
+        able = "which cannot share" if shares else "which only flash attention supports"
+        return f"it has layers of {', '.join(sorted(layers))}, {able}"
     return None
 
 
-def allow_packed(model: Any) -> None:
+def allow_packed(model: Any, *, shares: bool = False) -> None:
     """Let a model's attention take packed rows.
 
     Flash attention supports them already. Torch's scaled dot product attention is replaced by
     `attend`, which gives the same result for rows of one sequence.
 
+    Args:
+        model: The model; its attention is changed.
+        shares: The sequences of a row share prefixes.
+
     Raises:
-        ConfigError: The attention cannot take packed rows.
+        ConfigError: The model cannot take such rows.
     """
-    obstacle = packing_obstacle(model)
+    obstacle = sharing_obstacle(model) if shares else packing_obstacle(model)
     if obstacle is not None:
+        name = "share_prefixes" if shares else "padding_free"
+        cure = "" if shares else ", or policy.attention to 'sdpa' or 'flash_attention_2'"
         raise ConfigError(
-            f"optimizer.padding_free is not for this {model.config.model_type}: {obstacle}; set "
-            "it to false, or policy.attention to 'sdpa' or 'flash_attention_2'"
+            f"optimizer.{name} is not for this {model.config.model_type}: {obstacle}; set it to "
+            f"false{cure}"
         )
     if model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(NAME)
@@ -104,7 +134,11 @@ _OF_IMAGES: Final = "deepstack_visual_embeds"
 
 
 def packed_features(
-    model: Any, given: dict[str, Any], lengths: Sequence[int], where: torch.Tensor
+    model: Any,
+    given: dict[str, Any],
+    lengths: Sequence[int],
+    where: torch.Tensor,
+    tree: PrefixTree | None = None,
 ) -> torch.Tensor:
     """Return the last layer's features that predict tokens, sequences packed. Shape [A, H].
 
@@ -115,11 +149,12 @@ def packed_features(
             what a vision-language model wants beside them.
         lengths: Lengths of the sequences without padding; empty means T each.
         where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
+        tree: The sequences as a tree: each node is computed once, from the nodes before it.
     """
     rows, width = where.shape
     sizes = list(lengths) or [width] * rows
     index = torch.arange(width, device=where.device)
-    real = index < torch.tensor(sizes, device=where.device)[:, None]  # [B, T]
+    real = index < torch.tensor(sizes, device=where.device)[:, None] if tree is None else tree.new
     position = given.get("position_ids", index.expand(rows, width))
     apart = {name: given[name] for name in (_OF_IMAGES,) if name in given}
     by_token = given.keys() - apart.keys() - {"position_ids"}
@@ -128,18 +163,24 @@ def packed_features(
         **apart,
         position_ids=position[..., real].unsqueeze(-2),
         use_cache=False,
-        **_boundaries(model, sizes, where.device),
+        **_boundaries(model, sizes, tree, where.device),
     )
     hidden: torch.Tensor = out.last_hidden_state
+    if tree is not None:
+        return hidden[0, tree.node[:, :-1][where[:, 1:]]]
     before = where.roll(-1, dims=1)  # whether the next token is to be predicted
     return hidden[0, before[real]]
 
 
-def _boundaries(model: Any, lengths: Sequence[int], device: torch.device) -> dict[str, Any]:
+def _boundaries(
+    model: Any, lengths: Sequence[int], tree: PrefixTree | None, device: torch.device
+) -> dict[str, Any]:
     """Return the attention's arguments for the boundaries of the sequences in a row."""
-    ends = torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
-    arguments: dict[str, Any] = {"cu_seq_lens_q": ends, "cu_seq_lens_k": ends}
-    arguments["max_length_q"] = arguments["max_length_k"] = max(lengths)
+    queries, keys = (lengths, lengths) if tree is None else (tree.added, tree.lengths)
+    arguments: dict[str, Any] = {"paths": tree.paths} if tree is not None else {}
+    for name, sizes in (("q", queries), ("k", keys)):
+        ends = torch.tensor([0, *sizes], dtype=torch.int32).cumsum(0, dtype=torch.int32)
+        arguments |= {f"cu_seq_lens_{name}": ends.to(device), f"max_length_{name}": max(sizes)}
     if model.config._attn_implementation == NAME:
         # transformers passes a mask of four dimensions on, instead of creating one of T x T.
         arguments["attention_mask"] = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
@@ -156,14 +197,19 @@ def attend(
     dropout: float = 0.0,
     scaling: float | None = None,
     cu_seq_lens_q: torch.Tensor | None = None,
-    max_length_q: int | None = None,
+    cu_seq_lens_k: torch.Tensor | None = None,
+    max_length_q: int = 0,
+    max_length_k: int = 0,
+    paths: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Return scaled dot product attention, causal within each sequence of a packed row.
 
-    The cost is the sum of the squared lengths of the sequences. A GPU in half precision uses one
-    kernel (torch's `varlen_attn`, flash attention 2) where this torch has one that takes this
-    scaling; otherwise sequences are computed one by one.
+    Packed sequences may share their beginnings: then each has its own last tokens as queries, and
+    the keys and values of all its tokens, which are looked up by `paths`. The cost is the sum of
+    queries times keys over the sequences. A GPU in half precision uses one kernel (torch's
+    `varlen_attn`, flash attention 2) where this torch has one that takes this scaling; otherwise
+    sequences are computed one by one.
 
     Args:
         module: The layer.
@@ -173,8 +219,12 @@ def attend(
         attention_mask: Mask of unpacked rows.
         dropout: Dropout of attention weights.
         scaling: Factor of scores; None takes 1 / sqrt(D).
-        cu_seq_lens_q: Starts of the sequences, and the end of the last; None in unpacked rows.
-        max_length_q: Tokens of the longest sequence.
+        cu_seq_lens_q: Starts of the sequences' queries, and the end of the last; None in unpacked
+            rows.
+        cu_seq_lens_k: The same of their keys; left out where equal.
+        max_length_q: Most queries of a sequence.
+        max_length_k: Most keys of a sequence.
+        paths: Where the keys of the sequences are, one sequence behind the other; None if in order.
         **kwargs: Further arguments that transformers passes to an attention.
 
     Returns:
@@ -186,23 +236,48 @@ def attend(
             module, query, key, value, attention_mask, **plain, **kwargs
         )
         return out
+    ends_of_keys = cu_seq_lens_q if cu_seq_lens_k is None else cu_seq_lens_k
+    if paths is not None:
+        key, value = (
+            x.transpose(1, 2).index_select(1, paths).transpose(1, 2) for x in (key, value)
+        )
     half = _half_precision(query)
     kernel = None if half is None or dropout else _KERNEL
+    if half is not None and kernel is not None and paths is not None:
+        kernel = kernel if kernel.aligns_last(query.device, half) else None
     if kernel is not None and kernel.takes(scaling, query.shape[-1]):
         q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
-        return kernel.attend(q, k, v, cu_seq_lens_q, int(max_length_q or 0), scaling)[None], None
-    ends = cu_seq_lens_q.tolist()
-    parts = [
-        _sdpa(
-            module,
-            *(x[:, :, start:end] for x in (query, key, value)),
-            None,
-            is_causal=True,
-            **plain,
-        )[0]
-        for start, end in pairwise(ends)
-    ]
-    return torch.cat(parts, dim=1), None
+        ends, longest = (cu_seq_lens_q, ends_of_keys), (max_length_q, max_length_k)
+        return kernel.attend(q, k, v, ends, longest, scaling)[None], None
+    sizes = cu_seq_lens_q.diff().tolist(), ends_of_keys.diff().tolist()
+    sequences = zip(
+        _split(query, sizes[0], 2),
+        _split(key, sizes[1], 2),
+        _split(value, sizes[1], 2),
+        strict=True,
+    )
+    return torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1), None
+
+
+def _attend_last(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    plain: dict[str, Any],
+) -> torch.Tensor:
+    """Return causal attention of the last tokens of a sequence to all before them."""
+    end = key.shape[2] - query.shape[2]
+    if not end:
+        out: torch.Tensor = _sdpa(module, query, key, value, None, is_causal=True, **plain)[0]
+        return out
+    parts = []
+    for own in _split(query, _CHUNK, 2):
+        start, end = end, end + own.shape[2]
+        mask = torch.ones(own.shape[2], end, dtype=torch.bool, device=query.device).tril(start)
+        seen = key[:, :, :end], value[:, :, :end]
+        parts.append(_sdpa(module, own, *seen, mask[None, None], **plain)[0])
+    return torch.cat(parts, dim=1)
 
 
 def _half_precision(query: torch.Tensor) -> torch.dtype | None:

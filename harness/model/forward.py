@@ -13,7 +13,12 @@ from harness.distributed import fsdp
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.rows import fill
 from harness.model import adapters
-from harness.model.attention import allow_packed, is_fast, language_model, packed_features
+from harness.model.attention import (
+    allow_packed,
+    is_fast,
+    language_model,
+    packed_features,
+)
 from harness.model.output_layer import token_scores
 from harness.model.packing import Sample, TokenBatch, micro_batch_indices, padding_sample, to_batch
 from harness.model.stored_weights import META, StoredWeights
@@ -36,6 +41,7 @@ class Network:
         precision: One of the three.
         padding_free: Sequences of a batch are packed into one row, without padding.
         wanted_packing: What `set_padding_free` was given.
+        share_prefixes: Equal prefixes of a batch pass through the model once.
         layout: How `shard` shards it; its precision is that of this model.
         processes: The processes that share its weights and micro-batches.
         vision: Prepares images; None for a text model.
@@ -50,7 +56,7 @@ class Network:
         """
         self.device = _device(device)
         self.precision = precision or ("mixed" if self.device.type == "cuda" else "float32")
-        self.pad_id, self.padding_free = pad_id, False
+        self.pad_id, self.padding_free, self.share_prefixes = pad_id, False, False
         self.wanted_packing: bool | None = False
         self.vision: Vision | None = None
         self.processes: ProcessGroup = SINGLE_PROCESS
@@ -73,12 +79,13 @@ class Network:
 
         All processes get equally many: the last one may be a padding sample without an index.
         """
-        parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free)
+        shared = {"share_prefixes": self.share_prefixes}
+        parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free, **shared)
         own = list(self.processes.padded_share(parts, []))
         for number, part in enumerate(own, 1):
             self._sharded.expect(is_last=number == len(own))
             chosen = [rows[i] for i in part] or [padding_sample(rows[0])]
-            yield part, to_batch(chosen, self.pad_id, self.device)
+            yield part, to_batch(chosen, self.pad_id, self.device, **shared)
 
     def shard(self, processes: ProcessGroup) -> None:
         """Shard the weights over the processes; all of them call this once.
@@ -167,8 +174,9 @@ class Network:
 
     def _features(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
         with self.autocast():
-            if self.padding_free:
-                return packed_features(self.model, self._inputs(batch), batch.lengths, where)
+            tree = batch.tree if self.share_prefixes else None
+            if self.padding_free or tree is not None:
+                return packed_features(self.model, self._inputs(batch), batch.lengths, where, tree)
             # Padding is on the right, where a causal model's tokens do not attend: no mask needed.
             out = language_model(self.model)(**self._inputs(batch), use_cache=False)
         hidden: torch.Tensor = out.last_hidden_state
@@ -196,6 +204,21 @@ class Network:
         if wanted:
             allow_packed(self.model)
         self.padding_free = wanted
+
+    def set_share_prefixes(self, wanted: bool) -> None:
+        """Choose whether equal prefixes of a batch's sequences pass through the model once.
+
+        Raises:
+            ConfigError: The model cannot share them.
+        """
+        if wanted and self.vision is not None:
+            raise ConfigError(
+                f"optimizer.share_prefixes is not for this {self.model.config.model_type}: equal "
+                "tokens may stand for different images; set it to false"
+            )
+        if wanted:
+            allow_packed(self.model, shares=True)
+        self.share_prefixes = wanted
 
 
 def _device(name: str | None) -> torch.device:

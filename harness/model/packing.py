@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from harness.config import CONTEXTS, OptimizerConfig
+from harness.model.packed_rows.prefix_tree import PrefixTree, Tokens, batches_of_trees
 from harness.types.arrays import Floats
 from harness.types.errors import TableError
 from harness.types.hyperparameters import one_of
@@ -52,6 +53,11 @@ class Sample:
         return len(self.prompt_ids) + len(self.response_ids)
 
     @property
+    def tokens(self) -> Tokens:
+        """All tokens."""
+        return np.array(self.prompt_ids + self.response_ids, np.int64)
+
+    @property
     def num_actions(self) -> int:
         """Number of action tokens: L."""
         return len(self.old_logprobs)
@@ -70,6 +76,8 @@ class TokenBatch:
         reference_logprob: Log-probability under the reference policy, or None. Shape [B, T].
         images: Images of each sequence, in order; the model's `Vision` makes tensors of them.
         lengths: Tokens of each sequence without padding; empty if there is no padding.
+        tree: The sequences as a tree, whose nodes pass through the model; None passes them one by
+            one.
     """
 
     tokens: torch.Tensor
@@ -80,6 +88,14 @@ class TokenBatch:
     reference_logprob: torch.Tensor | None = None
     images: tuple[tuple[Image, ...], ...] = ()
     lengths: tuple[int, ...] = ()
+    tree: PrefixTree | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens that pass through the model, padding left out."""
+        if self.tree is not None:
+            return self.tree.num_nodes
+        return sum(self.lengths) if self.lengths else self.tokens.numel()
 
 
 def samples(
@@ -283,7 +299,11 @@ def micro_batches(
 
 
 def micro_batch_indices(
-    rows: Sequence[Sample], max_tokens: int, *, padding_free: bool = False
+    rows: Sequence[Sample],
+    max_tokens: int,
+    *,
+    padding_free: bool = False,
+    share_prefixes: bool = False,
 ) -> Iterator[list[int]]:
     """Yield the indices of the samples of each micro-batch.
 
@@ -294,7 +314,12 @@ def micro_batch_indices(
         max_tokens: Most tokens of a batch.
         padding_free: Sequences are packed, so a batch mixes lengths up to the limit; otherwise it
             has similar lengths, and padding counts.
+        share_prefixes: Equal prefixes of a batch count once, so a batch has sequences that begin
+            alike.
     """
+    if share_prefixes:
+        yield from batches_of_trees([row.tokens for row in rows], max_tokens)
+        return
     if padding_free:
         yield from _best_fit([row.length for row in rows], max_tokens)
         return
@@ -331,8 +356,14 @@ def padding_sample(row: Sample) -> Sample:
     return Sample(row.prompt_ids if row.images else row.prompt_ids[:1], (), (), 0.0, row.images)
 
 
-def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "cpu") -> TokenBatch:
-    """Return the samples as one batch, padded on the right."""
+def to_batch(
+    rows: Sequence[Sample],
+    pad_id: int,
+    device: torch.device | str = "cpu",
+    *,
+    share_prefixes: bool = False,
+) -> TokenBatch:
+    """Return the samples as one batch, padded on the right, with their tree if they share it."""
     shape = (len(rows), max(row.length for row in rows))
     tokens, turn = np.full(shape, pad_id, np.int64), np.full(shape, -1, np.int64)
     old_logprob, advantage = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
@@ -351,4 +382,5 @@ def to_batch(rows: Sequence[Sample], pad_id: int, device: torch.device | str = "
         turn=torch.from_numpy(turn).to(device),
         images=tuple(row.images for row in rows),
         lengths=tuple(row.length for row in rows),
+        tree=PrefixTree.of([row.tokens for row in rows], device) if share_prefixes else None,
     )

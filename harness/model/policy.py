@@ -216,6 +216,7 @@ class Policy(Network):
             self.precision,
         )
         twin.padding_free, twin.wanted_packing = self.padding_free, self.wanted_packing
+        twin.share_prefixes = self.share_prefixes
         twin.layout, twin.stored = self.layout, self.stored
         twin.model.requires_grad_(False)
         twin.model.eval()

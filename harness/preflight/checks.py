@@ -89,7 +89,8 @@ def _check_packing(config: Config) -> None:
 
     Layers of a model that is not on this machine are checked when it is loaded.
     """
-    if not config.optimizer.padding_free:
+    own = config.optimizer
+    if not (own.padding_free or own.share_prefixes):
         return
     kind, layer_types = config.policy.attention or "sdpa", tuple[str, ...]()
     with suppress(ConfigError):
@@ -97,12 +98,16 @@ def _check_packing(config: Config) -> None:
     on_gpu = config.policy.device != "cpu" and torch.cuda.is_available()
     slow = on_gpu and config.policy.precision != "float32" and not has_kernel(kind)
     version = f"torch {torch.__version__} has no kernel for sequences of different lengths"
-    reason = obstacle_of(kind, layer_types) or (version if slow else None)
-    if reason:
-        raise ConfigError(
-            f"optimizer.padding_free cannot be used: {reason}; leave it out, or set "
-            "policy.attention to 'flash_attention_2'"
-        )
+    reason = obstacle_of(kind, layer_types, shares=own.share_prefixes)
+    reason = reason or (version if slow else None)
+    if not reason:
+        return
+    if own.share_prefixes:
+        raise ConfigError(f"optimizer.share_prefixes cannot be used: {reason}; leave it out")
+    raise ConfigError(
+        f"optimizer.padding_free cannot be used: {reason}; leave it out, or set "
+        "policy.attention to 'flash_attention_2'"
+    )
 
 
 def _check_images(config: Config, style: PromptStyle) -> None:

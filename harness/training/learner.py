@@ -160,7 +160,7 @@ class Learner:
         }
         if self._is_linear:
             rows = merge(rows)
-        totals = _Totals(steps=1, model_tokens=sum(row.length for row in rows))
+        totals = _Totals(steps=1)
         self.optimizer.zero_grad()
         own_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
@@ -197,8 +197,10 @@ class Learner:
         optional = {"entropy": entropy} if self._with_entropy else {}
         loss, metrics = self._loss(logprob, batch, **sizes, **optional)
         loss.backward()  # type: ignore[no-untyped-call]
+        tokens = float(batch.action_mask.sum())
         return _Totals(
             loss=float(loss.detach()),
-            tokens=float(batch.action_mask.sum()),
+            tokens=tokens,
+            model_tokens=batch.num_tokens if tokens else 0,  # 0 for a padding sample
             metrics={**metrics, **corrected, "entropy": Metric(float(entropy.detach().sum()))},
         )

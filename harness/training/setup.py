@@ -250,6 +250,7 @@ def _set_up(policy: Policy, config: Config) -> Policy:
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
     policy.set_padding_free(config.optimizer.padding_free)
+    policy.set_share_prefixes(config.optimizer.share_prefixes)
     recorded_files.check_tokenizer(config, policy.chat_tokenizer)
     return policy
 

@@ -1,5 +1,6 @@
 """Training sequences for tests, by hand and by chance, and what a model might say of them."""
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
@@ -39,6 +40,19 @@ def transcripts(draw):
         tuple(draw(st.lists(credit, min_size=count, max_size=count))),
         turn=tuple(place),
     )
+
+
+@st.composite
+def branching_tokens(draw, most=12):
+    """Token sequences that leave one stem at random places, with few tokens to choose from."""
+    chance = np.random.default_rng(draw(st.integers(0, 10**6)))
+    alphabet, count = draw(st.sampled_from([2, 300])), draw(st.integers(1, most))
+    stem = chance.integers(0, alphabet, 40)
+    made = []
+    for _ in range(count):
+        own = chance.integers(0, alphabet, chance.integers(2, 20))
+        made.append(np.concatenate([stem[: chance.integers(0, 40)], own]))
+    return made + made[: draw(st.integers(0, 2))]  # some twice
 
 
 some_samples = st.lists(turns() | transcripts(), min_size=1, max_size=8)

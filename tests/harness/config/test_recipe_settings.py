@@ -63,6 +63,7 @@ NEW = (
     ("rollout", "preferences", None),
     ("rollout", "recorded", []),
     ("rollout", "rejection", REJECTION),
+    ("optimizer", "share_prefixes", False),
     ("run", "plugins", []),
     ("run", "swept", []),
 )

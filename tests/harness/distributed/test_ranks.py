@@ -52,10 +52,8 @@ METHODS = {
         "rollout.curriculum={by='family', easy=0.6, hard=0.5}",
     ],
     "ppo": [
-        "method.name='ppo'",
-        "policy.gradient_checkpointing=true",
-        "policy.lora.rank=2",
-        "policy.ema=0.5",
+        *("method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"),
+        *("policy.ema=0.5", "optimizer.share_prefixes=true"),
     ],
     "oprl": ["method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"],
 }

@@ -5,7 +5,7 @@ import torch
 
 from harness.config import load as load_config
 from harness.model.attention import has_kernel, obstacle_of
-from harness.model.varlen_kernel import VarlenKernel
+from harness.model.packed_rows.varlen_kernel import VarlenKernel
 from harness.preflight.checks import check
 from harness.types.errors import ConfigError
 
@@ -50,7 +50,7 @@ def test_each_version_gets_its_own_arguments(function, heads, scales):
     kernel = VarlenKernel.of(function)
     assert kernel is not None
     query, key = torch.zeros(5, 4, 16), torch.ones(5, 2, 16)
-    out = kernel.attend(query, key, key, torch.tensor([0, 2, 5]), 3, 0.25)
+    out = kernel.attend(query, key, key, (torch.tensor([0, 2, 5]),) * 2, (3, 3), 0.25)
     assert out.shape == query.shape
     assert TOLD["causal"]
     assert TOLD["heads"] == heads  # older ones have no shared heads of keys

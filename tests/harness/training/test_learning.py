@@ -114,8 +114,9 @@ def test_images_pass_without_padding_too(family):
 @pytest.mark.parametrize("context", ["window", "transcript"])
 def test_scores_and_annotators_do_not_depend_on_padding(policy, context):
     rollouts = some_rollouts(policy, context)
-    told = []
-    for own in (policy.trainable_copy(), packed_copy(policy)):
+    told, shared = [], policy.trainable_copy()
+    shared.set_share_prefixes(True)
+    for own in (policy.trainable_copy(), packed_copy(policy), shared):
         annotator_context = AnnotatorContext(own, own.frozen_copy(), context, max_tokens=150)
         rows = annotator_context.sequences(rollouts)
         figures = np.concatenate([one.logprob for one in score_tokens(own, rows, max_tokens=150)])
@@ -127,9 +128,10 @@ def test_scores_and_annotators_do_not_depend_on_padding(policy, context):
         again = annotators.make("critic", {"model": "head"}, annotator_context)
         again.learn(made_value := again.annotate(turns, rollouts), rollouts, step=0, seed=0)
         told.append((figures, turns.process_reward, turns.entropy, made_value.value, learned))
-    for one, other in zip(*(part[:4] for part in told), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-    assert told[0][4] == pytest.approx(told[1][4], abs=1e-5)
+    for made in told[1:]:
+        for one, other in zip(told[0][:4], made[:4], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+        assert told[0][4] == pytest.approx(made[4], abs=1e-5)
 
 
 def test_an_update_does_not_depend_on_padding(policy):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -44,23 +45,30 @@ class VarlenKernel:
         usual = scaling is None or math.isclose(scaling, width**-0.5)
         return usual or "scale" in self.names
 
+    def aligns_last(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Return whether fewer queries than keys are the last tokens, not the first; tried once."""
+        return _aligns_last(self, device, dtype)
+
     def attend(
         self,
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        ends: torch.Tensor,
-        longest: int,
+        ends: tuple[torch.Tensor, torch.Tensor],
+        longest: tuple[int, int],
         scaling: float | None,
     ) -> torch.Tensor:
         """Return causal attention within each sequence. Shape [T, heads, D].
 
+        A sequence may have fewer queries than keys: they are its last tokens.
+
         Args:
             query: Shape [T, heads, D].
-            key: Shape [T, heads of keys, D].
-            value: Shape [T, heads of keys, D].
-            ends: Starts of the sequences, and the end of the last. Integers of 32 bits.
-            longest: Tokens of the longest sequence.
+            key: Shape [S, heads of keys, D].
+            value: Shape [S, heads of keys, D].
+            ends: Starts of the sequences' queries, and the end of the last, and the same of their
+                keys. Integers of 32 bits.
+            longest: Most queries and most keys of a sequence.
             scaling: Factor of scores that it `takes`; None is 1 / sqrt(D).
         """
         chosen: dict[str, Any] = {"is_causal": True}
@@ -73,8 +81,19 @@ class VarlenKernel:
         else:
             times = query.shape[1] // key.shape[1]
             key, value = (x.repeat_interleave(times, dim=1) for x in (key, value))
-        out: torch.Tensor = self.function(query, key, value, ends, ends, longest, longest, **chosen)
+        out: torch.Tensor = self.function(query, key, value, *ends, *longest, **chosen)
         return out
+
+
+@cache
+@torch.no_grad()
+def _aligns_last(kernel: VarlenKernel, device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether one query of two keys attends to both: equally, as all scores are 0."""
+    query, key = (torch.zeros(size, 1, 16, device=device, dtype=dtype) for size in (1, 2))
+    ends = torch.tensor([[0, 1], [0, 2]], device=device, dtype=torch.int32)
+    value = key + torch.tensor([0.0, 2.0], device=device, dtype=dtype)[:, None, None]
+    out = kernel.attend(query, key, value, (ends[0], ends[1]), (1, 2), None)
+    return bool(torch.allclose(out, torch.ones_like(out)))
 
 
 _CAUSAL: Final = {"is_causal", "window_size"}
