@@ -1,7 +1,7 @@
 """AgentGym's protocol: the routes that its package agentenv calls, over the same sessions.
 
 Its clients differ in the names of fields, and each has routes of its own, so `AlfWorldEnvClient`
-is given the address `http://127.0.0.1:8001/v1/agentgym/alfworld`. The protocol has no numbers of
+is given the address `http://127.0.0.1:8000/v1/agentgym/alfworld`. The protocol has no numbers of
 turns: a request that is sent twice acts twice. An episode of a task has always the seed 0.
 
 https://github.com/WooooDyy/AgentGym

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sysconfig
 import time
@@ -28,11 +29,11 @@ def peer(tmp_path):
     """Runs a program of the Python with the other projects in a folder of its own."""
     python = Path(os.environ["AGENTGYMS_ADAPTERS_PYTHON"])
 
-    def start(*words, stdin=None, also=""):
+    def start(*words, stdin=None, also="", at=tmp_path):
         path = os.pathsep.join(filter(None, [str(doc_blocks.ROOT), str(tmp_path), also]))
         return subprocess.Popen(
             [python.with_name(words[0]), *words[1:]],
-            cwd=tmp_path,
+            cwd=at,
             stdin=stdin,
             env={**os.environ, "PYTHONPATH": path, "MY_KEY": "none"},
             stdout=subprocess.PIPE,
@@ -66,6 +67,18 @@ def test_openenv_plays_an_environment(peer):
     finally:
         server.terminate()
         server.communicate()
+
+
+def test_openenv_accepts_the_example(peer):
+    """The lock of uv is the reader's: an empty one stands for it."""
+    folder = peer.folder / "openenv"
+    shutil.copytree(doc_blocks.ROOT / "examples/openenv", folder)
+    (folder / "uv.lock").touch()
+    lines = code("cp -r examples/openenv").splitlines()
+    (validate,) = [line for line in lines if line.startswith("openenv")]
+    assert told(peer(*shlex.split(validate), at=folder)).startswith("[OK]")
+    shown = "from server.app import app, main\nprint(sorted(r.path for r in app.routes))"
+    assert "/metadata" in told(peer("python", "-c", shown, at=folder))
 
 
 def test_verifiers_finds_the_taskset(peer):
