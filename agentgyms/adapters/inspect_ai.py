@@ -9,6 +9,7 @@ tools are the tools of the model. What fails on the way is an error of the sampl
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -141,7 +142,7 @@ def outcome() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         told = dict(state.store.get(PLAYED))
-        value = {name: told.pop(name, None) for name in ("success", "return", "score", "turns")}
+        value = {name: told.pop(name, math.nan) for name in ("success", "return", "score", "turns")}
         return Score(value=value, explanation=told.pop("feedback_text"), metadata=told)
 
     return score

@@ -7,13 +7,26 @@ Standard output has each log, read from its file.
 """
 
 import json
+import math
 import sys
 
+import gymnasium as gym
 import inspect_ai
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from agentgyms.adapters.messages import tools_of
+from agentgyms.envs.corridor import CorridorEnv
+
+
+class WithoutScore(CorridorEnv):
+    """A corridor whose benchmark has no score."""
+
+    def _outcome(self, *args, **kwargs):
+        return super()._outcome(*args, **kwargs)._replace(score=math.nan)
+
+
+gym.register("tests/WithoutScore-v0", entry_point=WithoutScore)
 
 
 def model_that(says, env_id, native):
@@ -37,8 +50,8 @@ def model_that(says, env_id, native):
     return get_model("mockllm/model", memoize=False, custom_outputs=answer)
 
 
-def plain(score):
-    return {key: None if value != value else value for key, value in score.value.items()}
+def plain(figures):
+    return {key: None if math.isnan(value) else value for key, value in figures.items()}
 
 
 def played(sample):
@@ -47,7 +60,7 @@ def played(sample):
         "id": sample.id,
         "epoch": sample.epoch,
         "error": sample.error and sample.error.message,
-        "score": {name: plain(score) for name, score in (sample.scores or {}).items()},
+        "score": {name: plain(score.value) for name, score in (sample.scores or {}).items()},
         "metadata": {name: score.metadata for name, score in (sample.scores or {}).items()},
         "messages": [message.model_dump(mode="json") for message in sample.messages],
         "turns": turns,
@@ -71,7 +84,7 @@ def evaluated(folder, run):
     return {
         "status": log.status,
         "metadata": log.eval.metadata,
-        "means": means,
+        "means": plain(means),
         "samples": [played(sample) for sample in log.samples],
     }
 

@@ -149,7 +149,9 @@ def test_inspect_evaluates_tasks_epochs_and_pictures(tmp_path, metadata):
     with Server(create_app(ALFWORLD, token="")) as server:
         runs[0]["task"]["url"] = server.url
         asked = [*runs, {**talks, "epochs": 1, "says": []}]
-        *got, talked = peer(
+        unscored = {"env_id": "tests/WithoutScore-v0", "native": True, "max_turns": 2}
+        asked.append({**asked[-1], "task": unscored, "samples": ["train/free-000"]})
+        *got, talked, without = peer(
             "inspect_peer.py", {"folder": str(tmp_path), "runs": asked}, also=metadata
         )
     for episodes, played, run in zip(known, got, runs, strict=True):
@@ -157,6 +159,8 @@ def test_inspect_evaluates_tasks_epochs_and_pictures(tmp_path, metadata):
     (sample,) = talked["samples"]
     assert sample["score"]["outcome"] == {"success": 0.0, "return": 0.0, "score": 0.0, "turns": 3.0}
     assert [turn["feedback"] for turn in sample["turns"]] == ["malformed"] * 3
+    assert without["samples"][0]["score"]["outcome"]["score"] is None
+    assert without["means"] == {"success": 0.0, "return": 0.0, "score": None, "turns": 2.0}
 
 
 def check_log(played, known, env_id):
