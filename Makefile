@@ -18,7 +18,7 @@ APPWORLD := .venv-appworld
 SOTOPIA := .venv-sotopia
 # What benchmarks compare with, too.
 PEERS := .venv-peers
-# And OpenEnv and verifiers, which adapters are for.
+# And OpenEnv, verifiers and others, which adapters are for.
 ADAPTERS := .venv-adapters
 # And TRL, which an adapter is for and benchmarks of training compare with.
 TRL := .venv-trl
@@ -113,7 +113,7 @@ $(PEERS)/stamp: requirements-peers.txt
 NODE := openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3 @types/node@24.0.0
 $(ADAPTERS)/stamp: requirements-adapters.txt
 	$(PYTHON) -m venv $(ADAPTERS)
-	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-adapters.txt
+	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements-adapters.txt
 	@mkdir -p $(ADAPTERS)/node
 	! command -v npm >/dev/null || npm install --silent --no-save --prefix $(ADAPTERS)/node $(NODE) \
 	  || echo "npm installed nothing: the test of openapi-typescript skips"

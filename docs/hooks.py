@@ -64,7 +64,7 @@ def _link(match: re.Match[str], place: str, source: str) -> str:
     words, target, anchor = match.groups()
     file = posixpath.normpath(posixpath.join(posixpath.dirname(place), target))
     found = TOP.get(file) or (file.startswith("docs/") and file.removeprefix("docs/"))
-    if file.startswith("examples/"):
+    if posixpath.dirname(file) == "examples":
         found, anchor = EXAMPLES, f"#{posixpath.basename(file).replace('.', '')}"
     if not found:
         return words if (ROOT / file).exists() else match[0]

@@ -57,6 +57,7 @@ log = logging.getLogger("env_servers")
     metavar="ORIGIN",
     help="A site whose pages may use this server, such as https://site.example. Repeatable.",
 )
+@click.option("--agentgym", is_flag=True, help="Answer AgentGym's clients too, under /v1/agentgym.")
 @click.option(
     "--set",
     "settings",
@@ -78,6 +79,7 @@ def main(
     insecure: bool,
     hosts: tuple[str, ...],
     cors_origins: tuple[str, ...],
+    agentgym: bool,
     settings: tuple[str, ...],
 ) -> None:
     """Serve the environment ENV_ID, such as agentgyms/ALFWorld-v0, over HTTP."""
@@ -91,6 +93,7 @@ def main(
             max_body_bytes=max_body,
             hosts=hosts,
             cors_origins=cors_origins,
+            agentgym=agentgym,
             **_read_settings(settings),
         )
         _warm_up(app.extensions[EXTENSION])

@@ -77,7 +77,7 @@ PROGRAMS = {
 
 SERVERS = {
     "env_servers": "--host --port --token --max-sessions --ttl --threads --max-body --grace "
-    "--insecure --allow-host --cors-origin --set --log-level --log-format",
+    "--insecure --allow-host --cors-origin --agentgym --set --log-level --log-format",
     "env_servers.retriever": "--corpus --host --port --token --insecure --allow-host "
     "--max-clients --export "
     "--log-level --log-format",

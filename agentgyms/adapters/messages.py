@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 from agentgyms.core.env import TextEnv
@@ -17,16 +17,29 @@ INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
     "the actions that work now. Think first if you like; then give one action in <action></action>."
 )
+TOOL_INSTRUCTIONS = (
+    "You act in a world of text. Each message shows what you see and, where they can be listed, "
+    "the calls that work now. Think first if you like; then call one tool."
+)
 _ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 
 
 def user_messages(observation: Observation, info: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the next user message: goal (first turn), observation, images and actions."""
-    text, urls = user_text(observation, info), image_urls(observation).values()
-    if not urls:
-        return [{"role": "user", "content": text}]
-    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    return [{"role": "user", "content": [{"type": "text", "text": text}, *pictures]}]
+    return [chat_message(user_text(observation, info), image_urls(observation).values())]
+
+
+def chat_message(text: str, images: Collection[str] = ()) -> dict[str, Any]:
+    """Return a user message in the form of OpenAI's API.
+
+    Args:
+        text: Its text.
+        images: Its pictures as data URLs.
+    """
+    if not images:
+        return {"role": "user", "content": text}
+    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+    return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
 
 
 def user_text(

@@ -9,19 +9,23 @@ OpenEnv combines into `done`.
 from __future__ import annotations
 
 import functools
+import inspect
 import uuid
 from typing import Any
 
 import gymnasium as gym
 
+from agentgyms import __version__
 from agentgyms.adapters.messages import image_urls
 from agentgyms.core import extras
 from agentgyms.core.outcome import Observation as Observed
 from agentgyms.core.outcome import text_of
 from agentgyms.core.serialization import encode_info, encode_number
+from agentgyms.registration import ENVIRONMENTS, env_class
 
 try:
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+    from openenv.core.env_server.types import EnvironmentMetadata
 except ModuleNotFoundError as e:
     raise ModuleNotFoundError(extras.missing("openenv", "openenv"), name=e.name) from e
 
@@ -108,6 +112,14 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
         """The state of the episode."""
         return self._state
 
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Return the environment's id, and what its class says of it."""
+        kind = env_class(self._state.env_id) if self._state.env_id in ENVIRONMENTS else self._world
+        about = (inspect.getdoc(kind) or self._state.env_id).partition("\n\n")[0]
+        return EnvironmentMetadata(
+            name=self._state.env_id, description=" ".join(about.split()), version=__version__
+        )
+
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
@@ -133,8 +145,12 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
         return {"task_id": task_id, "family": self._tasks.find(task_id).family}
 
     @property
+    def _world(self) -> Any:
+        return self._env.unwrapped
+
+    @property
     def _tasks(self) -> Any:
-        return self._env.unwrapped.tasks  # type: ignore[attr-defined]
+        return self._world.tasks
 
 
 def openenv_app(env_id: str, *, max_sessions: int = MAX_SESSIONS, **kwargs: Any) -> Any:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import PIL.Image
 
-from agentgyms.adapters.messages import tools_of, turn_text
+from agentgyms.adapters.messages import TOOL_INSTRUCTIONS, tools_of, turn_text
 from agentgyms.core import extras
 from agentgyms.core.errors import BadOption
 from agentgyms.core.images import is_image
@@ -37,11 +37,7 @@ from agentgyms.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
 if TYPE_CHECKING:
     from datasets import Dataset
 
-INSTRUCTIONS: Final = (
-    "You act in a world of text. Each message shows what you see and, where they can be listed, "
-    "the calls that work now. Think first if you like; then call one tool. When the episode is "
-    "over, answer without a call."
-)
+INSTRUCTIONS: Final = f"{TOOL_INSTRUCTIONS} When the episode is over, answer without a call."
 """The system prompt of `seeds`."""
 
 _TYPES: Final = {"string": str, "integer": int}

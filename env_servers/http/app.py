@@ -12,6 +12,7 @@ from flask import Flask, Response, g, request
 from werkzeug.wsgi import ClosingIterator
 
 from agentgyms.protocol import framing
+from env_servers.http.agentgym import agentgym as of_agentgym
 from env_servers.http.cross_site import AllowedOrigins, OwnNames
 from env_servers.http.routes import root, v1
 from env_servers.observability import request_log, request_spans
@@ -41,6 +42,7 @@ def create_app(
     max_body_bytes: int = framing.MAX_BODY_BYTES,
     hosts: Iterable[str] = (),
     cors_origins: Iterable[str] = (),
+    agentgym: bool = False,
     clock: Callable[[], float] = time.monotonic,
     **kwargs: Any,
 ) -> Flask:
@@ -59,6 +61,7 @@ def create_app(
             and names without a dot: a page of another site cannot make it answer at its own name.
         cors_origins: Sites whose pages may use this server from a browser, such as
             `https://site.example`.
+        agentgym: Whether AgentGym's clients are answered too, under `/v1/agentgym`.
         clock: A monotonic clock, in seconds; tests pass their own.
         **kwargs: Arguments of the environment. Clients' arguments come on top, except for those
             that the environment class calls private.
@@ -84,6 +87,8 @@ def create_app(
     app.register_blueprint(root)
     app.register_blueprint(v1)
     app.register_blueprint(play)
+    if agentgym:
+        app.register_blueprint(of_agentgym)
     sessions.sweep_forever()
     return app
 

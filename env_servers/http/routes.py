@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from flask import Blueprint, Response, request
-from werkzeug.exceptions import RequestEntityTooLarge
 
-from agentgyms.core import serialization
 from agentgyms.core.errors import BadRequest
 from agentgyms.protocol import framing, messages
 from env_servers.http import operations
+from env_servers.http.bodies import json_reply, read_body
 from env_servers.http.openapi.document import document_text
 from env_servers.sessions import task_pages
 from env_servers.sessions.errors import Refusal
@@ -24,7 +22,7 @@ v1 = Blueprint("v1", __name__, url_prefix="/v1")
 @root.get("/healthz")
 def healthz() -> Response:
     """Say that the process answers."""
-    return _reply({"status": "ok"})
+    return json_reply({"status": "ok"})
 
 
 @root.get("/readyz")
@@ -32,7 +30,7 @@ def readyz() -> Response:
     """Say whether an environment can be made and reset here."""
     if not service().ready():
         raise Refusal("not_ready", "the server is starting or stopping")
-    return _reply({"status": "ready"})
+    return json_reply({"status": "ready"})
 
 
 @root.get("/metrics")
@@ -52,7 +50,7 @@ def openapi() -> Response:
 @v1.get("/info")
 def info() -> Response:
     """Say what is served here."""
-    return _reply(framing.write(service().info()))
+    return json_reply(framing.write(service().info()))
 
 
 @v1.get("/tasks")
@@ -60,13 +58,13 @@ def tasks() -> Response:
     """List tasks of a split, with the server's own arguments."""
     wanted = task_pages.read(request.args.to_dict(flat=False))
     found = service().factory.tasks(wanted.split)
-    return _reply(framing.write(task_pages.page(found, wanted)))
+    return json_reply(framing.write(task_pages.page(found, wanted)))
 
 
 @v1.post("/sessions")
 def create() -> Response:
     """Open a session."""
-    return _reply(operations.unclaim(service(), operations.create(service(), _body())), 201)
+    return json_reply(operations.unclaim(service(), operations.create(service(), read_body())), 201)
 
 
 @v1.get("/sessions/<session_id>")
@@ -74,7 +72,7 @@ def state(session_id: str) -> Response:
     """Say where a session stands."""
     sessions = service().sessions
     with sessions.use(session_id) as session:
-        return _reply(framing.write(session.state(sessions.ttl_s)))
+        return json_reply(framing.write(session.state(sessions.ttl_s)))
 
 
 @v1.delete("/sessions/<session_id>")
@@ -87,15 +85,15 @@ def close(session_id: str) -> Response:
 @v1.post("/sessions/<session_id>/fork")
 def fork(session_id: str) -> Response:
     """Open another session that stands where this one does."""
-    forked = operations.fork(service(), session_id, _body())
-    return _reply(operations.unclaim(service(), forked), 201)
+    forked = operations.fork(service(), session_id, read_body())
+    return json_reply(operations.unclaim(service(), forked), 201)
 
 
 @v1.get("/sessions/<session_id>/render")
 def render(session_id: str) -> Response:
     """Give what the environment renders."""
     with service().sessions.use(session_id) as session:
-        return _reply(framing.write(session.render()))
+        return json_reply(framing.write(session.render()))
 
 
 @v1.get("/sessions/<session_id>/tasks")
@@ -104,7 +102,7 @@ def session_tasks(session_id: str) -> Response:
     wanted = task_pages.read(request.args.to_dict(flat=False))
     with service().sessions.use(session_id) as session:
         found = session.tasks(wanted.split)
-    return _reply(framing.write(task_pages.page(found, wanted)))
+    return json_reply(framing.write(task_pages.page(found, wanted)))
 
 
 @v1.get("/sessions/<session_id>/trajectory")
@@ -119,13 +117,15 @@ def trajectory(session_id: str) -> Response:
 
 
 def _session_view(operation: str) -> Callable[[str], Response]:
-    return lambda session_id: _reply(operations.operate(service(), operation, session_id, _body()))
+    return lambda session_id: json_reply(
+        operations.operate(service(), operation, session_id, read_body())
+    )
 
 
 def _batch_view(operation: str) -> Callable[[], Response]:
     def view() -> Response:
-        done = operations.batch(service(), operation, _body())
-        return _reply(operations.unclaim(service(), done) if operation == "create" else done)
+        done = operations.batch(service(), operation, read_body())
+        return json_reply(operations.unclaim(service(), done) if operation == "create" else done)
 
     return view
 
@@ -136,29 +136,3 @@ for _name in operations.ON_A_SESSION:
     )
 for _name in operations.IN_BATCHES:
     v1.add_url_rule(f"/batch/{_name}", f"batch_{_name}", _batch_view(_name), methods=["POST"])
-
-
-def _body() -> Any:
-    """Return the request's JSON value; an empty body stands for an empty object."""
-    try:
-        content = request.get_data(cache=False)
-    except RequestEntityTooLarge:
-        limit = service().max_body_bytes
-        raise Refusal("too_large", f"the body is longer than {limit} bytes") from None
-    if not content:
-        return {}
-    if request.mimetype != "application/json":
-        given = request.mimetype or "none"
-        raise Refusal(
-            "unsupported_media_type", f"the content type is {given}: expected application/json"
-        )
-    if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise Refusal("unsupported_media_type", "the body is compressed: send it as it is")
-    try:
-        return serialization.loads(content, "request body")
-    except BadRequest as e:
-        raise Refusal("bad_json", str(e)) from None
-
-
-def _reply(value: dict[str, Any], status: int = 200) -> Response:
-    return Response(serialization.dumps(value), status=status, mimetype="application/json")

@@ -112,6 +112,19 @@ class Session:
             self._metrics.episodes.labels("terminated" if terminated else "truncated").inc()
         return self._reply
 
+    @property
+    def latest(self) -> messages.State | messages.Turn:
+        """The latest reply, of a step, a reset or a restore.
+
+        Raises:
+            ResetNeeded: There is none.
+        """
+        if self._reply is not None:
+            return self._reply
+        if self._first_reply is None:
+            raise ResetNeeded("there is no episode yet: call reset first")
+        return self._first_reply[1]
+
     def snapshot(self) -> messages.Snapshot:
         """Return the environment's snapshot."""
         return messages.Snapshot(self.env.snapshot().decode("ascii"))

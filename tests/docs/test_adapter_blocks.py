@@ -1,9 +1,11 @@
-"""The code of docs/clients.md for OpenEnv, verifiers and MCP runs where these are installed."""
+"""The code of docs/clients.md for other projects runs where these are installed."""
 
 import json
 import os
 import shlex
+import shutil
 import subprocess
+import sysconfig
 import time
 from pathlib import Path
 
@@ -24,14 +26,14 @@ def code(begins):
 
 @pytest.fixture
 def peer(tmp_path):
-    """Runs a program of the Python with OpenEnv and verifiers in a folder of its own."""
+    """Runs a program of the Python with the other projects in a folder of its own."""
     python = Path(os.environ["AGENTGYMS_ADAPTERS_PYTHON"])
-    path = os.pathsep.join([str(doc_blocks.ROOT), str(tmp_path)])
 
-    def start(*words, stdin=None):
+    def start(*words, stdin=None, also="", at=tmp_path):
+        path = os.pathsep.join(filter(None, [str(doc_blocks.ROOT), str(tmp_path), also]))
         return subprocess.Popen(
             [python.with_name(words[0]), *words[1:]],
-            cwd=tmp_path,
+            cwd=at,
             stdin=stdin,
             env={**os.environ, "PYTHONPATH": path, "MY_KEY": "none"},
             stdout=subprocess.PIPE,
@@ -67,12 +69,54 @@ def test_openenv_plays_an_environment(peer):
         server.communicate()
 
 
+def test_openenv_accepts_the_example(peer):
+    """The lock of uv is the reader's: an empty one stands for it."""
+    folder = peer.folder / "openenv"
+    shutil.copytree(doc_blocks.ROOT / "examples/openenv", folder)
+    (folder / "uv.lock").touch()
+    lines = code("cp -r examples/openenv").splitlines()
+    (validate,) = [line for line in lines if line.startswith("openenv")]
+    assert told(peer(*shlex.split(validate), at=folder)).startswith("[OK]")
+    shown = "from server.app import app, main\nprint(sorted(r.path for r in app.routes))"
+    assert "/metadata" in told(peer("python", "-c", shown, at=folder))
+
+
 def test_verifiers_finds_the_taskset(peer):
     (peer.folder / "household.py").write_text(code("from agentgyms.adapters.verifiers"))
     shown = code("import verifiers.v1") + "print(len(list(env.taskset)))\n"
     assert told(peer("python", "-c", shown)).splitlines()[-1] == "240"
     command = shlex.split(code("vf-eval").replace("\\\n", ""))
     assert "household" in told(peer(*command, "--dry-run", "true"))
+
+
+def test_skyrl_gets_a_dataset(peer):
+    shown = code("from datasets import Dataset") + "print(name)\n"
+    assert told(peer("python", "-c", shown)).splitlines()[-1] == "alfworld"
+    read = "import pyarrow.parquet as p\nprint(p.read_table('train.parquet').num_rows)"
+    assert told(peer("python", "-c", read)) == "512\n"
+
+
+def test_tinker_gets_a_dataset(peer):
+    shown = code("from agentgyms.adapters.tinker") + (
+        "import asyncio\ndataset, _ = asyncio.run(dataset_builder())\n"
+        "print(len(dataset), [group.seed for group in dataset.get_batch(1)][:2])\n"
+    )
+    ran = peer("python", "-c", shown, also=sysconfig.get_path("purelib"))  # PyTorch is there
+    assert told(ran).splitlines()[-1] == "100 [16, 17]"
+
+
+def test_inspect_evaluates_and_shows_its_log(peer):
+    """With a model that never answers: each sample is an error, and none is scored."""
+    (info,) = Path(sysconfig.get_path("purelib")).glob("agentgyms-*.dist-info")
+    (peer.folder / info.name).symlink_to(info)  # inspect_ai finds the task by it
+    command, view = map(shlex.split, code("inspect eval").splitlines())
+    command[command.index("openai/gpt-5")] = "none"
+    command[command.index("20")] = "2"
+    said = told(peer(*command, "--display", "plain", "--no-fail-on-error"))
+    assert "2 of 2 executed samples" in said
+    told(peer(*view, "bundle", "--log-dir", "logs", "--output-dir", "site"))
+    listed = json.loads((peer.folder / "site/logs/listing.json").read_text())
+    assert [log["task"] for log in listed.values()] == ["agentgyms/episodes"]
 
 
 def test_an_agent_that_speaks_mcp_finds_its_tools(peer):

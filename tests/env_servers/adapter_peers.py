@@ -10,12 +10,15 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
-def peer(script, asked):
-    """Run a script of this folder in that Python; return what it says."""
+def peer(script, asked, also=""):
+    """Run a script of this folder in that Python; return what it says.
+
+    `also` is a folder of packages, such as PyTorch, that it takes from there.
+    """
     done = subprocess.run(
         [PYTHON, str(HERE / script)],
         input=json.dumps(asked),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{also}" if also else str(ROOT)},
         capture_output=True,
         text=True,
         timeout=300,

@@ -12,6 +12,7 @@ import time
 import urllib.request
 
 import uvicorn
+from openenv.cli._validation import validate_running_environment
 from openenv.core import GenericEnvClient
 
 from agentgyms.adapters.openenv import openenv_app
@@ -31,6 +32,8 @@ def play(episode):
     url = serve(openenv_app(episode["env_id"], **episode["kwargs"]))
     with urllib.request.urlopen(f"{url}/schema") as reply:
         schema = json.load(reply)
+    with urllib.request.urlopen(f"{url}/metadata") as reply:
+        metadata = json.load(reply)
     with (
         GenericEnvClient(base_url=url).sync() as env,
         GenericEnvClient(base_url=url).sync() as other,  # two at once, which must not meet
@@ -53,6 +56,8 @@ def play(episode):
         "results": told,
         "state": state,
         "schema": schema,
+        "metadata": metadata,
+        "checked": validate_running_environment(url),
         "task_id": task_id,
         "refused": refused,
     }
