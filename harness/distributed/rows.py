@@ -44,7 +44,7 @@ def shard_like(value: Any, sharded: Any) -> Any:
 @torch.no_grad()
 def fill(
     model: torch.nn.Module,
-    parts: tuple[torch.nn.Module, ...],
+    whole: torch.nn.Module,
     device: torch.device,
     read: Callable[[str, int, int | None], torch.Tensor],
 ) -> None:
@@ -52,7 +52,7 @@ def fill(
 
     Args:
         model: Its parameters are on torch's device "meta"; its buffers are kept.
-        parts: The roots that it is sharded by, or the model itself.
+        whole: The root that it is sharded by, or the model itself.
         device: Device of its weights.
         read: Returns rows of the weight of a name, from the first to the end or to the last.
     """
@@ -60,8 +60,7 @@ def fill(
     for name, parameter in model.named_parameters(remove_duplicate=False):
         tied.setdefault(id(parameter), []).append(name)
     buffers = dict(model.named_buffers())
-    for part in parts:
-        part.to_empty(device=device)
+    whole.to_empty(device=device)
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])
     for name, *others in tied.values():

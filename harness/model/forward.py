@@ -91,18 +91,18 @@ class Network:
             self.processes, self.device = processes, processes.device
             layout = replace(self.layout, mixed=self.precision == "mixed")
             self._sharded = fsdp.shard_model(self.model, self.device, layout)
-            self._read_weights(self._sharded.roots)
+            self._read_weights(self._sharded.run)
             self.set_padding_free(self.wanted_packing)  # only this device tells what is faster
 
     def place(self, device: torch.device) -> None:
         """Move all weights to a device, or read them there if they are not read yet."""
         self.device = device
-        self._read_weights((self.model,))
+        self._read_weights(self.model)
         self.model.to(device)
 
-    def _read_weights(self, parts: tuple[torch.nn.Module, ...]) -> None:
+    def _read_weights(self, whole: Any) -> None:
         if self.stored is not None:
-            fill(self.model, parts, self.device, self.stored.read)
+            fill(self.model, whole, self.device, self.stored.read)
             self.stored = None
 
     def autocast(self) -> AbstractContextManager[Any]:

@@ -19,7 +19,7 @@ from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
 from harness.distributed.fsdp import replicas_error
 from harness.preflight import checks, memory, resolve
-from harness.preflight.memory import Allocation, Machine
+from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, config_file_of
 from harness.runs.runfolder import RunFolder
 
@@ -186,7 +186,7 @@ def _enough(config: Config, shape: Shape, machine: Machine) -> str:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = memory.Precision.of(config, machine)
+    precision = Precision.of(config, machine)
     needed = memory.kept_checkpoints(config) * memory.checkpoint_bytes(config, shape, precision)
     place = Path(config.run.output).absolute()
     while not place.exists():

@@ -16,8 +16,8 @@ from harness import annotators
 from harness.config import Config, methods
 from harness.credit.registry import layers
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, resolve, step_time
-from harness.preflight.memory import Machine
+from harness.preflight import memory, passes, resolve, step_time
+from harness.preflight.machine import PASSES, Machine, Precision
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, shape_of
 from harness.rollouts.player import make_eval_pool, make_pool
@@ -240,7 +240,7 @@ def _step(config: Config, shape: Shape | None, turns: int) -> Iterator[str]:
     what = "turns" if config.agent.context == "window" else "transcripts"
     yield f"{_bounds(sequences)} rows ({what})"
     if shape is not None:
-        limit = memory.max_sequence_length(config, shape)
+        limit = passes.max_sequence_length(config, shape)
         tokens = Range(sequences.low, sequences.likely * limit * _HALF, sequences.high * limit)
         yield f"{tokens.likely:,.0f} tokens, {tokens.high:,.0f} at most ({limit:,} a row)"
     epochs = config.optimizer.epochs or 1
@@ -285,7 +285,8 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         f"of each of {machine.processes} {where}s:" if machine.processes > 1 else f"of the {where}:"
     )
     for one in allocations:
-        when = "" if one.when == "always" else f", while {one.when}"
+        pre = "in the" if one.when in PASSES else "while"
+        when = "" if one.when == "always" else f", {pre} {one.when}"
         yield f"{_gigabytes(one.size):>10}  {one.name}{when}"
     has = f"; it has {_gigabytes(machine.memory)}" if machine.memory else ""
     yield f"{_gigabytes(memory.peak(allocations)):>10}  at most at once{has}"
@@ -295,7 +296,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         yield f"main memory: {_gigabytes(read)} while the model is read{also}, environments beside"
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
-        precision = memory.Precision.of(config, machine)
+        precision = Precision.of(config, machine)
         yield (
             f"servers beside: {_gigabytes(shape.parameters * precision.compute)} of weights, "
             f"{_gigabytes(cache)} of keys and values if all episodes are at full length"
@@ -303,7 +304,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = memory.Precision.of(config, machine)
+    precision = Precision.of(config, machine)
     one = memory.checkpoint_bytes(config, shape, precision)
     kept = memory.kept_checkpoints(config)
     yield f"{_gigabytes(one)} a checkpoint, every {config.checkpoint.every} steps"

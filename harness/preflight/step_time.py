@@ -9,8 +9,8 @@ from typing import Final
 
 from harness.config import Config
 from harness.inference.old_logprobs import recomputes
-from harness.preflight import memory
-from harness.preflight.memory import Machine, Precision
+from harness.preflight import memory, passes
+from harness.preflight.machine import Machine, Precision
 from harness.preflight.model_shapes import Shape
 from harness.preflight.operations import Passed, forward_operations, training_operations
 from harness.preflight.resolve import needs_reference
@@ -55,8 +55,8 @@ def step_time(
         rows: Number of training sequences.
         turns: Of an episode.
     """
-    length = memory.max_sequence_length(config, shape) / 2
-    share = memory.response_share(config, shape)
+    length = passes.max_sequence_length(config, shape) / 2
+    share = passes.response_share(config, shape)
     passed = Passed(rows * length, rows * length * share, rows * length**2)
     adapted = config.policy.lora.rank > 0
     forward = forward_operations(shape, passed)

@@ -150,7 +150,7 @@ class Learner:
         if self._is_linear:
             rows = merge(rows)
         totals = _Totals(steps=1, model_tokens=sum(row.length for row in rows))
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad()  # of a step that failed
         own_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
             own_totals.add(self._accumulate(batch, sizes))
@@ -164,6 +164,7 @@ class Learner:
                     "optimizer.max_grad_norm"
                 )
         self.optimizer.step()
+        self.optimizer.zero_grad()  # rollouts come next, which take memory
         return totals
 
     def _accumulate(self, batch: TokenBatch, sizes: Mapping[str, int]) -> _Totals:

@@ -120,4 +120,5 @@ def _optimizer_step(
         total += float(loss.detach())
     torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
     optimizer.step()
+    optimizer.zero_grad()  # rollouts come next, which take memory
     return total

@@ -9,7 +9,7 @@ from harness.cli.main import main
 from harness.model import tiny
 from harness.model.packing import num_mini_batches
 from harness.preflight import memory, model_shapes, planning, resolve, step_time
-from harness.preflight.memory import Machine, Precision
+from harness.preflight.machine import Machine, Precision
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 

@@ -196,10 +196,15 @@ def test_who_can_do_without_padding_and_who_does(policy):
         windowed.set_padding_free(True)
 
 
+class Adapted(torch.nn.Linear):
+    """An output layer of another class, as one with adapters."""
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_a_large_vocabulary_takes_turns(temperature):
+@pytest.mark.parametrize("kind", [torch.nn.Linear, Adapted])
+def test_a_large_vocabulary_takes_turns(temperature, kind):
     generator = torch.Generator().manual_seed(0)
-    layer = torch.nn.Linear(6, 50, bias=False)
+    layer = kind(6, 50, bias=kind is torch.nn.Linear)
     hidden = torch.randn(23, 6, generator=generator)
     chosen = torch.randint(50, (23,), generator=generator)
     made = []
@@ -210,7 +215,8 @@ def test_a_large_vocabulary_takes_turns(temperature):
             layer, seen, chosen, temperature, entropy_gradient=True, most_logits=most
         )
         (logprob.exp().sum() + entropy.square().sum()).backward()
-        made.append((logprob.detach(), entropy.detach(), seen.grad, layer.weight.grad.clone()))
+        slopes = [weight.grad.clone() for weight in layer.parameters()]
+        made.append((logprob.detach(), entropy.detach(), seen.grad, *slopes))
     for parts in made[1:]:
         for whole, part in zip(made[0], parts, strict=True):
             torch.testing.assert_close(whole, part)
