@@ -119,6 +119,10 @@ class PolicyConfig(Section):
     reduce_once: bool = False
     """Sum gradients over several processes once per optimizer step, not after each micro-batch:
     less traffic, but each process then holds whole gradients."""
+    offload: Literal["optimizer", "parameters"] | None = None
+    """What the CPU's memory holds instead of the GPU's. `"optimizer"`: AdamW's moments, of which
+    one weight's are on the GPU while it is updated. `"parameters"`, for several processes: weights,
+    gradients and moments; layers are gathered from there, and the CPU computes the update."""
     lora: LoraConfig = LoraConfig()
     tiny: TinyConfig = TinyConfig()
 

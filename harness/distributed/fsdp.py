@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 import torch
@@ -55,11 +56,18 @@ class Layout:
         mixed: Layers are gathered in bfloat16, and gradients are summed in float32.
         replicas: Copies of the weights over all processes.
         reduce_once: Gradients are summed over the processes once per optimizer step.
+        offload: The CPU's memory holds AdamW's moments (`"optimizer"`), or weights, gradients and
+            moments (`"parameters"`).
     """
 
     mixed: bool = False
     replicas: int = 1
     reduce_once: bool = False
+    offload: Literal["optimizer", "parameters"] | None = None
+
+    def weights_device(self, device: torch.device) -> torch.device:
+        """Return the device that holds a process's part of the weights."""
+        return torch.device("cpu") if self.offload == "parameters" else device
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +130,27 @@ def shard(
             gathered in float32.
     """
     if model not in _ROOTS:
-        from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+        from torch.distributed.fsdp import (
+            CPUOffloadPolicy,
+            FSDPModule,
+            MixedPrecisionPolicy,
+            OffloadPolicy,
+            fully_shard,
+        )
 
         root, mesh = _RootModule(model, head), mesh_of(device, layout.replicas)
         exact, mixed = MixedPrecisionPolicy(), MixedPrecisionPolicy(torch.bfloat16, torch.float32)
         chosen = mixed if layout.mixed else exact
+        own = CPUOffloadPolicy(pin_memory=device.type == "cuda")
+        where = own if layout.offload == "parameters" else OffloadPolicy()
+        unit = partial(fully_shard, mesh=mesh, reshard_after_forward=True, offload_policy=where)
         parts = [*_embedding(model), *_layers(model)]
         for part in parts:
-            fully_shard(part, mesh=mesh, reshard_after_forward=True, mp_policy=chosen)
+            unit(part, mp_policy=chosen)
         if root.head is not None:
-            fully_shard(root.head, mesh=mesh, reshard_after_forward=True, mp_policy=exact)
+            unit(root.head, mp_policy=exact)
         holds_head = _is_tied(model) and not hasattr(model.base_model, "visual")
-        own = exact if holds_head else chosen
-        fully_shard(root, mesh=mesh, reshard_after_forward=True, mp_policy=own)
+        unit(root, mp_policy=exact if holds_head else chosen)
         for part, following in pairwise(parts):
             part.set_modules_to_forward_prefetch([following])  # type: ignore[operator]
         for module in root.modules():
@@ -196,8 +212,10 @@ def _layers(model: Any) -> list[torch.nn.Module]:
 
 def full_tensor(tensor: Any) -> Any:
     """Return the full tensor of a sharded one; any other value unchanged."""
-    gather = getattr(tensor, "full_tensor", None)
-    return gather().detach() if gather else tensor
+    if not hasattr(tensor, "full_tensor"):
+        return tensor
+    on_device = tensor.to(tensor.device_mesh.device_type)  # it may lie on the CPU
+    return on_device.full_tensor().detach()
 
 
 def is_sharded(tensors: Iterable[Any]) -> bool:

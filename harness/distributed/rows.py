@@ -41,6 +41,13 @@ def shard_like(value: Any, sharded: Any) -> Any:
     )
 
 
+def place_buffers(model: torch.nn.Module, device: torch.device) -> None:
+    """Move the buffers of a model to a device, and leave its weights where they are."""
+    for module in model.modules():
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            module._buffers[name] = buffer.to(device)
+
+
 @torch.no_grad()
 def fill(
     model: torch.nn.Module,

@@ -26,6 +26,7 @@ from transformers.masking_utils import sdpa_mask
 
 from harness.config import LoraConfig
 from harness.model import adapters
+from harness.model.forward import checkpoint_activations
 
 NAME: Final = "counted_sdpa"
 """transformers' name of an attention on fake tensors that is its own on real ones."""
@@ -52,7 +53,8 @@ class Activations:
         rest: Those kept beside the layers.
         stream: Of a number that goes from layer to layer.
         forward: Most bytes in a forward pass of one layer that keeps nothing.
-        backward: Of each layer, most bytes in its backward pass beside those kept.
+        backward: Of each layer, most bytes in its backward pass beside those kept from the forward
+            pass: all of the layer, or its input if activations are computed again.
     """
 
     layers: tuple[float, ...]
@@ -64,7 +66,13 @@ class Activations:
 
 @lru_cache(16)
 def count(
-    text: str, weight: int, compute: int, lora: LoraConfig = NO_ADAPTERS, adapter: int = 4
+    text: str,
+    weight: int,
+    compute: int,
+    lora: LoraConfig = NO_ADAPTERS,
+    adapter: int = 4,
+    *,
+    again: bool = False,
 ) -> Activations:
     """Return the bytes of activations of one token.
 
@@ -74,15 +82,20 @@ def count(
         compute: Bytes of a number in matrix products, 2 or 4.
         lora: The adapters; with rank 0 all weights are trained.
         adapter: Bytes of an adapter's weight.
+        again: The backward pass computes activations again (gradient checkpointing).
     """
     from transformers import AutoConfig
 
     fields = json.loads(text)
-    kinds = layer_kinds(AutoConfig.for_model(**fields))
+    config = AutoConfig.for_model(**fields)
+    kinds = layer_kinds(config)
     layer, beside, rest, forward = {}, {}, 0.0, 0.0
     for kind in dict.fromkeys(kinds):
-        one, two = (_measure(fields, [kind] * n, weight, compute, lora, adapter) for n in (1, 2))
-        layer[kind], beside[kind] = two.kept - one.kept, one.backward - one.kept
+        one, two = (
+            _measure(fields, [kind] * n, weight, compute, lora, adapter, again) for n in (1, 2)
+        )
+        before = config.hidden_size * weight if again else one.kept
+        layer[kind], beside[kind] = two.kept - one.kept, one.backward - before
         rest = max(rest, 2 * one.kept - two.kept)
         forward = max(forward, one.forward)
     kept, more = (tuple(values[kind] for kind in kinds) for values in (layer, beside))
@@ -137,6 +150,7 @@ def _measure(
     compute: int,
     lora: LoraConfig,
     adapter: int,
+    again: bool,
 ) -> _Measured:
     """Return the bytes of a model with layers of these kinds.
 
@@ -175,6 +189,8 @@ def _measure(
         alive.clear()
         with Tracker(is_activation) as forward, torch.no_grad():
             run()
+        if again:
+            checkpoint_activations(model)
         with Tracker(is_activation) as backward:
             run().sum().backward()  # type: ignore[no-untyped-call]
     return _Measured(*(n / _TOKENS for n in (sum(held.values()), forward.most, backward.most)))

@@ -47,6 +47,19 @@ def check(config: Config) -> None:
     _check_environment(config, style)
 
 
+def check_processes(config: Config, processes: int) -> None:
+    """Check the settings that depend on the number of processes.
+
+    Raises:
+        ConfigError: A single process cannot offload its parameters.
+    """
+    if config.policy.offload == "parameters" and processes == 1:
+        raise ConfigError(
+            "policy.offload is 'parameters', which needs several processes: start them with "
+            "torchrun, or use 'optimizer'"
+        )
+
+
 def _check_model(config: Config) -> None:
     if config.policy.model not in TINY_MODELS:
         hub.check_name(config.policy.model, "policy.model")

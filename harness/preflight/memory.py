@@ -27,7 +27,32 @@ SCORER_PARAMETERS: Final = {"cross-encoder": 568_000_000, "embedding": 23_000_00
 
 
 def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
-    """Return the allocations of a resolved run on one device.
+    """Return the allocations of a resolved run on one device."""
+    precision = Precision.of(config, machine)
+    models = _models(config, shape, machine)
+    allocations = [one for one in models if not _is_offloaded(config, one)]
+    allocations += [
+        Allocation(name, size * precision.compute)
+        for name, size in scorer_parameters(config).items()
+    ]
+    allocations += passes.allocations(config, shape, machine)
+    return [*allocations, *_generator(config, shape, precision, machine)]
+
+
+def offloaded(config: Config, shape: Shape, machine: Machine) -> float:
+    """Return the bytes of main memory that all processes hold instead of their devices."""
+    models = _models(config, shape, machine)
+    return machine.processes * sum(one.size for one in models if _is_offloaded(config, one))
+
+
+def _is_offloaded(config: Config, held: Allocation) -> bool:
+    """Return whether main memory holds what a model has."""
+    offload = config.policy.offload
+    return offload == "parameters" or (offload == "optimizer" and held.name == f"{_POLICY}: AdamW")
+
+
+def _models(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
+    """Return what the models hold of a process.
 
     Weights, gradients and moments of every model that learns are sharded over the processes.
     """
@@ -44,12 +69,7 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
         allocations += _learner(
             name, whole, own, precision, share, on_policy=on_policy and not full
         )
-    allocations += [
-        Allocation(name, size * precision.compute)
-        for name, size in scorer_parameters(config).items()
-    ]
-    allocations += passes.allocations(config, shape, machine)
-    return [*allocations, *_generator(config, shape, precision, machine)]
+    return allocations
 
 
 def peak(allocations: list[Allocation]) -> float:

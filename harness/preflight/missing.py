@@ -22,6 +22,7 @@ from harness.preflight import checks, memory, resolve
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, config_file_of
 from harness.runs.runfolder import RunFolder
+from harness.types.errors import ConfigError
 
 _WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
 _LOCAL: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
@@ -137,6 +138,10 @@ def _answers(url: str) -> bool:
 
 
 def _devices(config: Config, machine: Machine) -> Iterator[str]:
+    try:
+        checks.check_processes(config, machine.processes)
+    except ConfigError as e:
+        yield str(e)
     if machine.processes > 1 and machine.processes % config.policy.replicas:
         yield replicas_error(config.policy.replicas, machine.processes)
     if machine.kind != "cuda":
@@ -164,7 +169,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
             f"{machine.memory / 1e9:.0f}, most for {_largest(allocations)}; "
             f"{_enough(config, shape, machine)}"
             "policy.lora.rank, a smaller optimizer.micro_batch_tokens, rollout.max_live, "
-            "policy.gradient_checkpointing, rollout.sleep"
+            "policy.gradient_checkpointing, policy.offload, rollout.sleep"
         )
 
 

@@ -45,13 +45,13 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
 def _activations(
     config: Config, found: Activations, tokens: int, kept: float
 ) -> Iterator[Allocation]:
-    beside = max(found.backward)
     if config.policy.gradient_checkpointing:
-        beside = max(map(sum, zip(found.layers, found.backward, strict=True)))
         yield Allocation("activations of a layer", tokens * found.forward, "forward pass")
     yield Allocation("activations", kept, "learning")
     yield Allocation("activations behind the layers", tokens * found.rest, "output layer")
-    yield Allocation("activations of a layer, gradients", tokens * beside, "backward pass")
+    yield Allocation(
+        "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
+    )
 
 
 def kept_bytes(config: Config, shape: Shape, found: Activations) -> float:
@@ -74,7 +74,14 @@ def activations(
     lora, rounded = config.policy.lora, precision.compute < precision.weight
     weight = precision.compute if sharded else precision.weight
     adapter = precision.compute if sharded and rounded else 4
-    return count(shape.text, weight, precision.compute, lora if lora.rank else NO_ADAPTERS, adapter)
+    return count(
+        shape.text,
+        weight,
+        precision.compute,
+        lora if lora.rank else NO_ADAPTERS,
+        adapter,
+        again=config.policy.gradient_checkpointing,
+    )
 
 
 def _logits(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:

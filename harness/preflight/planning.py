@@ -293,7 +293,12 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
     if machine.kind == "cuda":
         read, saved = memory.main_memory(config, shape, machine)
         also = f", {_gigabytes(saved)} while a checkpoint is written" if saved else ""
-        yield f"main memory: {_gigabytes(read)} while the model is read{also}, environments beside"
+        held = memory.offloaded(config, shape, machine)
+        always = f", {_gigabytes(held)} of what is offloaded" if held else ""
+        yield (
+            f"main memory: {_gigabytes(read)} while the model is read{also}{always}, environments "
+            "beside"
+        )
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
         precision = Precision.of(config, machine)

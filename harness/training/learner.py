@@ -83,7 +83,9 @@ class Learner:
         self._loss = partial(losses.get(loss_name), **loss_settings)
         self._is_linear = losses.is_linear(loss_name, loss_settings)
         self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
-        self.optimizer = make_optimizer(policy.model.parameters(), config)
+        self.optimizer = make_optimizer(
+            policy.model.parameters(), config, offload=policy.layout.offload == "optimizer"
+        )
 
     def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.

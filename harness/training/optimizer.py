@@ -4,18 +4,73 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from harness.config import OptimizerConfig
 
+_MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 
-def make_optimizer(parameters: Iterable[Any], config: OptimizerConfig) -> torch.optim.AdamW:
-    """Return AdamW over the trainable parameters; on a GPU it is one kernel for all of them."""
+
+class OffloadedAdamW(torch.optim.AdamW):
+    """AdamW whose moments lie in the CPU's memory.
+
+    While a weight is updated, its moments are on its device, so the update is that of AdamW to the
+    bit.
+    """
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Take a step.
+
+        Args:
+            closure: Not supported; None.
+        """
+        groups = self.param_groups
+        try:
+            for group in groups:
+                for parameter in group["params"]:
+                    self._move(parameter, parameter.device)
+                    self.param_groups = [{**group, "params": [parameter]}]
+                    super().step()
+                    self._move(parameter, torch.device("cpu"))
+        finally:
+            self.param_groups = groups
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Load a state, also one of AdamW; moments go nowhere but to the CPU."""
+        kept = state_dict["state"]
+        rest = {
+            number: {name: value for name, value in own.items() if name not in _MOMENTS}
+            for number, own in kept.items()
+        }
+        super().load_state_dict({**state_dict, "state": rest})
+        numbers = [i for group in state_dict["param_groups"] for i in group["params"]]
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        for number, parameter in zip(numbers, parameters, strict=True):
+            for name in kept.get(number, {}).keys() & set(_MOMENTS):
+                self.state[parameter][name] = kept[number][name].to("cpu")
+
+    def _move(self, parameter: Any, device: torch.device) -> None:
+        state = self.state.get(parameter, {})
+        for name in _MOMENTS:
+            if name in state:
+                state[name] = state[name].to(device)
+
+
+def make_optimizer(
+    parameters: Iterable[Any], config: OptimizerConfig, *, offload: bool = False
+) -> torch.optim.AdamW:
+    """Return AdamW over the trainable parameters; on a GPU it is one kernel for all of them.
+
+    Args:
+        parameters: Those of a model.
+        config: Learning rate, betas and weight decay.
+        offload: Its moments lie in the CPU's memory, and a kernel updates one weight.
+    """
     trained = [p for p in parameters if p.requires_grad]
     on_gpu = bool(trained) and all(p.device.type == "cuda" for p in trained)
-    return torch.optim.AdamW(
+    return (OffloadedAdamW if offload else torch.optim.AdamW)(
         trained,
         lr=config.learning_rate,
         weight_decay=config.weight_decay,

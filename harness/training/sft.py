@@ -60,7 +60,9 @@ def fine_tune(
     if not rows:
         raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
     adamw = OptimizerConfig(learning_rate=config.learning_rate, weight_decay=config.weight_decay)
-    optimizer = make_optimizer(policy.model.parameters(), adamw)
+    optimizer = make_optimizer(
+        policy.model.parameters(), adamw, offload=policy.layout.offload == "optimizer"
+    )
     losses = sft_state.losses_of(state) if state else []
     if state is not None and losses:
         sft_state.read(state, policy, optimizer)

@@ -3,8 +3,8 @@
     memory_probe.py JSON
 
 JSON is a list of [settings of `alfworld-gigpo-7b`, name of a model, layers, processes]. Fake
-tensors have shapes and no numbers. AdamW's moments, a reference policy, other models that learn, and
-the generator are left out.
+tensors have shapes and no numbers. AdamW's moments, a reference policy, other models that learn,
+and the generator are left out. So is what `policy.offload = "parameters"` leaves in main memory.
 """
 
 import json
@@ -14,13 +14,14 @@ import sys
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.weak import WeakIdKeyDictionary
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from harness import config as configs
 from harness.distributed import fsdp
 from harness.distributed.process_group import ProcessGroup
 from harness.model.attention import language_model
-from harness.model.forward import Network
+from harness.model.forward import Network, checkpoint_activations
 from harness.model.output_layer import token_scores
 from harness.preflight import activations, passes
 from harness.preflight.model_shapes import KNOWN, measure
@@ -52,7 +53,8 @@ def build(network, config, model, processes):
     )
     activations.fill(network.model)
     if own.gradient_checkpointing:
-        network.model.activation_checkpointing_enable({"use_reentrant": False})
+        checkpoint_activations(network.model)
+    network.layout = fsdp.Layout(offload=own.offload)
     network.shard(ProcessGroup(0, processes))
 
 
@@ -67,20 +69,28 @@ def peaks(config, model, processes):
     tokens = passes.max_micro_batch_tokens(config, shape)
     scored = math.ceil(passes.response_share(config, shape) * tokens)
     network, found = Network(torch.nn.Linear(1, 1), 0, "cpu", config.policy.precision), {}
-    with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+    with FakeTensorMode(allow_non_fake_inputs=True):
         build(network, config, model, processes)
-        # Tensors of another mode are torch's own, which ask how an operation is sharded.
-        tracker = activations.Tracker(lambda one: getattr(one, "fake_mode", fake) is fake)
-        for parameter in network.model.parameters():
-            tracker.add(getattr(parameter, "_local_tensor", parameter))
+        weights = [getattr(p, "_local_tensor", p) for p in network.model.parameters()]
+        elsewhere, offloaded = 0, WeakIdKeyDictionary()
+        tracker = activations.Tracker(lambda one: one.untyped_storage() not in offloaded)
+        for weight in weights:
+            if config.policy.offload == "parameters":
+                offloaded[weight.untyped_storage()] = True
+            else:
+                tracker.add(weight)
         with tracker:
             for number in (1, 2):
                 inputs = network, tokens, scored
                 out = network._sharded.run(scores, *inputs)
-                found[f"forward {number}"], tracker.most = tracker.most, 0
+                found[f"forward {number}"], tracker.most = tracker.most - elsewhere, 0
                 out.sum().backward()
                 del out
-                found[f"backward {number}"], tracker.most = tracker.most, 0
+                found[f"backward {number}"], tracker.most = tracker.most - elsewhere, 0
+                if config.policy.offload == "parameters":
+                    found = found if elsewhere else {}  # the first one's gradients came meanwhile
+                    grads = [parameter.grad for parameter in network.model.parameters()]
+                    elsewhere = sum(grad._local_tensor.nbytes for grad in grads)
     if processes > 1:
         torch.distributed.destroy_process_group()
         fsdp._MESHES.clear()

@@ -22,7 +22,15 @@ SHORT = [
     "optimizer.micro_batch_tokens=4096",
 ]
 LORA = "policy.lora.rank=16"
-HALF, ONE_AND_A_HALF, SEVEN = (f"Qwen/Qwen2.5-{size}B-Instruct" for size in ("0.5", "1.5", "7"))
+HALF, ONE_AND_A_HALF, SEVEN, THIRTY_TWO = (
+    f"Qwen/Qwen2.5-{size}B-Instruct" for size in ("0.5", "1.5", "7", "32")
+)
+LONG = [
+    *MIXED,
+    "agent.context='transcript'",
+    "agent.max_context=32768",
+    "policy.offload='parameters'",
+]
 CASES = [
     [MIXED, SEVEN, 2, 8],
     [MIXED, SEVEN, 3, 8],
@@ -30,6 +38,8 @@ CASES = [
     [["policy.precision='float32'", MIXED[1]], SEVEN, 2, 8],
     [[*MIXED, LORA], SEVEN, 2, 1],
     [["policy.precision='bfloat16'", MIXED[1], LORA], SEVEN, 4, 8],
+    [LONG, THIRTY_TWO, 2, 8],
+    [LONG, THIRTY_TWO, 3, 8],
     [MIXED, ONE_AND_A_HALF, 2, 1],
     [WHOLE, ONE_AND_A_HALF, 2, 2],
     [MIXED, HALF, 2, 4],
@@ -63,3 +73,7 @@ def test_plans_are_within_5_percent_of_passes_on_fake_tensors():
     # Each further layer takes as much as the one before, up to 28.
     two, three = (peaks["backward 1"] for peaks in found[:2])
     assert 12e9 < two + (28 - 2) * (three - two) <= 17e9, "of one micro-batch"
+    two, three = (
+        max(peaks.values()) for case, peaks in zip(CASES, found, strict=True) if case[0] is LONG
+    )
+    assert two + (64 - 2) * (three - two) < 50e9, "32B on 8 GPUs, offloaded"
