@@ -28,7 +28,7 @@ from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
 from harness.model.policy import Policy
 from harness.preflight import memory
-from harness.preflight.memory import Machine
+from harness.preflight.machine import Machine
 from harness.preflight.operations import Passed, forward_operations, training_operations
 from harness.runs.timers import PhaseTimer
 from harness.training.learner import Learner

@@ -27,6 +27,7 @@ def check(config: Config) -> None:
     """
     _check_model(config)
     _check_precision(config)
+    _check_offload(config)
     _check_sharing(config)
     _check_early_ends(config)
     _check_context(config)
@@ -97,6 +98,14 @@ def _check_precision(config: Config) -> None:
         raise ConfigError(
             "policy.precision 'bfloat16' is for adapters (policy.lora.rank): weights of 8 binary "
             "digits lose updates smaller than 1/256 of them; take 'mixed' to train all weights"
+        )
+
+
+def _check_offload(config: Config) -> None:
+    if config.policy.offload == "optimizer" and config.optimizer.name != "adamw":
+        raise ConfigError(
+            f"policy.offload is 'optimizer', which moves AdamW's moments, and optimizer.name is "
+            f"{config.optimizer.name!r}: use 'adamw', or leave policy.offload out"
         )
 
 

@@ -124,6 +124,10 @@ class PolicyConfig(Section):
     """Decay of an exponential moving average of the weights, taken after each training step, such
     as 0.9: it is what evaluations play and exports hold, while training goes on from the weights
     themselves. None for no average."""
+    offload: Literal["optimizer", "parameters"] | None = None
+    """What the CPU's memory holds instead of the GPU's. `"optimizer"`: AdamW's moments, of which
+    one weight's are on the GPU while it is updated. `"parameters"`, for several processes: weights,
+    gradients and moments; layers are gathered from there, and the CPU computes the update."""
     lora: LoraConfig = LoraConfig()
     tiny: TinyConfig = TinyConfig()
 

@@ -11,9 +11,10 @@ process nothing here changes a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 import torch
@@ -31,9 +32,9 @@ Run = Callable[..., Any]
 class _RootModule(torch.nn.Module):
     """Runs any function of a model as a forward pass, so that FSDP's hooks gather its weights."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, head: torch.nn.Module | None = None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.head = model, None if head is None else _RootModule(head)
 
     def forward(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return work(*args, **kwargs)
@@ -55,11 +56,18 @@ class Layout:
         mixed: Layers are gathered in bfloat16, and gradients are summed in float32.
         replicas: Copies of the weights over all processes.
         reduce_once: Gradients are summed over the processes once per optimizer step.
+        offload: The CPU's memory holds AdamW's moments (`"optimizer"`), or weights, gradients and
+            moments (`"parameters"`).
     """
 
     mixed: bool = False
     replicas: int = 1
     reduce_once: bool = False
+    offload: Literal["optimizer", "parameters"] | None = None
+
+    def weights_device(self, device: torch.device) -> torch.device:
+        """Return the device that holds a process's part of the weights."""
+        return torch.device("cpu") if self.offload == "parameters" else device
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +75,8 @@ class ShardedModel:
     """The functions that run functions of a model, and its way of summing gradients.
 
     Attributes:
-        run: Runs functions of all but a separate output layer; inside, `run_head` may be called.
-        run_head: Runs functions of the output layer.
+        run: Runs functions of the model; inside, `run_head` may be called.
+        run_head: Runs functions of an output layer that is gathered on its own.
         layout: How it is sharded.
     """
 
@@ -82,16 +90,10 @@ class ShardedModel:
         Gradients of all but the last are summed in this process alone if `layout.reduce_once`;
         otherwise within a replica, and over the replicas after the last.
         """
-        for root in self.roots:
-            sharded: Any = root
+        if isinstance(self.run, _RootModule):
+            sharded: Any = self.run
             sharded.set_requires_gradient_sync(is_last or not self.layout.reduce_once)
             sharded.set_requires_all_reduce(is_last)
-
-    @property
-    def roots(self) -> tuple[torch.nn.Module, ...]:
-        """The sharded modules, none if the model is not sharded."""
-        both = (self.run, self.run_head)
-        return tuple(root for root in both if isinstance(root, _RootModule))
 
 
 def shard_model(model: Any, device: torch.device, layout: Layout = Layout()) -> ShardedModel:
@@ -105,13 +107,13 @@ def shard_model(model: Any, device: torch.device, layout: Layout = Layout()) -> 
     head = model.get_output_embeddings()
     if head is None or _is_tied(model):
         return ShardedModel(shard(model, device, layout), layout=layout)
-    exact = replace(layout, mixed=False)
-    return ShardedModel(
-        shard(model.base_model, device, layout), shard(head, device, exact), layout=layout
-    )
+    root = shard(model.base_model, device, layout, head)
+    return ShardedModel(root, root.head, layout)
 
 
-def shard(model: Any, device: torch.device, layout: Layout = Layout()) -> Run:
+def shard(
+    model: Any, device: torch.device, layout: Layout = Layout(), head: torch.nn.Module | None = None
+) -> Any:
     """Shard a model over the processes, and return the function that runs functions of the model.
 
     The embedding and each layer are sharded on their own, then the rest. While one runs, the next
@@ -124,19 +126,31 @@ def shard(model: Any, device: torch.device, layout: Layout = Layout()) -> Run:
         model: A transformers model, or any module without layers; on the CPU or on `device`.
         device: The device of this process.
         layout: How it is sharded.
+        head: Another module, which the root's `head` runs, inside what the root runs. It is
+            gathered in float32.
     """
     if model not in _ROOTS:
-        from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+        from torch.distributed.fsdp import (
+            CPUOffloadPolicy,
+            FSDPModule,
+            MixedPrecisionPolicy,
+            OffloadPolicy,
+            fully_shard,
+        )
 
-        root, mesh = _RootModule(model), mesh_of(device, layout.replicas)
+        root, mesh = _RootModule(model, head), mesh_of(device, layout.replicas)
         exact, mixed = MixedPrecisionPolicy(), MixedPrecisionPolicy(torch.bfloat16, torch.float32)
         chosen = mixed if layout.mixed else exact
+        own = CPUOffloadPolicy(pin_memory=device.type == "cuda")
+        where = own if layout.offload == "parameters" else OffloadPolicy()
+        unit = partial(fully_shard, mesh=mesh, reshard_after_forward=True, offload_policy=where)
         parts = [*_embedding(model), *_layers(model)]
         for part in parts:
-            fully_shard(part, mesh=mesh, reshard_after_forward=True, mp_policy=chosen)
+            unit(part, mp_policy=chosen)
+        if root.head is not None:
+            unit(root.head, mp_policy=exact)
         holds_head = _is_tied(model) and not hasattr(model.base_model, "visual")
-        own = exact if holds_head else chosen
-        fully_shard(root, mesh=mesh, reshard_after_forward=True, mp_policy=own)
+        unit(root, mp_policy=exact if holds_head else chosen)
         for part, following in pairwise(parts):
             part.set_modules_to_forward_prefetch([following])  # type: ignore[operator]
         for module in root.modules():
@@ -198,8 +212,10 @@ def _layers(model: Any) -> list[torch.nn.Module]:
 
 def full_tensor(tensor: Any) -> Any:
     """Return the full tensor of a sharded one; any other value unchanged."""
-    gather = getattr(tensor, "full_tensor", None)
-    return gather().detach() if gather else tensor
+    if not hasattr(tensor, "full_tensor"):
+        return tensor
+    on_device = tensor.to(tensor.device_mesh.device_type)  # it may lie on the CPU
+    return on_device.full_tensor().detach()
 
 
 def is_sharded(tensors: Iterable[Any]) -> bool:

@@ -41,10 +41,17 @@ def shard_like(value: Any, sharded: Any) -> Any:
     )
 
 
+def place_buffers(model: torch.nn.Module, device: torch.device) -> None:
+    """Move the buffers of a model to a device, and leave its weights where they are."""
+    for module in model.modules():
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            module._buffers[name] = buffer.to(device)
+
+
 @torch.no_grad()
 def fill(
     model: torch.nn.Module,
-    parts: tuple[torch.nn.Module, ...],
+    whole: torch.nn.Module,
     device: torch.device,
     read: Callable[[str, int, int | None], torch.Tensor],
 ) -> None:
@@ -52,7 +59,7 @@ def fill(
 
     Args:
         model: Its parameters are on torch's device "meta"; its buffers are kept.
-        parts: The roots that it is sharded by, or the model itself.
+        whole: The root that it is sharded by, or the model itself.
         device: Device of its weights.
         read: Returns rows of the weight of a name, from the first to the end or to the last.
     """
@@ -60,8 +67,7 @@ def fill(
     for name, parameter in model.named_parameters(remove_duplicate=False):
         tied.setdefault(id(parameter), []).append(name)
     buffers = dict(model.named_buffers())
-    for part in parts:
-        part.to_empty(device=device)
+    whole.to_empty(device=device)
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])
     for name, *others in tied.values():

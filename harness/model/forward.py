@@ -11,7 +11,7 @@ import torch
 
 from harness.distributed import fsdp
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from harness.distributed.rows import fill
+from harness.distributed.rows import fill, place_buffers
 from harness.model import adapters
 from harness.model.attention import (
     allow_packed,
@@ -98,18 +98,19 @@ class Network:
             self.processes, self.device = processes, processes.device
             layout = replace(self.layout, mixed=self.precision == "mixed")
             self._sharded = fsdp.shard_model(self.model, self.device, layout)
-            self._read_weights(self._sharded.roots)
+            self._read_weights(self._sharded.run, layout.weights_device(self.device))
             self.set_padding_free(self.wanted_packing)  # only this device tells what is faster
 
     def place(self, device: torch.device) -> None:
         """Move all weights to a device, or read them there if they are not read yet."""
         self.device = device
-        self._read_weights((self.model,))
+        self._read_weights(self.model, device)
         self.model.to(device)
 
-    def _read_weights(self, parts: tuple[torch.nn.Module, ...]) -> None:
+    def _read_weights(self, whole: Any, where: torch.device) -> None:
         if self.stored is not None:
-            fill(self.model, parts, self.device, self.stored.read)
+            fill(self.model, whole, where, self.stored.read)
+            place_buffers(self.model, self.device)
             self.stored = None
 
     def autocast(self) -> AbstractContextManager[Any]:
@@ -219,6 +220,12 @@ class Network:
         if wanted:
             allow_packed(self.model, shares=True)
         self.share_prefixes = wanted
+
+
+def checkpoint_activations(model: Any) -> None:
+    """Have a transformers model compute activations again in the backward pass."""
+    enable = getattr(model, "activation_checkpointing_enable", None)  # of transformers 5
+    (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
 
 
 def _device(name: str | None) -> torch.device:

@@ -10,6 +10,8 @@ from typing import Any, Final
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from harness.model.chunked_scores import ChunkedScores
+
 MOST_LOGITS: Final = 1 << 26
 """Logits in memory at the same time: 256 MB in float32. With a vocabulary of 152 thousand a chunk
 has 441 tokens; tiny models need one chunk."""
@@ -44,8 +46,14 @@ def token_scores(
     size = max(1, most_logits // int(layer.weight.shape[0]))
     if len(hidden) <= size:
         return _scores(layer, hidden, chosen, temperature, entropy_gradient)
+    if type(layer) is torch.nn.Linear:
+        own, how = (layer.weight, layer.bias), (temperature, entropy_gradient, size)
+        found: tuple[torch.Tensor, torch.Tensor] = ChunkedScores.apply(  # type: ignore[no-untyped-call]
+            hidden.to(layer.weight.dtype), *own, chosen, *how
+        )
+        return found
     cut: Any = torch.split  # torch has no types for it
-    parts = [
+    parts = [  # of a layer with adapters
         checkpoint(_scores, layer, *part, temperature, entropy_gradient, use_reentrant=False)
         for part in zip(cut(hidden, size), cut(chosen, size), strict=True)
     ]

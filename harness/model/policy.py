@@ -12,7 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 from harness.config import LoraConfig
 from harness.distributed import fsdp
 from harness.model import adapters
-from harness.model.forward import Network
+from harness.model.forward import Network, checkpoint_activations
 from harness.model.loading import load_parts
 from harness.model.output_layer import round_weights
 from harness.model.stored_weights import META
@@ -125,8 +125,7 @@ class Policy(Network):
 
     def checkpoint_activations(self) -> None:
         """Compute activations again in the backward pass, which saves memory and costs time."""
-        enable = getattr(self.model, "activation_checkpointing_enable", None)  # of transformers 5
-        (enable or self.model.gradient_checkpointing_enable)({"use_reentrant": False})
+        checkpoint_activations(self.model)
         self.checkpoints_activations = True
 
     @property

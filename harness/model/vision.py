@@ -127,7 +127,7 @@ class Vision:
         grid: torch.Tensor | None = None
         deep: tuple[torch.Tensor, ...] = ()
         if flat:
-            feature, deep, grid = self._features(flat)
+            feature, deep, grid = self._features(flat, tokens.device)
             embedding = embedding.masked_scatter(is_image[..., None], feature.to(embedding.dtype))
         position, shift = self.model.base_model.get_rope_index(  # counts token by token: on the CPU
             tokens.cpu(),
@@ -151,7 +151,7 @@ class Vision:
         return is_mark & table.to(tokens.device).gather(1, rank)
 
     def _features(
-        self, images: Sequence[Image]
+        self, images: Sequence[Image], device: torch.device
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...], torch.Tensor]:
         """Return features of images, those for the first layers, and grids.
 
@@ -159,8 +159,8 @@ class Vision:
         """
         prepared = {image: self._prepare(image) for image in images}
         output = self.model.base_model.get_image_features(
-            torch.cat([patches for patches, _ in prepared.values()]).to(self.model.device),
-            torch.stack([grid for _, grid in prepared.values()]).to(self.model.device),
+            torch.cat([patches for patches, _ in prepared.values()]).to(device),
+            torch.stack([grid for _, grid in prepared.values()]).to(device),
             return_dict=True,
         )
         levels = [output.pooler_output, *(getattr(output, "deepstack_features", None) or ())]

@@ -1,27 +1,40 @@
-"""Activations that PyTorch keeps for the backward pass, counted on tensors without memory.
+"""Activations of a language model and their gradients, counted on tensors without memory.
 
-transformers' own language model runs forward on fake tensors, which have shapes and no numbers,
-with one and with two layers of each kind. So the count follows the architecture: norms of queries
-and keys, linear attention, experts.
+transformers' own language model runs forward and backward on fake tensors, which have shapes and no
+numbers, with one and with two layers of each kind. So the count follows the architecture: norms of
+queries and keys, linear attention, experts, adapters.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.moe import ExpertsInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-_NAME: Final = "counted_sdpa"
+from harness.config import LoraConfig
+from harness.model import adapters
+from harness.model.forward import checkpoint_activations
+
+NAME: Final = "counted_sdpa"
+"""transformers' name of an attention on fake tensors that is its own on real ones."""
+
 _TOKENS: Final = 192
 """Whole chunks of 64 tokens of linear attention."""
 _HALF: Final = 2
+NO_ADAPTERS: Final = LoraConfig()
 
 
 def layer_kinds(text: Any) -> tuple[str, ...]:
@@ -31,44 +44,133 @@ def layer_kinds(text: Any) -> tuple[str, ...]:
     return tuple(kinds or (f"{usual}_attention",) * text.num_hidden_layers)
 
 
+@dataclass(frozen=True, slots=True)
+class Activations:
+    """Bytes of activations of one token.
+
+    Attributes:
+        layers: Of each layer, those that PyTorch keeps for the backward pass.
+        rest: Those kept beside the layers.
+        stream: Of a number that goes from layer to layer.
+        forward: Most bytes in a forward pass of one layer that keeps nothing.
+        backward: Of each layer, most bytes in its backward pass beside those kept from the forward
+            pass: all of the layer, or its input if activations are computed again.
+    """
+
+    layers: tuple[float, ...]
+    rest: float
+    stream: int
+    forward: float
+    backward: tuple[float, ...]
+
+
 @lru_cache(16)
-def kept_bytes(text: str, weight: int, compute: int) -> tuple[tuple[float, ...], float]:
-    """Return the bytes of activations of one token: of each layer, and of the rest.
+def count(
+    text: str,
+    weight: int,
+    compute: int,
+    lora: LoraConfig = NO_ADAPTERS,
+    adapter: int = 4,
+    *,
+    again: bool = False,
+) -> Activations:
+    """Return the bytes of activations of one token.
 
     Args:
         text: transformers' configuration of a language model, as JSON.
         weight: Bytes of a weight, 2 or 4.
         compute: Bytes of a number in matrix products, 2 or 4.
+        lora: The adapters; with rank 0 all weights are trained.
+        adapter: Bytes of an adapter's weight.
+        again: The backward pass computes activations again (gradient checkpointing).
     """
     from transformers import AutoConfig
 
     fields = json.loads(text)
-    kinds = layer_kinds(AutoConfig.for_model(**fields))
-    layer, rest = {}, 0.0
-    for kind in dict.fromkeys(kinds):
-        one, two = (_count(fields, [kind] * n, weight, compute) for n in (1, 2))
-        layer[kind], rest = two - one, max(rest, 2 * one - two)
-    return tuple(layer[kind] for kind in kinds), rest
-
-
-def _count(fields: dict[str, Any], kinds: list[str], weight: int, compute: int) -> float:
-    """Return the bytes that a forward pass of layers of these kinds keeps of one token."""
-    from transformers import AutoConfig, AutoModel
-
     config = AutoConfig.for_model(**fields)
-    config.num_hidden_layers = len(kinds)
-    if getattr(config, "layer_types", None):
-        config.layer_types = kinds
-    dtype = torch.bfloat16 if weight == _HALF else torch.float32
+    kinds = layer_kinds(config)
+    layer, beside, rest, forward = {}, {}, 0.0, 0.0
+    for kind in dict.fromkeys(kinds):
+        one, two = (
+            _measure(fields, [kind] * n, weight, compute, lora, adapter, again) for n in (1, 2)
+        )
+        before = config.hidden_size * weight if again else one.kept
+        layer[kind], beside[kind] = two.kept - one.kept, one.backward - before
+        rest = max(rest, 2 * one.kept - two.kept)
+        forward = max(forward, one.forward)
+    kept, more = (tuple(values[kind] for kind in kinds) for values in (layer, beside))
+    return Activations(kept, rest, weight, forward, more)
+
+
+class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of the tensors that operations make and that are alive.
+
+    Attributes:
+        most: Most bytes at once.
+    """
+
+    def __init__(self, is_counted: Callable[[torch.Tensor], bool] = lambda _: True) -> None:
+        """Count the tensors for which `is_counted` returns True."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.most, self._is_counted = 0, is_counted
+        self._alive = WeakIdKeyDictionary()
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Count a tensor from now on."""
+        self._alive[tensor.untyped_storage()] = True
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operation and count what it makes; sharded tensors become this process's."""
+        if DTensor in types:
+            return NotImplemented
+        found = operation(*args, **(kwargs or {}))
+        for one in tree_leaves(found):
+            if isinstance(one, torch.Tensor) and self._is_counted(one):
+                self.add(one)
+        now = sum(storage.nbytes() for storage in list(self._alive))
+        self.most = max(self.most, now)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Bytes of one token: kept for the backward pass, and the most in passes."""
+
+    kept: float
+    forward: float
+    backward: float
+
+
+def _measure(
+    fields: dict[str, Any],
+    kinds: list[str],
+    weight: int,
+    compute: int,
+    lora: LoraConfig,
+    adapter: int,
+    again: bool,
+) -> _Measured:
+    """Return the bytes of a model with layers of these kinds.
+
+    Neither weights and their gradients nor autocast's copies of weights are counted.
+    """
     held: dict[int, int] = {}
     alive = []  # so that no storage takes another one's place
-    with FakeTensorMode():
-        model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-            config, dtype=dtype, attn_implementation=_NAME, experts_implementation=_NAME
-        ).train()
+    model = _model(fields, kinds, weight, lora)
+    if adapter == _HALF:
+        model.to(torch.bfloat16)
+    with FakeTensorMode() as fake:
+        fill(model)
         weights = {_storage(parameter) for parameter in model.parameters()}
         shapes = {parameter.shape[-2:] for parameter in model.parameters()}
         shapes |= {shape[::-1] for shape in shapes}
+        tokens = torch.zeros(1, _TOKENS, dtype=torch.long)
+
+        def is_activation(tensor: torch.Tensor) -> bool:
+            own = _storage(tensor) not in weights and getattr(tensor, "fake_mode", None) is fake
+            return own and tensor.shape not in shapes
 
         def keep(tensor: torch.Tensor) -> torch.Tensor:
             copied = compute < weight and tensor.shape in shapes  # autocast's copy of a weight
@@ -77,12 +179,70 @@ def _count(fields: dict[str, Any], kinds: list[str], weight: int, compute: int) 
                 alive.append(tensor)
             return tensor
 
-        with (
-            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-            torch.autocast("cpu", torch.bfloat16, enabled=compute < weight),
-        ):
-            model(input_ids=torch.zeros(1, _TOKENS, dtype=torch.long), use_cache=False)
-    return sum(held.values()) / _TOKENS
+        def run() -> torch.Tensor:
+            with torch.autocast("cpu", torch.bfloat16, enabled=compute < weight):
+                found: torch.Tensor = model(input_ids=tokens, use_cache=False).last_hidden_state
+            return found
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            run()
+        alive.clear()
+        with Tracker(is_activation) as forward, torch.no_grad():
+            run()
+        if again:
+            checkpoint_activations(model)
+        with Tracker(is_activation) as backward:
+            run().sum().backward()  # type: ignore[no-untyped-call]
+    return _Measured(*(n / _TOKENS for n in (sum(held.values()), forward.most, backward.most)))
+
+
+def _model(fields: dict[str, Any], kinds: list[str], weight: int, lora: LoraConfig) -> Any:
+    """Return a model with layers of these kinds, in training."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.for_model(**fields)
+    config.num_hidden_layers = len(kinds)
+    if getattr(config, "layer_types", None):
+        config.layer_types = kinds
+    return made(AutoModel, config, weight, lora)
+
+
+def made(kind: Any, config: Any, weight: int, lora: LoraConfig) -> Any:
+    """Return a model in training on the `meta` device, with adapters.
+
+    Args:
+        kind: transformers' class that makes it.
+        config: Its configuration.
+        weight: Bytes of a weight, 2 or 4.
+        lora: The adapters; none with rank 0.
+    """
+    dtype = torch.bfloat16 if weight == _HALF else torch.float32
+    with torch.device("meta"):
+        model = kind.from_config(
+            config, dtype=dtype, attn_implementation=NAME, experts_implementation=NAME
+        )
+        if lora.rank:
+            adapters.add(model, lora, "", 0)
+    return model.train()
+
+
+def fill(model: Any) -> None:
+    """Replace the tensors of a model on the `meta` device by fake ones on the CPU."""
+    found: dict[int, torch.Tensor] = {}
+    for module in model.modules():
+        for own in (module._parameters, module._buffers):
+            for name, tensor in own.items():
+                if tensor is not None:
+                    if id(tensor) not in found:
+                        found[id(tensor)] = _like(tensor)
+                    own[name] = found[id(tensor)]
+
+
+def _like(tensor: torch.Tensor) -> torch.Tensor:
+    empty = torch.empty(tensor.shape, dtype=tensor.dtype)
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(empty, requires_grad=tensor.requires_grad)
+    return empty
 
 
 def _storage(tensor: torch.Tensor) -> int:
@@ -114,6 +274,6 @@ def _causal_mask(*args: Any, **kwargs: Any) -> Any:
     return sdpa_mask(*args, **kwargs | {"allow_is_causal_skip": True})
 
 
-AttentionInterface.register(_NAME, sdpa_attention_forward)
-AttentionMaskInterface.register(_NAME, _causal_mask)
-ExpertsInterface.register(_NAME, _one_expert)
+AttentionInterface.register(NAME, sdpa_attention_forward)
+AttentionMaskInterface.register(NAME, _causal_mask)
+ExpertsInterface.register(NAME, _one_expert)

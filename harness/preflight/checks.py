@@ -28,12 +28,11 @@ from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
 
-def check(config: Config, processes: int = 1) -> None:
+def check(config: Config) -> None:
     """Check names, numbers, hyperparameters, the environment and its splits.
 
     Args:
         config: Resolved.
-        processes: Number of processes that train.
 
     Raises:
         ConfigError: A setting cannot be used; the message names it.
@@ -45,12 +44,26 @@ def check(config: Config, processes: int = 1) -> None:
     _check_model(config)
     _check_images(config, style)
     _check_packing(config)
-    check_optimizer(config.optimizer, sharded=processes > 1)
     check_generation(config, shows_image=style.shows_image)
     check_method(config)
     recorded_files.check_method(config)
     teacher_model.check(config)
     _check_environment(config, style)
+
+
+def check_processes(config: Config, processes: int) -> None:
+    """Check the settings that depend on the number of processes.
+
+    Raises:
+        ConfigError: A single process cannot offload its parameters, or several cannot train with
+            Muon.
+    """
+    check_optimizer(config.optimizer, sharded=processes > 1)
+    if config.policy.offload == "parameters" and processes == 1:
+        raise ConfigError(
+            "policy.offload is 'parameters', which needs several processes: start them with "
+            "torchrun, or use 'optimizer'"
+        )
 
 
 def _check_model(config: Config) -> None:

@@ -1,32 +1,26 @@
 """The memory that a run needs on each device, and the disk space of its checkpoints.
 
-Weights, gradients, AdamW's moments and activations are counted on transformers' own classes; how
-long sequences get is an estimate.
+Weights, gradients, AdamW's moments and activations (`passes`) are counted on transformers' own
+classes; how long sequences get is an estimate.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, Literal
-
-import torch
+from typing import Final
 
 from harness.config import Config, replace
 from harness.inference.vllm_generators import ENGINE_SHARE
-from harness.model.output_layer import MOST_LOGITS
-from harness.preflight.activations import kept_bytes
+from harness.preflight import passes
+from harness.preflight.machine import PASSES, Allocation, Machine, Phase, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.resolve import annotator_settings, needs_reference
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.types.errors import ConfigError
 
-Phase = Literal["always", "playing", "learning"]
-
+_POLICY: Final = "policy"
 _MOMENTS: Final = 2
 """Precision that AdamW keeps for each parameter."""
 
@@ -34,83 +28,39 @@ SCORER_PARAMETERS: Final = {"cross-encoder": 568_000_000, "embedding": 23_000_00
 """Number of parameters of the semantic scorers' default models."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The machine that a run is planned for.
-
-    Attributes:
-        kind: `"cuda"` or `"cpu"`.
-        processes: Number of processes that train together, one for each device.
-        memory: Bytes of one device, or of the main memory; None if unknown.
-    """
-
-    kind: str
-    processes: int = 1
-    memory: int | None = None
-
-    @classmethod
-    def of(cls, config: Config, gpus: int | None = None, gpu_memory: int | None = None) -> Machine:
-        """Return this machine, or a machine with `gpus` GPUs of `gpu_memory` bytes."""
-        if gpu_memory is not None:
-            return cls("cuda", gpus or int(os.environ.get("WORLD_SIZE", "1")), gpu_memory)
-        here = torch.cuda.is_available()
-        wanted = config.policy.device or ("cuda" if here or gpus else "cpu")
-        if wanted == "cpu" and not gpus:
-            return cls("cpu", int(os.environ.get("WORLD_SIZE", "1")), _main_memory())
-        memory = torch.cuda.get_device_properties(0).total_memory if here else None
-        return cls("cuda", gpus or int(os.environ.get("WORLD_SIZE", "1")), memory)
-
-
-def _main_memory() -> int | None:
-    if sys.platform == "win32":
-        return None
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """Memory that is allocated on one device.
-
-    Attributes:
-        name: What it is for.
-        size: Bytes.
-        when: `"always"`, or only while the run is `"playing"` or `"learning"`.
-    """
-
-    name: str
-    size: float
-    when: Phase = "always"
-
-
-@dataclass(frozen=True, slots=True)
-class Precision:
-    """Precision of a run, in bytes of a number.
-
-    Attributes:
-        weight: Bytes of a weight.
-        compute: Bytes of an activation.
-    """
-
-    weight: int
-    compute: int
-
-    @classmethod
-    def of(cls, config: Config, machine: Machine) -> Precision:
-        """Return the precision of a run on a machine."""
-        default = "mixed" if machine.kind == "cuda" else "float32"
-        return {"float32": cls(4, 4), "mixed": cls(4, 2), "bfloat16": cls(2, 2)}[
-            config.policy.precision or default
-        ]
-
-
 def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
-    """Return the allocations of a resolved run on one device.
+    """Return the allocations of a resolved run on one device."""
+    precision = Precision.of(config, machine)
+    models = _models(config, shape, machine)
+    allocations = [one for one in models if not _is_offloaded(config, one)]
+    allocations += [
+        Allocation(name, size * precision.compute)
+        for name, size in scorer_parameters(config).items()
+    ]
+    allocations += passes.allocations(config, shape, machine)
+    return [*allocations, *_generator(config, shape, precision, machine)]
+
+
+def offloaded(config: Config, shape: Shape, machine: Machine) -> float:
+    """Return the bytes of main memory that all processes hold instead of their devices."""
+    models = _models(config, shape, machine)
+    return machine.processes * sum(one.size for one in models if _is_offloaded(config, one))
+
+
+def _is_offloaded(config: Config, held: Allocation) -> bool:
+    """Return whether main memory holds what a model has."""
+    offload = config.policy.offload
+    return offload == "parameters" or (offload == "optimizer" and held.name == f"{_POLICY}: AdamW")
+
+
+def _models(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
+    """Return what the models hold of a process.
 
     Weights, gradients and moments of every model that learns are sharded over the processes.
     """
     precision = Precision.of(config, machine)
     share = min(config.policy.replicas, machine.processes) / machine.processes
-    allocations = [*_learner("policy", config, shape, precision, share)]
+    allocations = [*_learner(_POLICY, config, shape, precision, share)]
     full = config.policy.lora.rank == 0
     if needs_reference(config) and (full or config.warmstart.episodes):
         allocations.append(
@@ -121,13 +71,8 @@ def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
         allocations += _learner(
             name, whole, own, precision, share, on_policy=on_policy and not full
         )
-    allocations += [
-        Allocation(name, size * precision.compute)
-        for name, size in scorer_parameters(config).items()
-    ]
     allocations += _teacher(config, shape, machine, share)
-    allocations += _forward_and_backward(config, shape, precision, machine)
-    return [*allocations, *_generator(config, shape, precision, machine)]
+    return allocations
 
 
 def peak(allocations: list[Allocation]) -> float:
@@ -136,11 +81,17 @@ def peak(allocations: list[Allocation]) -> float:
 
 
 def by_phase(allocations: list[Allocation]) -> dict[Phase, float]:
-    """Return the bytes that are allocated while the run plays, and while it learns."""
-    phases: tuple[Phase, ...] = ("playing", "learning")
+    """Return the most bytes that are allocated while the run plays, and while it learns."""
     return {
-        phase: sum(a.size for a in allocations if a.when in ("always", phase)) for phase in phases
+        "playing": during(allocations, "playing"),
+        "learning": max(during(allocations, phase) for phase in PASSES),
     }
+
+
+def during(allocations: list[Allocation], phase: Phase) -> float:
+    """Return the bytes that are allocated in a phase, other than the general "learning"."""
+    when = ("always", phase, *(("learning",) if phase in PASSES else ()))
+    return sum(one.size for one in allocations if one.when in when)
 
 
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
@@ -210,8 +161,10 @@ def _learner(
     if lora.rank and not on_policy:
         yield Allocation(f"{name}: frozen weights", parameters * precision.weight * share)
     yield Allocation(f"{name}: {'adapters' if lora.rank else 'weights'}", learned * size * share)
-    yield Allocation(f"{name}: gradients", learned * size * share)
-    of_policy = name == "policy"
+    of_policy = name == _POLICY
+    yield Allocation(
+        f"{name}: gradients", learned * size * share, "learning" if of_policy else "always"
+    )
     moments = _moments(config, shape, learned) if of_policy else learned * _MOMENTS
     by = "Muon and AdamW" if of_policy and config.optimizer.name == "muon" else "AdamW"
     yield Allocation(f"{name}: {by}", moments * size * share)
@@ -228,72 +181,6 @@ def _moments(config: Config, shape: Shape, learned: float) -> float:
         return learned
     tied = json.loads(shape.text).get("tie_word_embeddings")
     return learned + shape.vocabulary * shape.hidden * (1 if tied else 2)
-
-
-def _forward_and_backward(
-    config: Config, shape: Shape, precision: Precision, machine: Machine
-) -> Iterator[Allocation]:
-    """Yield the allocations of forward and backward passes."""
-    tokens = max_micro_batch_tokens(config, shape)
-    try:
-        name, kept = "activations", activation_bytes(config, shape, _of_layers(precision, machine))
-    except Exception:  # code of an architecture that needs numbers, which fake tensors lack
-        name, kept = "activations: cannot be counted for this architecture", 0.0
-    yield Allocation(name, tokens * kept, "learning")
-    logits = min(response_share(config, shape) * tokens * shape.vocabulary, MOST_LOGITS)
-    yield Allocation(
-        "logits", 4 * logits * 4, "learning"
-    )  # logits, log-probabilities, two gradients
-    if machine.processes > 1:
-        yield Allocation("gathered layers", _gathered(config, shape, precision), "learning")
-    elif precision.compute < precision.weight:
-        yield Allocation("weights in bfloat16", shape.parameters * precision.compute, "learning")
-
-
-def _of_layers(precision: Precision, machine: Machine) -> Precision:
-    """Return the precision of layers: sharded ones are gathered in that of the arithmetic."""
-    half = precision.compute if machine.processes > 1 else precision.weight
-    return Precision(half, precision.compute)
-
-
-def _gathered(config: Config, shape: Shape, precision: Precision) -> float:
-    """Return the bytes of gathered weights: of two layers, or of the output layer alone.
-
-    A trained layer has its gradient beside it, and what is sent of it, in the type of the sharded
-    weights. The output layer is gathered in that type and adds the gradients of its chunks.
-    """
-    trains_all = config.policy.lora.rank == 0
-    head = shape.vocabulary * shape.hidden
-    tied = json.loads(shape.text).get("tie_word_embeddings")
-    layer = (shape.parameters - head * (1 if tied else 2)) / max(1, shape.layers)
-    of_layers = 2 * layer * precision.compute
-    if trains_all:
-        of_layers += layer * (precision.compute + precision.weight)
-    return max(of_layers, head * precision.weight * (3 if trains_all else 1))
-
-
-def max_micro_batch_tokens(config: Config, shape: Shape) -> int:
-    """Return the maximum number of tokens of a forward pass, which has at least one sequence."""
-    return max(config.optimizer.micro_batch_tokens, max_sequence_length(config, shape))
-
-
-def response_share(config: Config, shape: Shape) -> float:
-    """Return the largest share of response tokens in a sequence."""
-    if config.agent.context != "window":
-        return 0.5
-    return min(1.0, config.agent.max_tokens / max_sequence_length(config, shape))
-
-
-def activation_bytes(config: Config, shape: Shape, precision: Precision) -> float:
-    """Return the bytes of activations that are kept of one token for the backward pass.
-
-    With gradient checkpointing PyTorch keeps only the input of each layer, and all of one layer.
-    Images count by their tokens in the language model.
-    """
-    layers, rest = kept_bytes(shape.text, precision.weight, precision.compute)
-    if config.policy.gradient_checkpointing:
-        return shape.layers * shape.hidden * precision.weight + max(layers) + rest
-    return sum(layers) + rest
 
 
 def _generator(

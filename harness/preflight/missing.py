@@ -19,10 +19,11 @@ from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
 from harness.distributed.fsdp import replicas_error
 from harness.preflight import checks, memory, resolve
-from harness.preflight.memory import Allocation, Machine
+from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, config_file_of
 from harness.preflight.teacher_model import settings_of_teacher
 from harness.runs.runfolder import RunFolder
+from harness.types.errors import ConfigError
 
 _WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
 _LOCAL: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
@@ -140,6 +141,10 @@ def _answers(url: str) -> bool:
 
 
 def _devices(config: Config, machine: Machine) -> Iterator[str]:
+    try:
+        checks.check_processes(config, machine.processes)
+    except ConfigError as e:
+        yield str(e)
     if machine.processes > 1 and machine.processes % config.policy.replicas:
         yield replicas_error(config.policy.replicas, machine.processes)
     if machine.kind != "cuda":
@@ -167,7 +172,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
             f"{machine.memory / 1e9:.0f}, most for {_largest(allocations)}; "
             f"{_enough(config, shape, machine)}"
             "policy.lora.rank, a smaller optimizer.micro_batch_tokens, rollout.max_live, "
-            "policy.gradient_checkpointing, rollout.sleep"
+            "policy.gradient_checkpointing, policy.offload, rollout.sleep"
         )
 
 
@@ -189,7 +194,7 @@ def _enough(config: Config, shape: Shape, machine: Machine) -> str:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = memory.Precision.of(config, machine)
+    precision = Precision.of(config, machine)
     needed = memory.kept_checkpoints(config) * memory.checkpoint_bytes(config, shape, precision)
     place = Path(config.run.output).absolute()
     while not place.exists():

@@ -17,7 +17,7 @@ from harness.config import Config, methods
 from harness.credit.registry import layers
 from harness.model.packing import num_mini_batches
 from harness.preflight import memory, resolve, step_time
-from harness.preflight.memory import Machine
+from harness.preflight.machine import PASSES, Machine, Precision
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
@@ -304,17 +304,23 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         f"of each of {machine.processes} {where}s:" if machine.processes > 1 else f"of the {where}:"
     )
     for one in allocations:
-        when = "" if one.when == "always" else f", while {one.when}"
+        pre = "in the" if one.when in PASSES else "while"
+        when = "" if one.when == "always" else f", {pre} {one.when}"
         yield f"{_gigabytes(one.size):>10}  {one.name}{when}"
     has = f"; it has {_gigabytes(machine.memory)}" if machine.memory else ""
     yield f"{_gigabytes(memory.peak(allocations)):>10}  at most at once{has}"
     if machine.kind == "cuda":
         read, saved = memory.main_memory(config, shape, machine)
         also = f", {_gigabytes(saved)} while a checkpoint is written" if saved else ""
-        yield f"main memory: {_gigabytes(read)} while the model is read{also}, environments beside"
+        held = memory.offloaded(config, shape, machine)
+        always = f", {_gigabytes(held)} of what is offloaded" if held else ""
+        yield (
+            f"main memory: {_gigabytes(read)} while the model is read{also}{always}, environments "
+            "beside"
+        )
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
-        precision = memory.Precision.of(config, machine)
+        precision = Precision.of(config, machine)
         yield (
             f"servers beside: {_gigabytes(shape.parameters * precision.compute)} of weights, "
             f"{_gigabytes(cache)} of keys and values if all episodes are at full length"
@@ -322,7 +328,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = memory.Precision.of(config, machine)
+    precision = Precision.of(config, machine)
     one = memory.checkpoint_bytes(config, shape, precision)
     kept = memory.kept_checkpoints(config)
     yield f"{_gigabytes(one)} a checkpoint, every {config.checkpoint.every} steps"

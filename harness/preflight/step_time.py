@@ -9,8 +9,8 @@ from typing import Final
 
 from harness.config import Config, replace
 from harness.inference.old_logprobs import recomputes
-from harness.preflight import memory
-from harness.preflight.memory import Machine, Precision
+from harness.preflight import memory, passes
+from harness.preflight.machine import Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
 from harness.preflight.operations import Passed, forward_operations, training_operations
 from harness.preflight.resolve import needs_reference
@@ -91,7 +91,7 @@ def step_time(
     """
     if length is None:
         length = max_sequence_length(config, shape) / 2
-    share = memory.response_share(config, shape)
+    share = passes.response_share(config, shape)
     passed = Passed(rows * length, rows * length * share, rows * length**2)
     adapted = config.policy.lora.rank > 0
     forward = forward_operations(shape, passed)

@@ -83,7 +83,7 @@ def read(
     path, device, processes = folder / _FILE, policy.device, policy.processes
     try:
         alone = processes.size == 1  # several processes map the file, and read their own rows
-        place = device if alone else "cpu"
+        place = device if alone and policy.layout.offload is None else "cpu"
         state = torch.load(path, map_location=place, weights_only=True, mmap=not alone)
         load_optimizer_state(optimizer, policy.model.named_parameters(), state["optimizer"])
         for name, annotator in annotators.items():

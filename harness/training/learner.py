@@ -87,7 +87,9 @@ class Learner:
         self._loss = partial(losses.get(loss_name), **loss_settings)
         self._is_linear = losses.is_linear(loss_name, loss_settings)
         self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
-        self.optimizer = make_optimizer(policy.model, config)
+        self.optimizer = make_optimizer(
+            policy.model, config, offload=policy.layout.offload == "optimizer"
+        )
 
     def update(self, rows: Sequence[Sample], *, step: int, seed: int) -> dict[str, float]:
         """Take the optimizer steps of one training step and return figures to log.
@@ -161,7 +163,7 @@ class Learner:
         if self._is_linear:
             rows = merge(rows)
         totals = _Totals(steps=1)
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad()  # of a step that failed
         own_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
             own_totals.add(self._accumulate(batch, sizes))
@@ -175,6 +177,7 @@ class Learner:
                     "optimizer.max_grad_norm"
                 )
         self.optimizer.step()
+        self.optimizer.zero_grad()  # rollouts come next, which take memory
         return totals
 
     def _accumulate(self, batch: TokenBatch, sizes: Mapping[str, int]) -> _Totals:

@@ -12,16 +12,70 @@ from harness.config import OptimizerConfig
 from harness.distributed.fsdp import is_sharded
 from harness.preflight.checks import check_optimizer
 
+_MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 
-def make_optimizer(model: torch.nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+
+class OffloadedAdamW(torch.optim.AdamW):
+    """AdamW whose moments lie in the CPU's memory.
+
+    While a weight is updated, its moments are on its device, so the update is that of AdamW to the
+    bit.
+    """
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Take a step.
+
+        Args:
+            closure: Not supported; None.
+        """
+        groups = self.param_groups
+        try:
+            for group in groups:
+                for parameter in group["params"]:
+                    self._move(parameter, parameter.device)
+                    self.param_groups = [{**group, "params": [parameter]}]
+                    super().step()
+                    self._move(parameter, torch.device("cpu"))
+        finally:
+            self.param_groups = groups
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Load a state, also one of AdamW; moments go nowhere but to the CPU."""
+        kept = state_dict["state"]
+        rest = {
+            number: {name: value for name, value in own.items() if name not in _MOMENTS}
+            for number, own in kept.items()
+        }
+        super().load_state_dict({**state_dict, "state": rest})
+        numbers = [i for group in state_dict["param_groups"] for i in group["params"]]
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        for number, parameter in zip(numbers, parameters, strict=True):
+            for name in kept.get(number, {}).keys() & set(_MOMENTS):
+                self.state[parameter][name] = kept[number][name].to("cpu")
+
+    def _move(self, parameter: Any, device: torch.device) -> None:
+        state = self.state.get(parameter, {})
+        for name in _MOMENTS:
+            if name in state:
+                state[name] = state[name].to(device)
+
+
+def make_optimizer(
+    model: torch.nn.Module, config: OptimizerConfig, *, offload: bool = False
+) -> torch.optim.Optimizer:
     """Return the optimizer of a model's trainable parameters.
+
+    Args:
+        model: The model.
+        config: Which optimizer, its learning rate, betas and weight decay.
+        offload: AdamW's moments lie in the CPU's memory.
 
     Raises:
         ConfigError: Muon is wanted, and the model is sharded or torch has none.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
     if config.name == "adamw":
-        return _adamw(trained, config)
+        return _adamw(trained, config, offload=offload)
     check_optimizer(config, sharded=is_sharded(trained))
     apart = _embeddings(model)
     matrices = [p for p in trained if p.ndim == _MATRIX and id(p) not in apart]
@@ -40,10 +94,12 @@ def _embeddings(model: Any) -> set[int]:
     return {id(layer.weight) for layer in (*layers, head) if layer is not None}
 
 
-def _adamw(trained: Sequence[Any], config: OptimizerConfig) -> torch.optim.AdamW:
-    """Return AdamW; on a GPU it is one kernel for all parameters."""
+def _adamw(
+    trained: Sequence[Any], config: OptimizerConfig, *, offload: bool = False
+) -> torch.optim.AdamW:
+    """Return AdamW; on a GPU it is one kernel for all parameters, or for one if offloaded."""
     on_gpu = bool(trained) and all(p.device.type == "cuda" for p in trained)
-    return torch.optim.AdamW(
+    return (OffloadedAdamW if offload else torch.optim.AdamW)(
         trained,
         lr=config.learning_rate,
         weight_decay=config.weight_decay,

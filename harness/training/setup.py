@@ -21,7 +21,7 @@ from harness.model import adapters, tiny, tiny_vl
 from harness.model.policy import Policy
 from harness.model.stored_weights import META
 from harness.preflight import expected_time, planning, recorded_files
-from harness.preflight.checks import check, text_only_error
+from harness.preflight.checks import check, check_processes, text_only_error
 from harness.preflight.resolve import (
     credit_settings,
     needs_reference,
@@ -60,7 +60,8 @@ def start(
         FolderInUse: Another process begins a run of this name.
     """
     config = resolve(config)
-    processes.run_on_all(lambda: check(config, processes.size))
+    check_processes(config, processes.size)
+    processes.run_on_all(lambda: check(config))
     loaded_settings = _load_scorers(config, processes)
     folder = RunFolder.of_config(config)
     processes.run_on_first(lambda: folder.create(config))
@@ -182,6 +183,7 @@ def resume(
         config = folder.config()
         plugins.load(config.run.plugins)
         config = resolve(of_earlier_version(config))  # those of older versions are not resolved
+        check_processes(config, processes.size)
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
     processes.run_on_first(folder.lock.acquire)
@@ -245,7 +247,9 @@ def _set_up(policy: Policy, config: Config) -> Policy:
         ConfigError: The run learns from recorded rollouts of another tokenizer.
     """
     own = config.policy
-    policy.layout = fsdp.Layout(replicas=own.replicas, reduce_once=own.reduce_once)
+    policy.layout = fsdp.Layout(
+        replicas=own.replicas, reduce_once=own.reduce_once, offload=own.offload
+    )
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()

@@ -60,7 +60,7 @@ def fine_tune(
     if not rows:
         raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
     adamw = OptimizerConfig(learning_rate=config.learning_rate, weight_decay=config.weight_decay)
-    optimizer = make_optimizer(policy.model, adamw)
+    optimizer = make_optimizer(policy.model, adamw, offload=policy.layout.offload == "optimizer")
     losses = sft_state.losses_of(state) if state else []
     if state is not None and losses:
         sft_state.read(state, policy, optimizer)
@@ -120,4 +120,5 @@ def _optimizer_step(
         total += float(loss.detach())
     torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
     optimizer.step()
+    optimizer.zero_grad()  # rollouts come next, which take memory
     return total

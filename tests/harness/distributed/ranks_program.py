@@ -86,11 +86,11 @@ def score_one(processes, folder, told):
         Path(told).write_text(json.dumps(found))
 
 
-def gradients(processes, folder, told, precision, replicas=1, reduce_once=False):
+def gradients(processes, folder, told, precision, replicas=1, reduce_once=False, offload=None):
     """Write the gradients of a model for a few seeded sequences in several micro-batches."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     network = Network(model, 0, "cpu", precision)
-    network.layout = fsdp.Layout(replicas=replicas, reduce_once=reduce_once)
+    network.layout = fsdp.Layout(replicas=replicas, reduce_once=reduce_once, offload=offload)
     network.shard(processes)
     rng = np.random.default_rng(5)
     drawn = [rng.integers(1, 200, 12 + 3 * i).tolist() for i in range(9)]

@@ -53,11 +53,12 @@ METHODS = {
     ],
     "ppo": [
         *("method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"),
-        *("policy.ema=0.5", "optimizer.share_prefixes=true"),
+        *("policy.ema=0.5", "optimizer.share_prefixes=true", "policy.offload='optimizer'"),
     ],
     "oprl": ["method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"],
 }
 
+OF_SEVERAL = {"oprl": ["policy.offload='parameters'"]}
 RESUMED = ("gigpo", "ppo")
 QUIET = {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
 
@@ -138,7 +139,7 @@ def check_alike(one, other, within=1e-5):
 def test_two_processes_do_what_one_does_and_go_on_from_each_others_checkpoints(tmp_path):
     for method in METHODS:
         setup.start(configs.load("corridor-tiny", settings(tmp_path, f"{method}-1", method))).run()
-    jobs = [["start", settings(tmp_path, f"{m}-2", m)] for m in METHODS]
+    jobs = [["start", [*settings(tmp_path, f"{m}-2", m), *OF_SEVERAL.get(m, [])]] for m in METHODS]
     for method in RESUMED:
         alone, shared = str(tmp_path / f"{method}-1"), str(tmp_path / f"{method}-2")
         jobs.append(["go_on", alone, str(tmp_path / f"{method}-1-2"), 1])

@@ -9,8 +9,8 @@ from transformers import AutoModelForImageTextToText as ImageText
 
 from harness import config as configs
 from harness.model import adapters
-from harness.preflight import memory, model_shapes, resolve
-from harness.preflight.memory import Precision
+from harness.preflight import activations, memory, model_shapes, passes, resolve
+from harness.preflight.machine import Machine, Precision
 from harness.types.errors import ConfigError
 from tests.harness.tiny_families import EXPERTS, FAMILIES, LINEAR, SEEING, SEEN
 
@@ -150,12 +150,13 @@ def test_activations_are_those_measured(family, precision):
     text = shape.text if shape else json.dumps(config.to_dict())
     dtype = torch.bfloat16 if precision is HALF else torch.float32
     model = AutoModel.from_config(config, dtype=dtype).train()
-    layers, rest = memory.kept_bytes(text, precision.weight, precision.compute)
+    found = activations.count(text, precision.weight, precision.compute)
+    layers, rest = found.layers, found.rest
     measured = kept_by(model, precision, torch.zeros(2, 64, dtype=torch.long))
     assert len(layers) == 4
     assert sum(layers) + rest == pytest.approx(measured, rel=0.05)
     if shape:
-        assert memory.activation_bytes(run(False), shape, precision) == sum(layers) + rest
+        assert passes.kept_bytes(run(False), shape, found) == sum(layers)
 
 
 @pytest.mark.parametrize("family", ["qwen2", "qwen3", "llama", "gemma3_text", "qwen3_5_text"])
@@ -164,10 +165,10 @@ def test_checkpointing_keeps_the_inputs_of_layers(family):
     config = described(family)
     shape, model = model_shapes.measure(config), AutoModel.from_config(config).train()
     model.activation_checkpointing_enable({"use_reentrant": False})
-    layers, _ = memory.kept_bytes(shape.text, 4, 4)
+    found = activations.count(shape.text, 4, 4)
     measured = kept_by(model, FULL, torch.zeros(2, 64, dtype=torch.long))
-    counted = memory.activation_bytes(run(True), shape, FULL)
-    assert counted - max(layers) == pytest.approx(measured, rel=0.05)
+    counted = passes.kept_bytes(run(True), shape, found) + found.rest
+    assert counted == pytest.approx(measured, rel=0.05)
 
 
 @pytest.mark.parametrize("tokens", [10, 400])
@@ -194,23 +195,23 @@ def test_an_architecture_of_another_family_is_measured(tmp_path):
     GPT2Config(n_embd=32, n_layer=2, n_head=2, vocab_size=100).save_pretrained(tmp_path)
     shape = model_shapes.shape_of(configs.PolicyConfig(model=str(tmp_path)))
     assert (shape.hidden, shape.layers, shape.keys) == (32, 2, 32)
-    assert memory.activation_bytes(run(False), shape, FULL) > 0
+    assert sum(activations.count(shape.text, 4, 4).layers) > 0
 
 
 def test_an_architecture_that_needs_numbers_has_a_plan_without_activations(monkeypatch):
     def fails(*_):
         raise RuntimeError("data-dependent")
 
-    monkeypatch.setattr(memory, "kept_bytes", fails)
+    monkeypatch.setattr(passes, "count", fails)
     config = resolve.resolve(run(False))
-    held = memory.memory(config, model_shapes.shape_of(config.policy), memory.Machine("cpu"))
+    held = memory.memory(config, model_shapes.shape_of(config.policy), Machine("cpu"))
     assert "activations: cannot be counted for this architecture" in {one.name for one in held}
 
 
 def test_experts_count_by_those_that_a_token_passes_through():
     def bytes_of(**changes):
         shape = model_shapes.measure(described("qwen3_moe", **changes))
-        return memory.activation_bytes(run(False), shape, FULL)
+        return sum(activations.count(shape.text, 4, 4).layers)
 
     assert bytes_of(num_experts=8) == pytest.approx(bytes_of(), rel=0.05)
     assert (

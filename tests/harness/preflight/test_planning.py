@@ -9,7 +9,7 @@ from harness.cli.main import main
 from harness.model import tiny
 from harness.model.packing import num_mini_batches
 from harness.preflight import memory, model_shapes, planning, resolve, step_time
-from harness.preflight.memory import Machine, Precision
+from harness.preflight.machine import Machine, Precision
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 
@@ -220,6 +220,20 @@ def test_a_plan_for_gpus_of_a_size_says_what_takes_most_and_how_many_are_enough(
     assert "it fits on no number of them up to 64" in never
     result = CliRunner().invoke(main, ["train", "corridor-tiny", "--gpu-memory", "80"])
     assert "--gpu-memory is for --dry-run" in result.output
+
+
+def test_what_is_offloaded_is_planned_for_main_memory():
+    run = ("appworld-gvpo-32b", "--gpus", "8", "--gpu-memory", "80")
+    assert "GB of memory are needed" in dry_run(*run).output
+    weights = 4 * 32.763876352
+    for offload, held in (("optimizer", 2 * weights), ("parameters", 4 * weights)):
+        planned = dry_run(*run, "--set", f"policy.offload={offload}").output
+        assert "GB of memory are needed" not in planned
+        assert f"{held:.1f} GB of what is offloaded" in " ".join(planned.split())
+        assert "policy: AdamW" not in planned
+    assert "policy: weights" not in planned
+    alone = dry_run("alfworld-scpo-7b", "--set", "policy.offload=parameters").output
+    assert "policy.offload is 'parameters', which needs several processes" in alone
 
 
 def test_seconds_of_a_step_are_the_operations_at_the_assumed_share_of_the_peak():

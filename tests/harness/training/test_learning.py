@@ -1,5 +1,6 @@
 """What an update computes with: rows without padding, precisions, adapters, learning rates."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from picture_chats import CHATS
 from random_rollouts import some_rollouts
 from sequences import sample
+from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from harness import annotators, config, losses
@@ -24,7 +26,7 @@ from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
 from harness.model.policy import Policy
 from harness.preflight.checks import check
 from harness.training.learner import Learner
-from harness.training.optimizer import learning_rate
+from harness.training.optimizer import learning_rate, make_optimizer
 from harness.types.errors import ConfigError
 from harness.types.messages import Image
 from tests.harness.tiny_families import SEEING, make_seeing
@@ -198,10 +200,15 @@ def test_who_can_do_without_padding_and_who_does(policy):
         windowed.set_padding_free(True)
 
 
+class Adapted(torch.nn.Linear):
+    """An output layer of another class, as one with adapters."""
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_a_large_vocabulary_takes_turns(temperature):
+@pytest.mark.parametrize("kind", [torch.nn.Linear, Adapted])
+def test_a_large_vocabulary_takes_turns(temperature, kind):
     generator = torch.Generator().manual_seed(0)
-    layer = torch.nn.Linear(6, 50, bias=False)
+    layer = kind(6, 50, bias=kind is torch.nn.Linear)
     hidden = torch.randn(23, 6, generator=generator)
     chosen = torch.randint(50, (23,), generator=generator)
     made = []
@@ -212,7 +219,8 @@ def test_a_large_vocabulary_takes_turns(temperature):
             layer, seen, chosen, temperature, entropy_gradient=True, most_logits=most
         )
         (logprob.exp().sum() + entropy.square().sum()).backward()
-        made.append((logprob.detach(), entropy.detach(), seen.grad, layer.weight.grad.clone()))
+        slopes = [weight.grad.clone() for weight in layer.parameters()]
+        made.append((logprob.detach(), entropy.detach(), seen.grad, *slopes))
     for parts in made[1:]:
         for whole, part in zip(made[0], parts, strict=True):
             torch.testing.assert_close(whole, part)
@@ -240,6 +248,7 @@ def test_mixed_precision_keeps_weights_and_gradients_in_float32(policy, padding_
     learner.update(rows, step=0, seed=0)
     moved = [float((twin.model.state_dict()[n] - w).abs().max()) for n, w in before.items()]
     assert 0 < max(moved) < 1e-4  # smaller than bfloat16 could tell from weights of 0.1
+    assert all(weight.grad is None for weight in twin.model.parameters())
 
 
 def test_weights_in_bfloat16_are_for_adapters():
@@ -247,6 +256,42 @@ def test_weights_in_bfloat16_are_for_adapters():
     with pytest.raises(ConfigError, match=r"policy\.precision 'bfloat16' is for adapters"):
         check(config.load("corridor-tiny", fields))
     check(config.load("corridor-tiny", [*fields, "policy.lora.rank=2"]))
+
+
+def stepped(offload, device="cpu", kept=None):
+    """Return weights and AdamW after three steps, or after one more than a kept state has."""
+    torch.manual_seed(0)
+    weights = [torch.nn.Parameter(torch.randn(4, 3, device=device)) for _ in range(2)]
+    optimizer = make_optimizer(weights, OptimizerConfig(learning_rate=0.1), offload=offload)
+    if kept is not None:
+        optimizer.load_state_dict(kept)
+    for number in range(3):
+        for weight in weights:
+            weight.grad = torch.sin(weight.detach() + number)
+        optimizer.step()
+    return weights, optimizer
+
+
+def test_adamw_with_moments_elsewhere_takes_the_same_steps():
+    whole, optimizer = stepped(False)
+    kept = optimizer.state_dict()
+    for state in (None, kept):
+        exact, found = (stepped(offload, kept=copy.deepcopy(state)) for offload in (False, True))
+        assert all(map(torch.equal, exact[0], found[0]))
+        assert len(found[1].param_groups[0]["params"]) == 2
+    assert not torch.equal(whole[0], exact[0][0])
+
+
+@pytest.mark.parametrize(("offload", "where"), [(False, "cuda"), (True, "cpu")])
+def test_moments_are_offloaded_from_a_gpu(offload, where):
+    """Fake tensors have a device that is not there."""
+    with FakeTensorMode():
+        _, optimizer = stepped(offload, "cuda")
+        for kept in (None, optimizer.state_dict()):
+            weights, optimizer = stepped(offload, "cuda", kept)
+            assert {weight.device.type for weight in weights} == {"cuda"}
+            for state in optimizer.state.values():
+                assert {state[n].device.type for n in ("exp_avg", "exp_avg_sq")} == {where}
 
 
 COURSES = {  # worked by hand: 3 of 11 steps are warm-up, and 8 are left

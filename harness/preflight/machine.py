@@ -1,0 +1,87 @@
+"""The machine that a run is planned for, and what the run allocates on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import torch
+
+from harness.config import Config
+
+Phase = Literal["always", "playing", "learning", "forward pass", "output layer", "backward pass"]
+"""When memory is allocated. "learning" has the three that follow: the forward and backward passes
+of the layers, and both passes of the output layer between them."""
+
+PASSES: Final[tuple[Phase, ...]] = ("forward pass", "output layer", "backward pass")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine that a run is planned for.
+
+    Attributes:
+        kind: `"cuda"` or `"cpu"`.
+        processes: Number of processes that train together, one for each device.
+        memory: Bytes of one device, or of the main memory; None if unknown.
+    """
+
+    kind: str
+    processes: int = 1
+    memory: int | None = None
+
+    @classmethod
+    def of(cls, config: Config, gpus: int | None = None, gpu_memory: int | None = None) -> Machine:
+        """Return this machine, or a machine with `gpus` GPUs of `gpu_memory` bytes."""
+        if gpu_memory is not None:
+            return cls("cuda", gpus or int(os.environ.get("WORLD_SIZE", "1")), gpu_memory)
+        here = torch.cuda.is_available()
+        wanted = config.policy.device or ("cuda" if here or gpus else "cpu")
+        if wanted == "cpu" and not gpus:
+            return cls("cpu", int(os.environ.get("WORLD_SIZE", "1")), _main_memory())
+        memory = torch.cuda.get_device_properties(0).total_memory if here else None
+        return cls("cuda", gpus or int(os.environ.get("WORLD_SIZE", "1")), memory)
+
+
+def _main_memory() -> int | None:
+    if sys.platform == "win32":
+        return None
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Memory that is allocated on one device.
+
+    Attributes:
+        name: What it is for.
+        size: Bytes.
+        when: The phase in which it is allocated.
+    """
+
+    name: str
+    size: float
+    when: Phase = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Precision of a run, in bytes of a number.
+
+    Attributes:
+        weight: Bytes of a weight.
+        compute: Bytes of an activation.
+    """
+
+    weight: int
+    compute: int
+
+    @classmethod
+    def of(cls, config: Config, machine: Machine) -> Precision:
+        """Return the precision of a run on a machine."""
+        default = "mixed" if machine.kind == "cuda" else "float32"
+        return {"float32": cls(4, 4), "mixed": cls(4, 2), "bfloat16": cls(2, 2)}[
+            config.policy.precision or default
+        ]

@@ -1,0 +1,164 @@
+"""The memory of forward and backward passes on one device.
+
+H: the model's width. V: size of the vocabulary. A weight's gradients are there from the first of
+several micro-batches on, so the second one takes most. Compared with passes on fake tensors by
+`tests/harness/preflight/test_memory.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.config import Config
+from harness.model.output_layer import MOST_LOGITS
+from harness.preflight.activations import NO_ADAPTERS, Activations, count
+from harness.preflight.machine import Allocation, Machine, Precision
+from harness.preflight.model_shapes import Shape, max_sequence_length
+
+_REDUCED = 4
+"""Bytes of a number of a gradient while it is summed over the processes."""
+_GRADIENTS = 1 / 3
+"""Share of a layer's gradients that are there when most of its activations are."""
+_LOGITS_OF_CHUNKS, _LOGITS_AT_ONCE = 2, 4
+"""Tensors of the size of the logits that are there at once, with several chunks and with one."""
+
+
+def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allocation]:
+    """Yield the allocations of forward and backward passes of a resolved run."""
+    precision = Precision.of(config, machine)
+    tokens, sharded = max_micro_batch_tokens(config, shape), machine.processes > 1
+    try:
+        found = activations(config, shape, precision, sharded=sharded)
+    except Exception:  # code of an architecture that needs numbers, which fake tensors lack
+        yield Allocation("activations: cannot be counted for this architecture", 0, "learning")
+    else:
+        kept = tokens * kept_bytes(config, shape, found)
+        yield from _activations(config, found, tokens, kept)
+    yield from _logits(config, shape, precision)
+    if sharded:
+        yield from _gathered(config, shape, precision)
+    else:
+        yield from _alone(config, shape, precision)
+
+
+def _activations(
+    config: Config, found: Activations, tokens: int, kept: float
+) -> Iterator[Allocation]:
+    if config.policy.gradient_checkpointing:
+        yield Allocation("activations of a layer", tokens * found.forward, "forward pass")
+    yield Allocation("activations", kept, "learning")
+    yield Allocation("activations behind the layers", tokens * found.rest, "output layer")
+    yield Allocation(
+        "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
+    )
+
+
+def kept_bytes(config: Config, shape: Shape, found: Activations) -> float:
+    """Return the bytes of one token's activations of layers between forward and backward pass.
+
+    With gradient checkpointing PyTorch keeps only the input of each layer.
+    """
+    if config.policy.gradient_checkpointing:
+        return shape.layers * shape.hidden * found.stream
+    return sum(found.layers)
+
+
+def activations(
+    config: Config, shape: Shape, precision: Precision, *, sharded: bool
+) -> Activations:
+    """Return the bytes of activations of one token; images count by their tokens.
+
+    Sharded layers are gathered in the precision of the arithmetic, and adapters with them.
+    """
+    lora, rounded = config.policy.lora, precision.compute < precision.weight
+    weight = precision.compute if sharded else precision.weight
+    adapter = precision.compute if sharded and rounded else 4
+    return count(
+        shape.text,
+        weight,
+        precision.compute,
+        lora if lora.rank else NO_ADAPTERS,
+        adapter,
+        again=config.policy.gradient_checkpointing,
+    )
+
+
+def _logits(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
+    """Yield logits and what is computed of them, and the inputs of the output layer."""
+    tokens = max_micro_batch_tokens(config, shape)
+    scored = response_share(config, shape) * tokens
+    logits = min(scored * shape.vocabulary, MOST_LOGITS)
+    several = _LOGITS_OF_CHUNKS if logits == MOST_LOGITS else _LOGITS_AT_ONCE
+    yield Allocation("logits", 4 * logits * several, "output layer")
+    inputs = 2 * scored * precision.weight + tokens * precision.compute
+    yield Allocation("inputs of the output layer", inputs * shape.hidden, "output layer")
+
+
+def _gathered(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
+    """Yield gathered weights, their gradients, and gradients that are being summed.
+
+    The output layer is gathered in the type of the sharded weights, and twice in its forward pass;
+    if it is tied to the embedding, it stays until the end. A layer has the next one beside it. Most
+    is gathered in the last layer's backward pass, where the output layer's gradient is still sent,
+    or in the first one's, where the embedding comes next.
+    """
+    layer, head, is_tied = _sizes(shape)
+    trains_all = config.policy.lora.rank == 0
+    whole, half = head * precision.weight, precision.compute
+    yield Allocation("gathered output layer", 2 * whole + layer * half, "output layer")
+    last = layer * half
+    first = 0.0 if is_tied else head * half
+    layers = layer * half
+    if is_tied:
+        layers += whole * (2 if trains_all else 1)
+    if trains_all:
+        last += _REDUCED * max(layer, 0 if is_tied else head)
+        first += _REDUCED * layer
+        layers += layer * half * _GRADIENTS
+    layers += max(last, first)
+    yield Allocation("gathered layers, and gradients sent", layers, "backward pass")
+    if config.policy.reduce_once:
+        learned = shape.parameters if trains_all else shape.adapter_parameters(config.policy.lora)
+        yield Allocation("gradients of all weights", _REDUCED * learned, "learning")
+
+
+def _alone(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
+    """Yield autocast's copies of weights, and the output layer's gradient of a micro-batch.
+
+    The gradient of an output layer that is tied waits for that of the embedding. Autocast keeps its
+    copies of trained weights until the end of the forward pass, and PyTorch those of layers whose
+    activations it keeps.
+    """
+    layer, head, is_tied = _sizes(shape)
+    trains_all = config.policy.lora.rank == 0
+    if trains_all:
+        yield Allocation("output layer: gradient", head * precision.weight, "output layer")
+        if is_tied:
+            yield Allocation("output layer: gradient ", head * precision.weight, "backward pass")
+    if precision.compute < precision.weight:
+        every, name = shape.layers * layer * precision.compute, "weights in bfloat16"
+        if not config.policy.gradient_checkpointing:
+            yield Allocation(name, every, "learning")
+            return
+        yield Allocation(name, every if trains_all else 0, "forward pass")
+        yield Allocation(name, layer * precision.compute, "backward pass")
+
+
+def _sizes(shape: Shape) -> tuple[float, int, bool]:
+    """Return the weights of a layer and of the output layer, and whether that is tied."""
+    head = shape.vocabulary * shape.hidden
+    is_tied = bool(json.loads(shape.text).get("tie_word_embeddings"))
+    return (shape.parameters - head * (1 if is_tied else 2)) / max(1, shape.layers), head, is_tied
+
+
+def max_micro_batch_tokens(config: Config, shape: Shape) -> int:
+    """Return the maximum number of tokens of a forward pass, which has at least one sequence."""
+    return max(config.optimizer.micro_batch_tokens, max_sequence_length(config, shape))
+
+
+def response_share(config: Config, shape: Shape) -> float:
+    """Return the largest share of response tokens in a sequence."""
+    if config.agent.context != "window":
+        return 0.5
+    return min(1.0, config.agent.max_tokens / max_sequence_length(config, shape))
