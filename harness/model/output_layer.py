@@ -1,16 +1,17 @@
 """Log-probabilities and entropies of tokens, computed from the output layer in chunks.
 
-A: number of tokens. H: the model's width. V: size of the vocabulary.
+A: number of tokens. H: the model's width. V: size of the vocabulary. With p the distribution and S
+its entropy, the gradient of log p_c by the logits is 1_c - p, and that of S is -p (log p + S).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
+from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
-
-from harness.model.chunked_scores import ChunkedScores
 
 MOST_LOGITS: Final = 1 << 26
 """Logits in memory at the same time: 256 MB in float32. With a vocabulary of 152 thousand a chunk
@@ -48,7 +49,7 @@ def token_scores(
         return _scores(layer, hidden, chosen, temperature, entropy_gradient)
     if type(layer) is torch.nn.Linear:
         own, how = (layer.weight, layer.bias), (temperature, entropy_gradient, size)
-        found: tuple[torch.Tensor, torch.Tensor] = ChunkedScores.apply(  # type: ignore[no-untyped-call]
+        found: tuple[torch.Tensor, torch.Tensor] = _ChunkedScores.apply(  # type: ignore[no-untyped-call]
             hidden.to(layer.weight.dtype), *own, chosen, *how
         )
         return found
@@ -96,3 +97,113 @@ def _scores(
     with torch.no_grad():
         weight = distribution.exp()
         return picked, -weight.mul_(distribution).sum(-1)
+
+
+class _ChunkedScores(torch.autograd.Function):
+    """Scores whose backward pass computes the logits again.
+
+    The gradients of all chunks by the weights are added into one tensor in the type of the weights,
+    so there is never a second one.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        chosen: torch.Tensor,
+        temperature: float,
+        with_entropy: bool,
+        size: int,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return log-probabilities and entropies of tokens, in float32. Shapes [A], [A].
+
+        Args:
+            ctx: torch's.
+            hidden: Input of the layer, in the type of its weights. Shape [A, H].
+            weight: Shape [V, H].
+            bias: Shape [V], or None.
+            chosen: The tokens. Shape [A], integers.
+            temperature: Divides the logits; more than 0.
+            with_entropy: The entropies have a gradient.
+            size: Tokens of a chunk.
+        """
+        ctx.save_for_backward(hidden, weight, bias, chosen)
+        ctx.temperature, ctx.with_entropy, ctx.size = temperature, with_entropy, size
+        parts = _parts(len(hidden), size)
+        found = [_scores_of_chunk(hidden[p], weight, bias, chosen[p], temperature) for p in parts]
+        picked, entropy = (torch.cat(values) for values in zip(*found, strict=True))
+        if not with_entropy:
+            ctx.mark_non_differentiable(entropy)
+        return picked, entropy
+
+    @staticmethod
+    def backward(ctx: Any, of_picked: torch.Tensor, of_entropy: torch.Tensor) -> Any:
+        """Return the gradients by hidden states, weight and bias."""
+        hidden, weight, bias, chosen = ctx.saved_tensors
+        own = ctx.needs_input_grad
+        found = [
+            torch.zeros_like(given) if needed else None
+            for given, needed in zip((hidden, weight, bias), own[:3], strict=True)
+        ]
+        by_hidden, by_weight, by_bias = found
+        for part in _parts(len(hidden), ctx.size):
+            log_p = _log_distribution(hidden[part], weight, bias, ctx.temperature)
+            slope = _by_logits(
+                log_p, chosen[part], of_picked[part], of_entropy[part] if ctx.with_entropy else None
+            )
+            slope = slope.div_(ctx.temperature).to(weight.dtype)  # [a, V]
+            if by_hidden is not None:
+                torch.mm(slope, weight, out=by_hidden[part])
+            if by_weight is not None:
+                by_weight.addmm_(slope.T, hidden[part])
+            if by_bias is not None:
+                by_bias.add_(slope.sum(0))
+            del slope, log_p  # before the next chunk
+        return *found, None, None, None, None
+
+
+def _parts(tokens: int, size: int) -> Iterator[slice]:
+    return (slice(start, start + size) for start in range(0, tokens, size))
+
+
+def _scores_of_chunk(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    chosen: torch.Tensor,
+    temperature: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return log-probabilities and entropies of a chunk. Shapes [a], [a]."""
+    log_p = _log_distribution(hidden, weight, bias, temperature)
+    picked = log_p.gather(-1, chosen[:, None])[:, 0]
+    return picked, -log_p.exp().mul_(log_p).sum(-1)
+
+
+def _by_logits(
+    log_p: torch.Tensor,
+    chosen: torch.Tensor,
+    of_picked: torch.Tensor,
+    of_entropy: torch.Tensor | None,
+) -> torch.Tensor:
+    """Return the gradient by the logits of a chunk before the temperature; changes `log_p`."""
+    slope = log_p.exp()
+    if of_entropy is None:
+        slope.mul_(-of_picked[:, None])
+    else:
+        minus_entropy = slope.mul(log_p).sum(-1, keepdim=True)
+        log_p.sub_(minus_entropy).mul_(of_entropy[:, None]).add_(of_picked[:, None])
+        slope.mul_(log_p.neg_())
+    return slope.scatter_add_(-1, chosen[:, None], of_picked[:, None])
+
+
+def _log_distribution(
+    hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, temperature: float
+) -> torch.Tensor:
+    """Return the logarithms of the distributions in float32. Shape [a, V]."""
+    with torch.autocast(hidden.device.type, enabled=False):  # rounded logits are far off
+        logits = linear(hidden, weight, bias).float()
+    if temperature != 1:
+        logits /= temperature
+    return torch.log_softmax(logits, dim=-1)

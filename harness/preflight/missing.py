@@ -52,7 +52,7 @@ def _refused(config: Config, machine: Machine) -> Iterator[str]:
     elsewhere = machine.kind == "cuda" and not torch.cuda.is_available()
     for variant in (without_sleep,) if elsewhere else (config, without_sleep):
         try:
-            checks.check(variant, machine.processes)
+            checks.check(variant)
         except AgentGymsError as e:
             yield str(e)
 

@@ -53,6 +53,7 @@ NEW = (
     ("optimizer", "name", "adamw"),
     ("policy", "chat_template_kwargs", {}),
     ("policy", "ema", None),
+    ("policy", "offload", None),
     ("policy", "replicas", 1),
     ("policy", "reduce_once", False),
     ("rollout", "branch", BRANCH),

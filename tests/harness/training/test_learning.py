@@ -262,7 +262,8 @@ def stepped(offload, device="cpu", kept=None):
     """Return weights and AdamW after three steps, or after one more than a kept state has."""
     torch.manual_seed(0)
     weights = [torch.nn.Parameter(torch.randn(4, 3, device=device)) for _ in range(2)]
-    optimizer = make_optimizer(weights, OptimizerConfig(learning_rate=0.1), offload=offload)
+    model = torch.nn.ParameterList(weights)
+    optimizer = make_optimizer(model, OptimizerConfig(learning_rate=0.1), offload=offload)
     if kept is not None:
         optimizer.load_state_dict(kept)
     for number in range(3):
