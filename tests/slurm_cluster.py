@@ -20,6 +20,7 @@ SETTINGS = """
 ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
+MessageTimeout=100
 SlurmUser=root
 AuthInfo=socket={folder}/munge/socket
 StateSaveLocation={folder}/state
@@ -68,13 +69,16 @@ class Cluster:
         return shown.stdout == b"idle 2\n"
 
     def job(self, number: str) -> dict[str, str]:
-        """Return what is known of a job."""
-        words = self.run("scontrol", "--oneliner", "show", "job", number).split()
-        return dict(word.split("=", 1) for word in words if "=" in word)
+        """Return what is known of a job; nothing while the controller is too busy to reply."""
+        show = ["scontrol", "--oneliner", "show", "job", number]
+        done = subprocess.run(
+            show, env=self.environment, capture_output=True, text=True, check=False
+        )
+        return dict(word.split("=", 1) for word in done.stdout.split() if "=" in word)
 
     def has_ended(self, number: str) -> bool:
         """Return whether a job is over, whatever came of it."""
-        return self.job(number)["JobState"] in ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT")
+        return self.job(number).get("JobState") in ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT")
 
 
 @contextmanager

@@ -114,7 +114,9 @@ def test_a_job_of_two_nodes_goes_on_after_the_end_of_its_time(tmp_path_factory, 
         slurm.run("scancel", "--batch", "--signal=USR1", number)  # as Slurm does before the end
         wait_until(lambda: "SIGTERM: stopping" in log.read_text() or slurm.has_ended(number))
         (tmp_path / "signalled").touch()
-        wait_until(lambda: slurm.job(number)["Reason"] == "BeginTime" or slurm.has_ended(number))
+        wait_until(
+            lambda: slurm.job(number).get("Reason") == "BeginTime" or slurm.has_ended(number)
+        )
         assert "stopped by SIGTERM. Step 2 of 3 is saved" in log.read_text(), log.read_text()
         slurm.run("scontrol", "update", f"JobId={number}", "StartTime=now")  # else in two minutes
         wait_until(lambda: slurm.has_ended(number))
