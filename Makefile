@@ -20,6 +20,8 @@ SOTOPIA := .venv-sotopia
 PEERS := .venv-peers
 # And OpenEnv, verifiers and others, which adapters are for.
 ADAPTERS := .venv-adapters
+# And Helm and SkyPilot, which read what docker/helm and examples/ give them.
+DEPLOY := .venv-deploy
 # And TRL, which an adapter is for and benchmarks of training compare with.
 TRL := .venv-trl
 # And cosmic-ray, whose changes of modules the tests should notice.
@@ -35,13 +37,14 @@ MINUTES ?= 5
 # Marks of tests that take the whole machine, and run one at a time.
 ALONE := docker or vllm
 # And of those that need parts of their own, and run two at a time, file by file.
-PARTS := data or official or browser or appworld or sotopia or adapters
+PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm
 # To name a mark is to ask for it (tests/conftest.py).
 ANY_SPEED := slow or not slow
 PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_APPWORLD_PYTHON=$(CURDIR)/$(APPWORLD)/bin/python \
   AGENTGYMS_SOTOPIA_PYTHON=$(CURDIR)/$(SOTOPIA)/bin/python \
   AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
+  AGENTGYMS_DEPLOY_PYTHON=$(CURDIR)/$(DEPLOY)/bin/python \
   AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python \
   $(if $(wildcard $(TRL)/stamp),AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python)
 
@@ -119,6 +122,11 @@ $(ADAPTERS)/stamp: requirements-adapters.txt
 	  || echo "npm installed nothing: the test of openapi-typescript skips"
 	@touch $@
 
+$(DEPLOY)/stamp: requirements-deploy.txt
+	$(PYTHON) -m venv $(DEPLOY)
+	$(DEPLOY)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-deploy.txt
+	@touch $@
+
 # It takes what $(VENV) has, PyTorch above all, from there; `make test-real` runs TRL's test where this is.
 PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 $(TRL)/stamp: requirements-trl.txt | $(VENV)/test.stamp
@@ -145,7 +153,8 @@ train: $(VENV)/train.stamp
 test: $(VENV)/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DOCS)/stamp
+test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
+  $(DOCS)/stamp
 	$(PYTHONS) $(BIN)/python -m pytest -q \
 	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
@@ -186,6 +195,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
+	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

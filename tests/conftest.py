@@ -23,9 +23,11 @@ ONLY_WHEN_ASKED = {
     "adapters": "runs OpenEnv and verifiers: AGENTGYMS_ADAPTERS_PYTHON=... pytest -m adapters",
     "appworld": "runs AppWorld: AGENTGYMS_APPWORLD_PYTHON=/path/to/python pytest -m appworld",
     "browser": "drives Chromium: pytest -m browser",
+    "deploy": "runs Helm and SkyPilot: AGENTGYMS_DEPLOY_PYTHON=/path/to/python pytest -m deploy",
     "docker": "builds and runs containers: pytest -m docker",
     "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
     "slow": "takes minutes: pytest -m slow",
+    "slurm": "starts a cluster of Slurm: pytest -m slurm",
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
 
@@ -64,6 +66,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs AGENTGYMS_ADAPTERS_PYTHON, a Python with requirements-adapters.txt")
     if item.get_closest_marker("appworld") and not os.environ.get("AGENTGYMS_APPWORLD_PYTHON"):
         pytest.skip("needs AGENTGYMS_APPWORLD_PYTHON, a Python with AppWorld")
+    if item.get_closest_marker("deploy") and not os.environ.get("AGENTGYMS_DEPLOY_PYTHON"):
+        pytest.skip("needs AGENTGYMS_DEPLOY_PYTHON, a Python with requirements-deploy.txt")
+    if item.get_closest_marker("slurm") and not shutil.which("slurmctld"):
+        pytest.skip("needs Slurm: slurmctld, slurmd, slurm-client and munge")
     if item.get_closest_marker("sotopia") and not os.environ.get("AGENTGYMS_SOTOPIA_PYTHON"):
         pytest.skip("needs AGENTGYMS_SOTOPIA_PYTHON, a Python with sotopia 0.1.4")
     if item.get_closest_marker("vllm") and not os.environ.get("AGENTGYMS_VLLM_PYTHON"):

@@ -18,9 +18,14 @@ _PR_SET_PDEATHSIG: Final = 1
 _WATCH_S: Final = 0.5
 
 
+def has_torchrun() -> bool:
+    """Return whether `torchrun` started this process."""
+    return _STARTED_BY_TORCHRUN in os.environ
+
+
 def end_with_parent() -> None:
     """Let this process end when its parent ends, if `torchrun` started it."""
-    if _STARTED_BY_TORCHRUN not in os.environ:
+    if not has_torchrun():
         return
     parent = os.getppid()
     _ask_kernel()

@@ -14,6 +14,8 @@ from typing import Any, Final, TypeVar
 
 from tqdm import tqdm
 
+from harness.distributed.parent import has_torchrun
+
 _T = TypeVar("_T")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -32,7 +34,9 @@ class StopSignal:
     """Handles SIGTERM and SIGINT.
 
     The first signal is stored, so that the run can stop where it can be resumed; `grace_s` later,
-    running episodes are cancelled. The second signal ends the process at once.
+    running episodes are cancelled. The second signal ends the process at once; under `torchrun` it
+    changes nothing, for a cluster's scheduler may signal this process and `torchrun`, which passes
+    the signal on, and the process ends with `torchrun` anyway.
 
     Args:
         grace_s: Seconds; None cancels no episode.
@@ -70,6 +74,8 @@ class StopSignal:
         self.number, self._received_at = other.number, other._received_at
 
     def _handle(self, number: int, _: FrameType | None) -> None:
+        if self.number and has_torchrun():
+            return
         if self.number:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -235,6 +235,16 @@ def test_episodes_that_take_too_long_after_a_signal_are_given_up():
     assert patient.number == signal.SIGINT
 
 
+def test_a_signal_that_torchrun_passes_on_too_counts_once(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "run")
+    stop = StopSignal()
+    with stop.listening():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.run(asyncio.sleep(0, "played")) == "played"
+    assert stop.number == signal.SIGTERM
+
+
 @pytest.mark.slow
 def test_a_second_signal_ends_the_process_at_once(tmp_path):
     child = forked_runs.process(forked_runs.sleep_on, tmp_path / "listens")
