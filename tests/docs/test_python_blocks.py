@@ -7,6 +7,7 @@ import tomllib
 import doc_blocks
 import printed
 import pytest
+import yaml
 
 from env_servers import Server, create_app
 
@@ -48,13 +49,18 @@ def test_a_page_runs_and_prints_what_it_says(page, url, tmp_path, monkeypatch):
 
 def test_every_block_has_a_language_that_is_tested():
     for block in doc_blocks.ALL:
-        known = ("python", "bash", "toml", "json", "diff", "text")
+        known = ("python", "bash", "toml", "yaml", "json", "diff", "text")
         assert block.language in known, f"{block}: write one of {', '.join(known)} behind its ```"
 
 
 @pytest.mark.parametrize("block", doc_blocks.of("toml"), ids=str)
 def test_toml_is_toml(block):
     assert tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("block", doc_blocks.of("yaml"), ids=str)
+def test_yaml_is_yaml(block):
+    assert yaml.safe_load(block.text)
 
 
 @pytest.mark.parametrize("block", doc_blocks.of("json"), ids=str)
