@@ -1,0 +1,179 @@
+"""Methods at equal environment steps and at equal model tokens, from runs of study.sh beside this.
+
+python benchmarks/studies/budgets.py runs/branches --figure docs/images/study-budget.png
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import study
+
+from harness.evaluation.statistics import mean_and_std, paired_bootstrap
+from harness.reporting.results.training_runs import TrainingRun
+from harness.runs import metrics
+
+COSTS = {"environment steps": "steps", "model tokens": "tokens"}
+COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed")
+
+
+@dataclass(frozen=True)
+class Point:
+    """An evaluation, and what all training before it had cost.
+
+    Attributes:
+        updates: Training steps.
+        cost: Environment steps and model tokens, siblings' and continuations' included.
+        success: Of each task.
+    """
+
+    updates: int
+    cost: dict[str, float]
+    success: dict[str, bool]
+
+    @property
+    def share(self) -> float:
+        """Success in percent."""
+        return 100 * sum(self.success.values()) / len(self.success)
+
+
+def costs(line: dict[str, Any], episodes: int) -> dict[str, float]:
+    """Return what a training step cost, from its line of figures."""
+    if line["rollout/lost_groups"]:
+        raise SystemExit("a step has lost groups, so its cost is not known: play the run again")
+    turns = line["rollout/turns"] * episodes
+    tokens = turns * (line["rollout/prompt_tokens"] + line["rollout/response_tokens"])
+    more = {
+        kind: sum(line.get(f"rollout/{who}_{kind}", 0.0) for who in ("sibling", "continuation"))
+        for kind in COSTS.values()
+    }
+    return {"steps": turns + more["steps"], "tokens": tokens + more["tokens"]}
+
+
+def points(run: TrainingRun) -> list[Point]:
+    """Return the evaluations of a run, by step."""
+    own = run.config["rollout"]
+    episodes = own["tasks_per_step"] * own["group_size"]
+    spent, total = {0: dict.fromkeys(COSTS.values(), 0.0)}, dict.fromkeys(COSTS.values(), 0.0)
+    for line in metrics.read(run.folder):
+        if "rollout/turns" in line:
+            total = {k: total[k] + v for k, v in costs(line, episodes).items()}
+            spent[int(line["step"])] = total
+    return [
+        Point(
+            int(one["step"]),
+            spent[int(one["step"])],
+            {str(e["task_id"]): bool(e["success"]) for e in one["episodes"]},
+        )
+        for one in run.of_split(run.splits[0])
+    ]
+
+
+def at(found: Sequence[Point], kind: str, budget: float) -> list[Point]:
+    """Return the evaluations within a budget."""
+    return [one for one in found if one.cost[kind] <= budget]
+
+
+Curves = dict[str, dict[int, list[Point]]]
+"""The evaluations of each method and seed."""
+
+
+def table(curves: Curves, base: str, kind: str, budget: float) -> Iterator[str]:
+    """Yield the lines of the table at one budget."""
+    seeds = sorted(curves[base])
+    yield (
+        f"| method | {' | '.join(f'seed {seed}' for seed in seeds)} | mean ± std | updates "
+        f"| minus {base} (over tasks) | over seeds | mean until there |"
+    )
+    yield "|" + "---|" * (len(seeds) + 6)
+    for name, runs in curves.items():
+        within = {seed: at(runs[seed], kind, budget) for seed in seeds}
+        shares = [within[seed][-1].share for seed in seeds]
+        updates = [within[seed][-1].updates for seed in seeds]
+        until = [float(np.mean([one.share for one in within[seed][1:]])) for seed in seeds]
+        cells = [f"{share:.1f}" for share in shares]
+        cells += [_spread(shares), f"{min(updates)} to {max(updates)}"]
+        cells += _against(curves, name, base, kind, budget) if name != base else ["", ""]
+        yield f"| {name} | {' | '.join([*cells, _spread(until)])} |"
+
+
+def _against(curves: Curves, name: str, base: str, kind: str, budget: float) -> list[str]:
+    """Return the difference to the base, with intervals over tasks and over seeds."""
+    ours, theirs, tasks, means = list[float](), list[float](), list[str](), list[float]()
+    for seed in sorted(curves[base]):
+        one, other = (at(curves[n][seed], kind, budget)[-1] for n in (name, base))
+        ours += [float(one.success[task]) for task in one.success]
+        theirs += [float(other.success[task]) for task in one.success]
+        tasks += one.success
+        means.append(one.share - other.share)
+    low, high = paired_bootstrap(ours, theirs, tasks)
+    centre, std = mean_and_std(means)
+    assert centre is not None
+    over_tasks = f"{centre:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+    if std is None:
+        return [over_tasks, ""]
+    half = study.STUDENT[len(means)] * std / len(means) ** 0.5
+    return [over_tasks, f"{centre - half:+.1f} to {centre + half:+.1f}"]
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean, std = mean_and_std(values)
+    return f"{mean:.1f}" + ("" if std is None else f" ± {std:.1f}")
+
+
+def draw(path: Path, curves: Curves, budgets: dict[str, float], title: str) -> None:
+    """Draw success over both costs: each seed thin, the mean of the seeds thick."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, (words, kind) in zip(figure.subplots(1, 2, sharey=True), COSTS.items(), strict=True):
+        for (name, runs), colour in zip(curves.items(), COLOURS, strict=False):
+            end = min(found[-1].cost[kind] for found in runs.values())
+            grid = np.linspace(0, end, 60)
+            lines = []
+            for found in runs.values():
+                x, y = [one.cost[kind] for one in found], [one.share for one in found]
+                axes.plot(x, y, color=colour, linewidth=0.6, alpha=0.45)
+                lines.append(np.interp(grid, x, y))
+            axes.plot(grid, np.mean(lines, axis=0), color=colour, linewidth=2, label=name)
+        axes.axvline(budgets[kind], color="black", linewidth=0.8, linestyle=":")
+        axes.set_xlim(0, 1.6 * budgets[kind])
+        axes.set_xlabel(f"{words}; dotted: where the table is read", fontsize=9)
+        axes.grid(alpha=0.25)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("success (%)", fontsize=9)
+    figure.axes[0].legend(fontsize=8, frameon=False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=9)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    """Print the tables and draw the figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="of benchmarks/studies/study.sh")
+    parser.add_argument("--figure", type=Path, help="a .png file to draw")
+    given = parser.parse_args()
+    groups = study.read(given.folder)
+    curves = {group.name: {run.seed: points(run) for run in group.runs} for group in groups}
+    base = next((group.name for group in groups if group.runs[0].method == "grpo"), None)
+    if base is None:
+        parser.error(f"{given.folder} holds no finished run of grpo")
+    every = [found for runs in curves.values() for found in runs.values()]
+    budgets = {kind: min(found[-1].cost[kind] for found in every) for kind in COSTS.values()}
+    for words, kind in COSTS.items():
+        print(f"\nAt {budgets[kind]:,.0f} {words}:\n")
+        print("\n".join(table(curves, base, kind, budgets[kind])))
+    if given.figure:
+        draw(given.figure, curves, budgets, groups[0].runs[0].world)
+
+
+if __name__ == "__main__":
+    main()
