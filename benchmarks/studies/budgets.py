@@ -1,4 +1,4 @@
-"""Methods at equal environment steps and at equal model tokens, from runs of study.sh beside this.
+"""Methods at equal training steps, environment steps and model tokens, from runs of study.sh.
 
 python benchmarks/studies/budgets.py runs/branches --figure docs/images/study-budget.png
 """
@@ -18,8 +18,8 @@ from harness.evaluation.statistics import mean_and_std, paired_bootstrap
 from harness.reporting.results.training_runs import TrainingRun
 from harness.runs import metrics
 
-COSTS = {"environment steps": "steps", "model tokens": "tokens"}
-COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed")
+COSTS = {"training steps": "updates", "environment steps": "steps", "model tokens": "tokens"}
+COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2")
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,10 @@ class Point:
     """An evaluation, and what all training before it had cost.
 
     Attributes:
-        updates: Training steps.
-        cost: Environment steps and model tokens, siblings' and continuations' included.
+        cost: Of each kind of `COSTS`, siblings and continuations included.
         success: Of each task.
     """
 
-    updates: int
     cost: dict[str, float]
     success: dict[str, bool]
 
@@ -47,12 +45,12 @@ def costs(line: dict[str, Any], episodes: int) -> dict[str, float]:
     if line["rollout/lost_groups"]:
         raise SystemExit("a step has lost groups, so its cost is not known: play the run again")
     turns = line["rollout/turns"] * episodes
-    tokens = turns * (line["rollout/prompt_tokens"] + line["rollout/response_tokens"])
-    more = {
-        kind: sum(line.get(f"rollout/{who}_{kind}", 0.0) for who in ("sibling", "continuation"))
-        for kind in COSTS.values()
-    }
-    return {"steps": turns + more["steps"], "tokens": tokens + more["tokens"]}
+    steps, tokens = turns, line["rollout/prompt_tokens"] + line["rollout/response_tokens"]
+    tokens *= turns
+    for who in ("sibling", "continuation"):
+        steps += line.get(f"rollout/{who}_steps", 0.0)
+        tokens += line.get(f"rollout/{who}_tokens", 0.0)
+    return {"updates": 1.0, "steps": steps, "tokens": tokens}
 
 
 def points(run: TrainingRun) -> list[Point]:
@@ -66,7 +64,6 @@ def points(run: TrainingRun) -> list[Point]:
             spent[int(line["step"])] = total
     return [
         Point(
-            int(one["step"]),
             spent[int(one["step"])],
             {str(e["task_id"]): bool(e["success"]) for e in one["episodes"]},
         )
@@ -94,8 +91,8 @@ def table(curves: Curves, base: str, kind: str, budget: float) -> Iterator[str]:
     for name, runs in curves.items():
         within = {seed: at(runs[seed], kind, budget) for seed in seeds}
         shares = [within[seed][-1].share for seed in seeds]
-        updates = [within[seed][-1].updates for seed in seeds]
-        until = [float(np.mean([one.share for one in within[seed][1:]])) for seed in seeds]
+        updates = [int(within[seed][-1].cost["updates"]) for seed in seeds]
+        until = [np.mean([one.share for one in within[seed][1:] or within[seed]]) for seed in seeds]
         cells = [f"{share:.1f}" for share in shares]
         cells += [_spread(shares), f"{min(updates)} to {max(updates)}"]
         cells += _against(curves, name, base, kind, budget) if name != base else ["", ""]
@@ -121,7 +118,7 @@ def _against(curves: Curves, name: str, base: str, kind: str, budget: float) -> 
     return [over_tasks, f"{centre - half:+.1f} to {centre + half:+.1f}"]
 
 
-def _spread(values: Sequence[float]) -> str:
+def _spread(values: Sequence[Any]) -> str:
     mean, std = mean_and_std(values)
     return f"{mean:.1f}" + ("" if std is None else f" ± {std:.1f}")
 
@@ -131,9 +128,9 @@ def draw(path: Path, curves: Curves, budgets: dict[str, float], title: str) -> N
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, (words, kind) in zip(figure.subplots(1, 2, sharey=True), COSTS.items(), strict=True):
+    for axes, (words, kind) in zip(figure.subplots(1, 3, sharey=True), COSTS.items(), strict=True):
         for (name, runs), colour in zip(curves.items(), COLOURS, strict=False):
             end = min(found[-1].cost[kind] for found in runs.values())
             grid = np.linspace(0, end, 60)
@@ -144,7 +141,7 @@ def draw(path: Path, curves: Curves, budgets: dict[str, float], title: str) -> N
                 lines.append(np.interp(grid, x, y))
             axes.plot(grid, np.mean(lines, axis=0), color=colour, linewidth=2, label=name)
         axes.axvline(budgets[kind], color="black", linewidth=0.8, linestyle=":")
-        axes.set_xlim(0, 1.6 * budgets[kind])
+        axes.set_xlim(0, 1.3 * budgets[kind])
         axes.set_xlabel(f"{words}; dotted: where the table is read", fontsize=9)
         axes.grid(alpha=0.25)
         axes.tick_params(labelsize=8)
@@ -162,15 +159,16 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="a .png file to draw")
     given = parser.parse_args()
     groups = study.read(given.folder)
-    curves = {group.name: {run.seed: points(run) for run in group.runs} for group in groups}
-    base = next((group.name for group in groups if group.runs[0].method == "grpo"), None)
+    base = next((group for group in groups if group.runs[0].method == "grpo"), None)
     if base is None:
         parser.error(f"{given.folder} holds no finished run of grpo")
+    complete = [group for group in groups if group.seeds == base.seeds]
+    curves = {group.name: {run.seed: points(run) for run in group.runs} for group in complete}
     every = [found for runs in curves.values() for found in runs.values()]
     budgets = {kind: min(found[-1].cost[kind] for found in every) for kind in COSTS.values()}
     for words, kind in COSTS.items():
         print(f"\nAt {budgets[kind]:,.0f} {words}:\n")
-        print("\n".join(table(curves, base, kind, budgets[kind])))
+        print("\n".join(table(curves, base.name, kind, budgets[kind])))
     if given.figure:
         draw(given.figure, curves, budgets, groups[0].runs[0].world)
 
