@@ -40,6 +40,10 @@ class Point:
         return 100 * sum(self.success.values()) / len(self.success)
 
 
+Curves = dict[str, dict[int, list[Point]]]
+"""The evaluations of each method and seed."""
+
+
 def costs(line: dict[str, Any], episodes: int) -> dict[str, float]:
     """Return what a training step cost, from its line of figures."""
     if line["rollout/lost_groups"]:
@@ -71,13 +75,13 @@ def points(run: TrainingRun) -> list[Point]:
     ]
 
 
+def _all(curves: Curves) -> list[list[Point]]:
+    return [found for runs in curves.values() for found in runs.values()]
+
+
 def at(found: Sequence[Point], kind: str, budget: float) -> list[Point]:
     """Return the evaluations within a budget."""
     return [one for one in found if one.cost[kind] <= budget]
-
-
-Curves = dict[str, dict[int, list[Point]]]
-"""The evaluations of each method and seed."""
 
 
 def table(curves: Curves, base: str, kind: str, budget: float) -> Iterator[str]:
@@ -127,6 +131,7 @@ def draw(path: Path, curves: Curves, budgets: dict[str, float], title: str) -> N
     """Draw success over both costs: each seed thin, the mean of the seeds thick."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
@@ -141,8 +146,10 @@ def draw(path: Path, curves: Curves, budgets: dict[str, float], title: str) -> N
                 lines.append(np.interp(grid, x, y))
             axes.plot(grid, np.mean(lines, axis=0), color=colour, linewidth=2, label=name)
         axes.axvline(budgets[kind], color="black", linewidth=0.8, linestyle=":")
-        axes.set_xlim(0, 1.3 * budgets[kind])
+        axes.set_xlim(0, min(1.3 * budgets[kind], max(r[-1].cost[kind] for r in _all(curves))))
         axes.set_xlabel(f"{words}; dotted: where the table is read", fontsize=9)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.grid(alpha=0.25)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
@@ -164,8 +171,7 @@ def main() -> None:
         parser.error(f"{given.folder} holds no finished run of grpo")
     complete = [group for group in groups if group.seeds == base.seeds]
     curves = {group.name: {run.seed: points(run) for run in group.runs} for group in complete}
-    every = [found for runs in curves.values() for found in runs.values()]
-    budgets = {kind: min(found[-1].cost[kind] for found in every) for kind in COSTS.values()}
+    budgets = {kind: min(one[-1].cost[kind] for one in _all(curves)) for kind in COSTS.values()}
     for words, kind in COSTS.items():
         print(f"\nAt {budgets[kind]:,.0f} {words}:\n")
         print("\n".join(table(curves, base.name, kind, budgets[kind])))

@@ -31,9 +31,9 @@ SMALL = [
 ]
 
 
-def table(first):
-    """Return the rows of the page's table whose header begins so, without backticks."""
-    lines = (ROOT / "docs/study.md").read_text(encoding="utf-8").splitlines()
+def table(first, page="study.md"):
+    """Return the rows of a page's table whose header begins so, without backticks."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} |"))
     rows = []
     for line in lines[start + 2 :]:
@@ -79,6 +79,15 @@ def test_the_page_tells_what_each_method_is_given():
         assert not resolved.method.loss["kl_coefficient"]
         assert (resolved.rollout.enough_members, resolved.rollout.enough_share) == (8, 1.0)
         assert resolved.optimizer.epochs == 1
+
+
+def test_the_page_of_budgets_tells_what_each_method_is_given():
+    rows = table("`method.name`", "study_branching.md")
+    assert len(rows) == len(table("method", "study_branching.md")) == 7
+    for name, told, _ in rows:
+        own = own_settings(name)
+        assert " ".join(own) == told
+        resolve.resolve(configs.load("corridor-tiny-demo", [f"method.name={name}", *own]))
 
 
 @pytest.mark.parametrize("name", ["graphgpo", "g2po", "oracle"])
