@@ -120,15 +120,17 @@ def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool)
     if model.completer is None:
         random = config.model.backend == "random"
         return NoisyExpert(1.0 if random else plan.noise, config.model.expert)
-    actor = Baseline(config, model.completer).actor()
-    assert isinstance(actor, Agent)
-    if model.identity.get("backend") != "hf" or is_remote:
-        return AgentPolicy(actor, max(config.run.concurrency, plan.rollouts))
-    from harness.inference.completers.hf import HFCompleter
+    completer, max_live = model.completer, max(config.run.concurrency, plan.rollouts)
+    if model.identity.get("backend") == "hf":
+        from harness.inference.completers.hf import HFCompleter
+        from harness.inference.completers.repeated_prompts import RepeatedPrompts
 
-    assert isinstance(model.completer, HFCompleter)
-    model.completer.share_prompts = True
-    return AgentPolicy(actor, config.model.max_batch)
+        assert isinstance(completer, HFCompleter)
+        completer = RepeatedPrompts(completer)
+        max_live = max_live if is_remote else config.model.max_batch
+    actor = Baseline(config, completer).actor()
+    assert isinstance(actor, Agent)
+    return AgentPolicy(actor, max_live)
 
 
 def _sketch(

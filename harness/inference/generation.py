@@ -7,7 +7,6 @@ from typing import Protocol
 
 import torch
 
-from harness.annotators import state_values
 from harness.config import Config
 from harness.distributed.fsdp import full_tensor
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -45,13 +44,8 @@ class PolicyGenerator:
 
     def __init__(self, config: Config, policy: Policy) -> None:
         """Make the completer."""
-        limit = config.agent.max_context
-        self.completer: Completer = HFCompleter(
-            policy,
-            config.rollout.max_batch,
-            limit,
-            share_prompts=state_values.wanted(config.method.annotators) > 0,
-        )
+        rollout, limit = config.rollout, config.agent.max_context
+        self.completer: Completer = HFCompleter(policy, rollout.max_batch, limit)
 
     def sync(self) -> None:
         """Do nothing."""

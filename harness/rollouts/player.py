@@ -14,6 +14,8 @@ from harness.config import Config, RolloutConfig, methods
 from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.inference.completers import Completer, Sampling
+from harness.inference.completers.hf import HFCompleter
+from harness.inference.completers.repeated_prompts import RepeatedPrompts
 from harness.model.policy import Policy
 from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import Agent
@@ -174,9 +176,16 @@ class Player:
         count = state_values.wanted(method.annotators)
         if not count:
             return None
-        branching = AgentBranching(self._agent, self._config.rollout.max_live)
+        branching = AgentBranching(self._continuing_agent(), self._config.rollout.max_live)
         gamma = method.credit.get("gamma", 1.0)
         return StateReturns(branching, count, method.reward, gamma, method.reward_scale)
+
+    def _continuing_agent(self) -> Agent:
+        """Return what plays a step's continuations, whose prompts come again and again."""
+        completer = self._agent.completer
+        if not isinstance(completer, HFCompleter):
+            return self._agent
+        return make_agent(self._config, RepeatedPrompts(completer), self._config.agent.temperature)
 
     def _cost(self, returns: StateReturns | None) -> dict[str, float]:
         """Return the figures of a step's continuations, of all processes; none without them."""

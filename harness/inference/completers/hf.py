@@ -2,7 +2,8 @@
 
 Requests join the running batch as they arrive and leave it as they finish; none waits for the
 longest response. Each request samples with its own random numbers, so its text depends on its seed,
-not on the other requests in the batch.
+not on the other requests in the batch. Requests whose prompts repeat others' share what the model
+says (`repeated_prompts`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,10 +18,11 @@ import torch
 from harness.inference.completers import Sampling, check_length, traced
 from harness.inference.completers.decoding import DecodeBatch
 from harness.inference.completers.local_answers import GeneratedTokens, completion_of
+from harness.inference.completers.requests import Request
 from harness.model.policy import Policy
 from harness.model.thoughts import ThoughtLimit
 from harness.types.errors import ConfigError
-from harness.types.messages import Image, Message
+from harness.types.messages import Message
 from harness.types.rollout import Completion
 
 JOIN_SHARE = 0.5
@@ -31,48 +32,6 @@ _BELOW_ONE = 1 - 2.0**-24
 """The greatest number below 1 in float32: a random number of 1 would select no token."""
 
 
-@dataclass(slots=True, eq=False)
-class Request:
-    """One response being generated.
-
-    Attributes:
-        limit: Of its thought.
-        check_at: Number of tokens at which the limit is asked again; None: never.
-        forced: Tokens that come next and are not sampled.
-        inserted: Start and end of such tokens in `response_ids`.
-    """
-
-    prompt_ids: tuple[int, ...]
-    images: tuple[Image, ...]
-    sampling: Sampling
-    uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]
-    done: asyncio.Future[Completion]
-    limit: ThoughtLimit
-    check_at: int | None = None
-    response_ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    forced: list[int] = field(default_factory=list)
-    inserted: tuple[int, int] = (0, 0)
-
-    def add(self, token: int, logprob: float) -> int:
-        """Add the sampled token, or the next forced one in its place, and return it."""
-        if self.forced:
-            token, size = self.forced.pop(0), len(self.response_ids)
-            self.inserted = (self.inserted[0] or size, size + 1)
-        else:
-            self.logprobs.append(logprob)
-        self.response_ids.append(token)
-        if len(self.response_ids) == self.check_at:
-            self._check_thought()
-        return token
-
-    def _check_thought(self) -> None:
-        size, room = len(self.response_ids), self.limit.room(self.response_ids)
-        self.check_at = size + room if room else None
-        if room == 0:
-            self.forced = list(self.limit.closing)
-
-
 class HFCompleter:
     """Answers with a policy of this process.
 
@@ -80,22 +39,13 @@ class HFCompleter:
         policy: The model.
         max_batch: Most responses generated at once.
         max_length: Most tokens of prompt and response; None takes the model's own limit.
-        share_prompts: Read equal prompts that begin together once. Answers are drawn as before;
-            log-probabilities may differ in their last bits, as the size of a batch changes.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        max_batch: int = 256,
-        max_length: int | None = None,
-        *,
-        share_prompts: bool = False,
-    ) -> None:
+    def __init__(self, policy: Policy, max_batch: int = 256, max_length: int | None = None) -> None:
         """Raise `ConfigError` unless `max_batch` is positive."""
         if max_batch < 1:
             raise ConfigError(f"max_batch must be at least 1, got {max_batch}")
-        self.policy, self.max_batch, self.share_prompts = policy, max_batch, share_prompts
+        self.policy, self.max_batch, self._stop_ids = policy, max_batch, policy.stop_ids
         self.max_length = min(policy.max_length, max_length or policy.max_length)
         self._waiting: list[Request] = []
         self._worker: asyncio.Task[None] | None = None
@@ -115,6 +65,10 @@ class HFCompleter:
             ConfigError: The prompt shows an image and the model takes only text, or `top_p` is not
                 in (0, 1].
         """
+        return await self.answer(self.request(messages, sampling, seed))
+
+    def request(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Request:
+        """Return the request that `complete` makes; it raises what `complete` raises."""
         if not 0 < sampling.top_p <= 1:
             raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
         prompt_ids = self.policy.encode_chat(messages)
@@ -124,11 +78,14 @@ class HFCompleter:
         uniforms = np.minimum(uniforms, _BELOW_ONE)
         images = self.policy.chat_encoder.images(messages)
         limit = ThoughtLimit(self.policy.chat_tokenizer, sampling.max_thought_tokens)
-        request = Request(prompt_ids, images, sampling, uniforms, done, limit, limit.room(()))
-        self._waiting.append(request)
-        if self._worker is None or self._worker.done():
+        return Request(prompt_ids, images, sampling, uniforms, done, limit, limit.room(()))
+
+    async def answer(self, request: Request) -> Completion:
+        """Return the response to a request."""
+        self._go_on(request)
+        if self._waiting and (self._worker is None or self._worker.done()):
             self._worker = asyncio.create_task(self._generate())
-        return await done
+        return await request.done
 
     async def _generate(self) -> None:
         """Generate until no request is left; the order of events depends only on the requests."""
@@ -144,7 +101,8 @@ class HFCompleter:
                 joining = self._take_joining(len(batch.rows))
                 self._advance(batch, joining)
         except Exception as e:
-            for request in [*batch.rows, *joining, *self._waiting]:
+            asked = [*batch.rows, *joining, *self._waiting]
+            for request in [*asked, *_released(asked)]:
                 if not request.done.done():
                     request.done.set_exception(e)
             self._waiting.clear()
@@ -154,10 +112,32 @@ class HFCompleter:
 
     @torch.inference_mode()
     def _drop_cancelled(self, batch: DecodeBatch[Request]) -> None:
-        """Drop the requests whose episodes were stopped."""
+        """Drop the requests whose episodes were stopped; others that waited for one ask anew."""
+        dropped = [one for one in [*batch.rows, *self._waiting] if one.done.cancelled()]
+        if not dropped:
+            return
         self._waiting = [request for request in self._waiting if not request.done.cancelled()]
-        if any(request.done.cancelled() for request in batch.rows):
-            batch.keep([not request.done.cancelled() for request in batch.rows])
+        batch.keep([not request.done.cancelled() for request in batch.rows])
+        for request in _released(dropped):
+            self._go_on(request)
+
+    def _go_on(self, request: Request) -> None:
+        """Draw the tokens whose distributions are known, then wait for the model."""
+        if request.done.cancelled():
+            return
+        point = request.point
+        while point is not None and point.logprobs is not None:
+            uniform = float(request.uniforms[len(request.response_ids)])
+            drawn, logprob = point.draw(uniform, greedy=request.sampling.temperature == 0)
+            if self._add(request, request.add(drawn, logprob)):
+                return
+            point = request.point
+        if point is not None and point.is_asked:
+            point.waiting.append(request)
+            return
+        if point is not None:
+            point.is_asked = True
+        self._waiting.append(request)
 
     def _take_joining(self, running: int) -> list[Request]:
         """Return the requests that join the batch now, at most as many as it has room for.
@@ -186,11 +166,11 @@ class HFCompleter:
         """Fill an empty batch with requests; return the logits of their first tokens. [B, V]."""
         first: dict[object, int] = {}
         places = [
-            first.setdefault((one.prompt_ids, one.images) if self.share_prompts else id(one), i)
+            first.setdefault((one.tokens, one.images) if one.is_repeated else id(one), i)
             for i, one in enumerate(joining)
         ]
         read = [joining[i] for i in first.values()]
-        logits = batch.prefill(read, [one.prompt_ids for one in read], [one.images for one in read])
+        logits = batch.prefill(read, [one.tokens for one in read], [one.images for one in read])
         if len(read) == len(joining):
             return logits
         rows = {i: row for row, i in enumerate(first.values())}
@@ -198,8 +178,14 @@ class HFCompleter:
         batch.spread(joining, spread)
         return logits[spread]
 
-    def _sample(self, rows: list[Request], logits: torch.Tensor) -> tuple[list[int], list[float]]:
-        """Draw a token for each row: inverse transform sampling with the row's random number."""
+    def _sample(
+        self, rows: list[Request], logits: torch.Tensor
+    ) -> tuple[list[int], list[float], torch.Tensor]:
+        """Draw a token for each row: inverse transform sampling with the row's random number.
+
+        Returns:
+            The tokens, their log-probabilities, and those of all tokens. Shape [B, V].
+        """
         temperatures = [row.sampling.temperature for row in rows]
         scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
         distribution = torch.log_softmax(logits.float() / scale[:, None], dim=-1)  # [B, V]
@@ -214,30 +200,58 @@ class HFCompleter:
         greedy = torch.tensor([t == 0 for t in temperatures], device=logits.device)
         token = torch.where(greedy, distribution.argmax(-1), drawn)
         logprob = distribution.gather(-1, token[:, None])[:, 0]
-        return token.tolist(), logprob.tolist()
+        return token.tolist(), logprob.tolist(), distribution
 
     def _add_tokens(
-        self, batch: DecodeBatch[Request], tokens: list[int], logprobs: list[float]
+        self,
+        batch: DecodeBatch[Request],
+        tokens: list[int],
+        logprobs: list[float],
+        distribution: torch.Tensor,
     ) -> None:
         """Append the tokens to their requests and remove finished requests."""
-        unfinished, added, stop_ids = [], [], self.policy.stop_ids
+        released = _learned(batch.rows, distribution)
+        unfinished, added = [], []
         for request, drawn, logprob in zip(batch.rows, tokens, logprobs, strict=True):
             sampled = not request.forced
-            token = request.add(drawn, logprob)
-            added.append(token)
-            ended = sampled and token in stop_ids
-            full = len(request.response_ids) == request.sampling.max_tokens
-            unfinished.append(not (ended or full))
-            if not unfinished[-1] and not request.done.done():
-                request.done.set_result(self._completion(request, ended))
+            added.append(request.add(drawn, logprob))
+            unfinished.append(not self._add(request, added[-1], sampled=sampled))
+            if unfinished[-1] and request.point is not None:
+                request.point.is_asked = True
         batch.append(added)
         batch.keep(unfinished)
+        for request in released:
+            self._go_on(request)
+
+    def _add(self, request: Request, token: int, *, sampled: bool = True) -> bool:
+        """Follow a request to the point behind its new token; return whether it has ended."""
+        if request.point is not None:
+            request.point = request.point.after(token)
+        ended = sampled and token in self._stop_ids
+        full = len(request.response_ids) == request.sampling.max_tokens
+        if (ended or full) and not request.done.done():
+            request.done.set_result(self._completion(request, ended))
+        return ended or full
 
     def _completion(self, request: Request, ended: bool) -> Completion:
         made = GeneratedTokens(
             tuple(request.response_ids), tuple(request.logprobs), ended, request.inserted
         )
         return completion_of(self.policy.chat_tokenizer, request.prompt_ids, made, request.images)
+
+
+def _released(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests that wait for what the model would have said to these."""
+    points = [one.point for one in requests if one.point is not None]
+    return [waiting for point in points for waiting in point.release()]
+
+
+def _learned(requests: Sequence[Request], logprobs: torch.Tensor) -> list[Request]:
+    """Keep what the model said to those that share it; return the requests that waited for it."""
+    if all(one.point is None for one in requests):
+        return []
+    rows = zip((one.point for one in requests), logprobs.cpu().numpy(), strict=True)
+    return [waiting for point, row in rows if point is not None for waiting in point.learn(row)]
 
 
 def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:

@@ -25,6 +25,8 @@ _METHODS: Final = {
     "dr_grpo": "Dr.GRPO",
     "reinforce": "REINFORCE",
     "reinforce_pp": "REINFORCE++",
+    "tree_grpo": "Tree-GRPO",
+    "treerpo": "TreeRPO",
     "vineppo": "VinePPO",
 }
 """Names of training methods that are not just their ids in capitals."""

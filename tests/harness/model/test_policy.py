@@ -10,7 +10,6 @@ import torch
 
 from harness.config import TinyConfig
 from harness.inference.completers import Sampling
-from harness.inference.completers.decoding import DecodeBatch
 from harness.inference.completers.hf import HFCompleter
 from harness.model import tiny
 from harness.model.packing import Sample, to_batch
@@ -70,26 +69,6 @@ def test_a_text_depends_on_its_seed_not_on_its_company(policy):
     crowded = complete(HFCompleter(policy, max_batch=2), PROMPTS, seeds=[5, 6, 7, 8, 9])
     assert [c.text for c in together] == [c.text for c in alone] == [c.text for c in crowded]
     assert complete(HFCompleter(policy), PROMPTS[:1], seeds=[50])[0].text != together[0].text
-
-
-def test_equal_prompts_are_read_once_and_answered_as_before(policy, monkeypatch):
-    read, prefill = [], DecodeBatch.prefill
-
-    def counted(batch, rows, prompts, images=()):
-        read.append(len(prompts))
-        return prefill(batch, rows, prompts, images)
-
-    monkeypatch.setattr(DecodeBatch, "prefill", counted)
-    prompts = [*PROMPTS * 4, "alone"]
-    plain = complete(HFCompleter(policy), prompts)
-    assert sum(read) == len(prompts)
-    read.clear()
-    shared = complete(HFCompleter(policy, share_prompts=True), prompts)
-    assert sum(read) == len(PROMPTS) + 1
-    assert [c.response_ids for c in shared] == [c.response_ids for c in plain]
-    assert len({c.response_ids for c in shared}) > len(PROMPTS) + 1
-    for one, other in zip(shared, plain, strict=True):
-        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
 
 
 def test_sampling_follows_the_distribution(policy):

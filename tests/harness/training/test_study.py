@@ -1,5 +1,6 @@
 """The study: its page says what its recipe and its script do, and both run."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -10,10 +11,12 @@ import pytest
 
 from harness import config as configs
 from harness.preflight import resolve
+from harness.rollouts import rollout_files
 from harness.runs import metrics
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = ROOT / "benchmarks/study.sh"
+STUDIES = ROOT / "benchmarks/studies"
+SCRIPT = STUDIES / "study.sh"
 SMALL = [
     "policy.tiny={layers=1, hidden=32, heads=4, feed_forward=32, vocabulary=400}",
     "env.max_turns=6",
@@ -28,9 +31,9 @@ SMALL = [
 ]
 
 
-def table(first):
-    """Return the rows of the page's table whose header begins so, without backticks."""
-    lines = (ROOT / "docs/study.md").read_text(encoding="utf-8").splitlines()
+def table(first, page="study.md"):
+    """Return the rows of a page's table whose header begins so, without backticks."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} |"))
     rows = []
     for line in lines[start + 2 :]:
@@ -78,14 +81,23 @@ def test_the_page_tells_what_each_method_is_given():
         assert resolved.optimizer.epochs == 1
 
 
+def test_the_page_of_budgets_tells_what_each_method_is_given():
+    rows = table("`method.name`", "study_branching.md")
+    assert len(rows) == len(table("method", "study_branching.md")) == 7
+    for name, told, _ in rows:
+        own = own_settings(name)
+        assert " ".join(own) == told
+        resolve.resolve(configs.load("corridor-tiny-demo", [f"method.name={name}", *own]))
+
+
 @pytest.mark.parametrize("name", ["graphgpo", "g2po", "oracle"])
-def test_further_methods_can_be_chosen_on_the_same_scale(name):
+def test_further_methods_can_be_chosen(name):
     config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own_settings(name)])
     method = resolve.resolve(config).method
-    assert method.credit["invalid_penalty"] == 0.02
-    assert method.credit.get("norm", "mean") == "mean"
+    divides = name == "graphgpo"
+    assert method.credit["invalid_penalty"] == (0.0 if divides else 0.02)
+    assert method.credit.get("norm", "mean") == ("std" if divides else "mean")
     assert method.credit.get("scale", "none") == "none"
-    assert method.credit.get("success_reward", 2.0) == method.reward_scale
     assert method.annotators == ({"continuations": {"count": 4}} if name == "oracle" else {})
     assert f"`{name}`" in (ROOT / "docs/study.md").read_text(encoding="utf-8")
 
@@ -113,7 +125,7 @@ def test_a_small_study_runs_and_is_summed_up(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in before} == before, "finished runs are left"
     figure = tmp_path / "study.png"
     told = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks/study.py"), str(tmp_path), "--figure", str(figure)],
+        [sys.executable, str(STUDIES / "study.py"), str(tmp_path), "--figure", str(figure)],
         check=True,
         capture_output=True,
         text=True,
@@ -121,4 +133,44 @@ def test_a_small_study_runs_and_is_summed_up(tmp_path):
     lines = told.stdout.splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| before", "| GRPO", "| SCPO"]
     assert len({line.count("|") for line in lines}) == 1
+    assert figure.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_methods_are_compared_at_equal_steps_and_tokens(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(STUDIES))
+    budgets = importlib.import_module("budgets")
+    names = ["grpo", "tree_grpo", "vineppo"]
+    chosen = {"SEEDS": "1", "METHODS": " ".join(names), "RECIPE": "corridor-tiny-demo"}
+    chosen["HARNESS"] = f"{sys.executable} -m harness"
+    small = [*SMALL[:3], "rollout.tasks_per_step=2", "warmstart.episodes=4", "eval.every=1"]
+    run = ["bash", str(SCRIPT), str(tmp_path), *small]
+    subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
+    for name in names:
+        folder = tmp_path / "seed-1" / name
+        (line,) = [r for r in metrics.read(folder) if "rollout/turns" in r]
+        played = [
+            one
+            for path in (folder / "rollouts").iterdir()
+            for one in rollout_files.read(path).rollouts
+        ]
+        turns = sum(len(one.own_turns) for one in played)
+        assert bool([one for one in played if one.parent is not None]) == (name == "tree_grpo")
+        more = line.get("rollout/continuation_steps", 0)
+        assert bool(more) == (name == "vineppo")
+        episodes = sum(one.parent is None for one in played)
+        assert budgets.costs(line, episodes)["steps"] == pytest.approx(turns + more)
+    figure = tmp_path / "budgets.png"
+    told = subprocess.run(
+        [sys.executable, str(STUDIES / "budgets.py"), str(tmp_path), "--figure", str(figure)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    tables = told.stdout.split("\nAt ")[1:]
+    assert [one.split(" ", 1)[1].split(":")[0] for one in tables] == [*budgets.COSTS]
+    for one in tables:
+        rows = [line for line in one.splitlines() if line.startswith("| ")]
+        assert [line.split(" | ")[0] for line in rows[1:]] == ["| GRPO", "| Tree-GRPO", "| VinePPO"]
+        assert len({line.count("|") for line in rows}) == 1
     assert figure.stat().st_size > 10_000

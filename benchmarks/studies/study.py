@@ -1,6 +1,6 @@
-"""The table and the figure of docs/study.md, from the runs of benchmarks/study.sh.
+"""The table and the figure of docs/study.md, from the runs of benchmarks/studies/study.sh.
 
-python benchmarks/study.py runs/study --figure docs/images/study.png
+python benchmarks/studies/study.py runs/study --figure docs/images/study.png
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _differences(axes: Any, others: Sequence[Group], base: Group) -> None:
 def main() -> None:
     """Print the table and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="of benchmarks/study.sh")
+    parser.add_argument("folder", type=Path, help="of benchmarks/studies/study.sh")
     parser.add_argument("--figure", type=Path, help="a .png file to draw")
     parser.add_argument("--base", default="grpo", help="the method that others are compared with")
     given = parser.parse_args()

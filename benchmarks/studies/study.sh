@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the study of docs/study.md: `bash benchmarks/study.sh [FOLDER [SECTION.KEY=VALUE ...]]`.
-# SEEDS and METHODS choose a part of it. Every seed is warmed up once; all its methods start from
-# there. What is finished is skipped, and what was interrupted goes on.
+# Runs the study of docs/study.md: `bash benchmarks/studies/study.sh [FOLDER [SECTION.KEY=VALUE ...]]`.
+# SEEDS and METHODS choose a part of it, RECIPE another recipe. Every seed is warmed up once; all its
+# methods start from there. What is finished is skipped, and what was interrupted goes on.
 set -euo pipefail
 
 out=${1:-runs/study}
@@ -18,7 +18,7 @@ settings() {
     grpo | salt) own+=',scale_by_std=false' ;;
     gigpo | hgpo | g2po) own+=',norm="mean"' ;;
     scpo) own+=',norm="mean",scorer="exact",alpha=0.1' ;;
-    graphgpo) own+=',norm="mean",success_reward=2.0' ;;
+    graphgpo) own='statistics="turn",invalid_penalty=0.0' ;; # centred, its graph would add next to nothing
     ecpo) own='statistics="turn",invalid_penalty=0.0,norm="mean"' ;;
     oprl)
       own+=',alpha=0.2'
@@ -27,6 +27,17 @@ settings() {
     oracle)
       own='invalid_penalty=0.02,scale="none"'
       echo 'method.annotators={continuations={count=4}}'
+      ;;
+    tree_grpo)
+      own+=',scale_by_std=false'
+      echo 'rollout.group_size=4' # and one sibling of each: as many leaves as GRPO has episodes
+      echo 'rollout.branch={at="uniform",points=4,siblings=1}'
+      ;;
+    vineppo)
+      own='invalid_penalty=0.02'
+      echo 'rollout.group_size=2' # continuations compare, not members of the group
+      echo 'method.annotators={continuations={count=3}}'
+      echo 'optimizer.epochs=1'
       ;;
   esac
   echo "method.credit={$own}"
@@ -41,7 +52,7 @@ train() { # folder, settings...
   else
     rm -rf "$folder"
     for one in ${changes[@]+"${changes[@]}"} "$@"; do given+=(--set "$one"); done
-    "${harness[@]}" train alfworld-tiny-study --set run.output=. --set "run.name=$folder" "${given[@]}"
+    "${harness[@]}" train "${RECIPE:-alfworld-tiny-study}" --set run.output=. --set "run.name=$folder" "${given[@]}"
   fi
   touch "$folder/done"
 }

@@ -1,0 +1,38 @@
+"""Answers of a policy of this process where prompts come again and again, as continuations' do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.inference.completers import Sampling, traced
+from harness.inference.completers.hf import HFCompleter
+from harness.inference.completers.next_tokens import LARGEST_VOCABULARY, NextTokens
+from harness.inference.completers.requests import Request
+from harness.types.messages import Message
+from harness.types.rollout import Completion
+
+
+class RepeatedPrompts:
+    """A completer for a time in which the weights stay the same and prompts come again and again.
+
+    Prompts that begin together are read once. With a small vocabulary the model also says only once
+    what comes after a prompt and a part of an answer. Answers are drawn as by the completer itself;
+    log-probabilities may differ in their last bits, as the size of a batch changes.
+    """
+
+    def __init__(self, own: HFCompleter) -> None:
+        """Begin without prompts."""
+        is_small = len(own.policy.tokenizer) <= LARGEST_VOCABULARY
+        self._own, self._known = own, NextTokens[Request]() if is_small else None
+
+    @traced("transformers")
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`; see `HFCompleter.complete`."""
+        request = self._own.request(messages, sampling, seed)
+        request.is_repeated = True
+        if self._known is not None and sampling.max_thought_tokens is None:
+            drawn = sampling.temperature, sampling.top_p
+            request.point = self._known.start((request.prompt_ids, request.images, drawn))
+        return await self._own.answer(request)
