@@ -174,3 +174,16 @@ def test_methods_are_compared_at_equal_steps_and_tokens(tmp_path, monkeypatch):
         assert [line.split(" | ")[0] for line in rows[1:]] == ["| GRPO", "| Tree-GRPO", "| VinePPO"]
         assert len({line.count("|") for line in rows}) == 1
     assert figure.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_pairs_of_a_search_are_trained_and_compared_with_their_start(tmp_path):
+    chosen = {"SEEDS": "1", "STEPS": "1", "DRAWS": "0", "HARNESS": f"{sys.executable} -m harness"}
+    run = ["bash", str(STUDIES / "dpo_mcts.sh"), str(tmp_path)]
+    told = subprocess.run(
+        run, env=os.environ | chosen, check=True, capture_output=True, text=True
+    ).stdout
+    (step,) = [r for r in metrics.read(tmp_path / "dpo-1") if "update/loss" in r]
+    assert step["credit/pairs"] > 0
+    assert "DPO" in told
+    assert "GiGPO" in told, "the recipe of the start"
