@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chat_server import ChatServer
 from click.testing import CliRunner
-from small_recipes import shrinking
+from small_recipes import QUICK, shrinking
 
 from agentgyms.cli.main import main as agentgyms_cli
 from env_servers.retriever.__main__ import main as retriever_cli
@@ -18,13 +18,6 @@ PROGRAMS = {
     "harness": harness_cli,
     "env_servers.retriever": retriever_cli,
 }
-QUICK = (
-    "run.steps=2",
-    "eval.every=1",
-    "checkpoint.every=1",
-    "log.tensorboard=false",
-    "log.pictures=false",
-)
 SHOWN = {"--dry-run", "--help-config", "--print-config", "--resume"}
 ANSWERS = {
     "ALFWorld": "<think>look first</think><action>look</action>",

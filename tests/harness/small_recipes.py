@@ -3,6 +3,15 @@
 from harness import config as configs
 from harness.preflight.resolve import credit_settings
 
+QUICK = (
+    "run.steps=2",
+    "eval.every=1",
+    "checkpoint.every=1",
+    "log.tensorboard=false",
+    "log.pictures=false",
+)
+"""Two short steps that leave metrics, evaluations and checkpoints."""
+
 NAMES = sorted(configs.list_recipes())
 
 _SMALL = (

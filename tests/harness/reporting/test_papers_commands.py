@@ -11,7 +11,7 @@ from pathlib import Path
 import papers_page
 import pytest
 from click.testing import CliRunner
-from small_recipes import shrinking
+from small_recipes import QUICK, shrinking
 
 from harness import config as configs
 from harness.cli.main import main
@@ -37,13 +37,6 @@ WRITTEN = {
     "report": ("--curve", "--sweep", "--html", "--output"),
     "credit": ("--html", "--neighbourhood"),
 }
-QUICK = (
-    "run.steps=2",
-    "eval.every=1",
-    "checkpoint.every=1",
-    "log.tensorboard=false",
-    "log.pictures=false",
-)
 WARM = (
     "agent.style=compact",
     "agent.max_tokens=16",
