@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from harness.config import OptimizerConfig, replace
+from harness import config as configs
+from harness.config import OptimizerConfig, consistency, replace
 from harness.distributed.fsdp import load_optimizer_state, optimizer_state
 from harness.preflight.checks import check_optimizer
 from harness.training.optimizer import make_optimizer, set_learning_rate
@@ -34,6 +35,12 @@ def orthogonalised(gradient):
         gram = wide @ wide.T
         wide = 3.4445 * wide + (-4.7750 * gram + 2.0315 * gram @ gram) @ wide
     return wide if gradient.shape[0] <= gradient.shape[1] else wide.T
+
+
+def test_muon_and_offloaded_moments_are_refused_together():
+    settings = ["optimizer.name='muon'", "policy.offload='optimizer'"]
+    with pytest.raises(ConfigError, match="moves AdamW's moments, and optimizer.name is 'muon'"):
+        consistency.check(configs.load("corridor-tiny", settings))
 
 
 def test_matrices_take_muons_steps_and_all_else_those_of_adamw():
