@@ -24,6 +24,7 @@ TOP = {
 """Files of the top folder, and the pages that they are."""
 
 EXAMPLES = "examples.md"
+_LANGUAGES = {".py": "python", ".sbatch": "bash", ".yaml": "yaml"}
 
 _PLACES = {page: name for name, page in TOP.items()}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^):#]+)(#[^)]*)?\)")
@@ -46,8 +47,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def _examples() -> str:
     """Return a page with all examples."""
-    found = sorted((ROOT / "examples").glob("*.py"))
-    parts = [f"## {file.name}\n\n```python\n{file.read_text()}```\n" for file in found]
+    found = sorted(file for file in (ROOT / "examples").iterdir() if file.suffix in _LANGUAGES)
+    parts = [f"## {file.name}\n\n```{_LANGUAGES[file.suffix]}\n{file.read_text()}```\n" for file in found]
     return "\n".join(["# Examples\n\nThe files in `examples/`; tests run them.\n", *parts])
 
 
