@@ -116,20 +116,18 @@ class ProcessReward:
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its rewards; the model learns before or after scoring."""
-        context = self._context
-        denominator = context.reference if self._settings.objective == "ce" else context.policy
-        assert denominator is not None
-        old, _ = context.scores(denominator, rollouts)
-        if self._settings.model is not None:
-            rollouts = text_reader.readable(rollouts, context.policy)
+        old, rollouts = self._denominator(rollouts), self._readable(rollouts)
         positive = self._positive(turns)
         if self._settings.update == "before":
             self._figures = self._learn(turns, rollouts, positive, old)
-        reward = self._settings.beta * (context.scores(self.model, rollouts)[0] - old)
+        rows = self._reward(rollouts, old)
         if self._settings.update == "after":
             self._figures = self._learn(turns, rollouts, positive, old)
-        rows = context.as_rows(reward, lengths_of(rollouts))
         return replace(turns, process_reward=rows)
+
+    def scored(self, rollouts: Sequence[Rollout]) -> Floats:
+        """Return the reward of each row of the table; nothing is learned. Shape [N]."""
+        return self._reward(self._readable(rollouts), self._denominator(rollouts))
 
     def learn(
         self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
@@ -149,6 +147,24 @@ class ProcessReward:
         own = self.model.model
         fsdp.load_full_state(own, state["model"])
         fsdp.load_optimizer_state(self._optimizer, own.named_parameters(), state["optimizer"])
+
+    def _denominator(self, rollouts: Sequence[Rollout]) -> Floats:
+        """Return log pi_den of each token. Shape [A]."""
+        context = self._context
+        denominator = context.reference if self._settings.needs_reference else context.policy
+        assert denominator is not None
+        return context.scores(denominator, rollouts)[0]
+
+    def _readable(self, rollouts: Sequence[Rollout]) -> Sequence[Rollout]:
+        """Return the rollouts as the model reads them."""
+        if self._settings.model is None:
+            return rollouts
+        return text_reader.readable(rollouts, self._context.policy)
+
+    def _reward(self, rollouts: Sequence[Rollout], old: Floats) -> Floats:
+        """Return the reward of each row of the table. Shape [N]."""
+        reward = self._settings.beta * (self._context.scores(self.model, rollouts)[0] - old)
+        return self._context.as_rows(reward, lengths_of(rollouts))
 
     def _positive(self, turns: TurnTable) -> Bools:
         if self._settings.threshold is None:

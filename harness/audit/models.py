@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from harness.audit.policies import AgentPolicy, AuditPolicy, NoisyExpert
 from harness.audit.truth import TruthOptions, measure
 from harness.audit.truth_sets import TruthSet
 from harness.config import SEARCHES, EvaluationConfig
+from harness.credit.table import TurnTable
 from harness.evaluation import defaults
 from harness.evaluation.baselines.prompted import Baseline
 from harness.evaluation.evaluate import choose
@@ -24,6 +26,9 @@ from harness.rollouts.env_pool import EnvPool
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw, seed_of
+
+if TYPE_CHECKING:
+    from harness.model.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class Plan:
         noise: Of the expert: probability of a random action.
         seed: Of the tasks' episodes and all decisions.
         options: What is measured.
+        process_reward: A training run whose reward model scores the turns, for estimators that
+            read the column `process_reward`; None leaves it empty.
     """
 
     group_size: int = 8
@@ -43,6 +50,7 @@ class Plan:
     noise: float = 0.5
     seed: int = 0
     options: TruthOptions = TruthOptions()  # noqa: RUF009 (frozen)
+    process_reward: Path | None = None
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a number is out of range."""
@@ -77,6 +85,7 @@ async def measure_model(
     async with AsyncExitStack() as stack:
         model = await open_model(config)
         stack.push_async_callback(model.close)
+        _check_reward_model(plan, model)
         config = defaults.resolve(config, model.trained)
         max_live = max(config.run.concurrency, plan.rollouts)
         pool = EnvPool(config.env.id, plan.rollouts, max_live, **pool_arguments(config))
@@ -94,7 +103,8 @@ async def measure_model(
             pool, draws, policy, plan.options, seed=plan.seed, on_finish=finished
         )
         sketch, gradient = _sketch(config, model, rollouts)
-        truth = replace(truth, sketch=sketch)
+        scored = _scored(truth.turns, config, model, plan, rollouts)
+        truth = replace(truth, turns=scored, sketch=sketch)
         return TruthSet(
             truth,
             tuple(dict.fromkeys(rollout.task_id for rollout in rollouts)),
@@ -109,10 +119,26 @@ async def measure_model(
                 "group_size": plan.group_size,
                 "repeats": plan.repeats,
                 "gradient": gradient,
+                **({"process_reward": str(plan.process_reward)} if plan.process_reward else {}),
                 "seed": plan.seed,
                 "success": sum(rollout.success for rollout in rollouts) / len(rollouts),
             },
         )
+
+
+def _check_reward_model(plan: Plan, model: Model) -> None:
+    """Raise `ConfigError` if a reward model cannot score what is played, before it is played."""
+    if plan.process_reward is None:
+        return
+    from harness.audit import reward_models
+
+    backend = model.identity.get("backend")
+    if backend != "hf":
+        raise ConfigError(
+            f"--process-reward compares with a model of this process, and the backend is "
+            f"{backend}: leave it out, or give a --model that runs here"
+        )
+    reward_models.settings(plan.process_reward)
 
 
 def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool) -> AuditPolicy:
@@ -142,13 +168,35 @@ def _sketch(
     if model.identity.get("backend") != "hf":
         return None, f"left out: it needs the backend hf, this is {model.identity['backend']}"
     from harness.audit.parameter_gradients import Projection, sketches
-    from harness.inference.completers.hf import HFCompleter
 
-    assert isinstance(model.completer, HFCompleter)
-    policy = model.completer.policy
+    policy = _policy_of(model)
     projection = Projection(policy)
     found = sketches(policy, rollouts, projection, config.sampling.temperature or 1.0)
     return found, f"of {projection.parameters:,} parameters in {projection.size:,} dimensions"
+
+
+def _scored(
+    turns: TurnTable,
+    config: EvaluationConfig,
+    model: Model,
+    plan: Plan,
+    rollouts: Sequence[Rollout],
+) -> TurnTable:
+    """Return the turns with the scores of a run's reward model, if one is to give them."""
+    if plan.process_reward is None:
+        return turns
+    from harness.audit.reward_models import process_rewards
+
+    temperature = config.sampling.temperature or 1.0
+    found = process_rewards(plan.process_reward, _policy_of(model), rollouts, temperature)
+    return replace(turns, process_reward=found)
+
+
+def _policy_of(model: Model) -> Policy:
+    from harness.inference.completers.hf import HFCompleter
+
+    assert isinstance(model.completer, HFCompleter)
+    return model.completer.policy
 
 
 def _described(model: Model, plan: Plan) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from harness.types.errors import ConfigError, TableError
 FORMAT: Final = "agentgyms-truth-1"
 _NAMES: Final = ("state_key", "next_state_key", "action_key", "text")
 _NUMBERS: Final = ("rollout", "group", "turn", "reward", "success", "valid", "failed")
+_SCORE: Final = "process_reward"
+"""A column of the turns that a reward model filled, if there was one."""
 _OPTIONAL: Final[dict[str, Any]] = {
     "taken": np.float64,
     "equal": np.float64,
@@ -115,6 +117,8 @@ def _arrays(truth_set: TruthSet) -> dict[str, NDArray[Any]]:
     }
     numbers = {name: getattr(truth.turns, name) for name in _NUMBERS}
     numbers |= {name: own for name in _OPTIONAL if (own := getattr(truth, name)) is not None}
+    if truth.turns.process_reward is not None:
+        numbers[_SCORE] = truth.turns.process_reward
     for name, column in numbers.items():
         arrays[name] = column.astype(np.int32) if column.dtype == np.int64 else column
     columns = [getattr(truth.turns, name) for name in _NAMES]
@@ -131,7 +135,7 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
         raise ValueError(f"its format is {head['format']!r:.40}, expected {FORMAT}")
     words = json.loads(found["words"].tobytes())
     names = {name: [words[i] for i in found[name]] for name in _NAMES}
-    numbers = {name: found[name] for name in _NUMBERS}
+    numbers = {name: found[name] for name in (*_NUMBERS, _SCORE) if name in found or name != _SCORE}
     turns = TurnTable.from_columns(**numbers, **names)
     returns = found["returns"].astype(np.float64)
     options = TruthOptions(**head["options"])

@@ -68,6 +68,12 @@ def _take_settings(context: click.Context, _: click.Parameter, name: str | None)
 @click.option("--continuations", type=int, default=48, help="From each state, a multiple of 4.")
 @click.option("--reward", default="success", help="success, score or environment.")
 @click.option("--gamma", type=float, default=1.0, help="Discount of later turns.")
+@click.option(
+    "--process-reward",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="A run of oprl, whose newest reward model scores the turns.",
+)
 @click.option("--seed", type=int, default=0, help="Of episodes and decisions.")
 @click.option("--methods", "names", default="", metavar="A,B", help="Only these, in this order.")
 @click.option(
@@ -203,5 +209,8 @@ def _plan(options: dict[str, Any]) -> Plan:
     from harness.audit.truth import TruthOptions
 
     own = {key: options.pop(key) for key in ("continuations", "reward", "gamma")}
-    played = {key: options.pop(key) for key in ("group_size", "repeats", "noise", "seed")}
+    played = {
+        key: options.pop(key)
+        for key in ("group_size", "repeats", "noise", "seed", "process_reward")
+    }
     return Plan(**played, options=TruthOptions(**own))

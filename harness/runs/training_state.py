@@ -95,8 +95,26 @@ def read(
         if processes.rank < len(by_rank):
             _restore_random_states(by_rank[processes.rank], device)
     except _UNUSABLE as e:
-        reason = " ".join(str(e).split())  # torch's words may take many lines
-        raise CheckpointError(f"{path} cannot be used: {reason:.150}") from e
+        raise _unusable(path, e) from e
+
+
+def read_annotator(folder: Path, name: str, annotator: Annotator) -> None:
+    """Restore one annotator alone.
+
+    Raises:
+        CheckpointError: The file is missing or damaged, or belongs to another model.
+    """
+    path = folder / _FILE
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        annotator.load_state_dict(state["annotators"][name])
+    except _UNUSABLE as e:
+        raise _unusable(path, e) from e
+
+
+def _unusable(path: Path, error: Exception) -> CheckpointError:
+    reason = " ".join(str(error).split())  # torch's words may take many lines
+    return CheckpointError(f"{path} cannot be used: {reason:.150}")
 
 
 def _random_states(device: torch.device) -> dict[str, Any]:
