@@ -24,6 +24,8 @@ ADAPTERS := .venv-adapters
 DEPLOY := .venv-deploy
 # And TRL, which an adapter is for and benchmarks of training compare with.
 TRL := .venv-trl
+# And verl, which trains on Ray and asks for another version of transformers.
+VERL := .venv-verl
 # And cosmic-ray, whose changes of modules the tests should notice.
 MUTANTS := .venv-mutants
 # And MkDocs, which makes a web site of the documentation.
@@ -35,7 +37,7 @@ WEBSHOP ?=
 MINUTES ?= 5
 
 # Marks of tests that take the whole machine, and run one at a time.
-ALONE := docker or vllm
+ALONE := docker or vllm or verl
 # And of those that need parts of their own, and run two at a time, file by file.
 PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm
 # To name a mark is to ask for it (tests/conftest.py).
@@ -46,6 +48,7 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
   AGENTGYMS_DEPLOY_PYTHON=$(CURDIR)/$(DEPLOY)/bin/python \
   AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python \
+  AGENTGYMS_VERL_PYTHON=$(CURDIR)/$(VERL)/bin/python \
   $(if $(wildcard $(TRL)/stamp),AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python)
 
 # Tests start many processes: each would compile our modules anew.
@@ -135,6 +138,11 @@ $(TRL)/stamp: requirements-trl.txt | $(VENV)/test.stamp
 	$(TRL)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-trl.txt
 	@touch $@
 
+$(VERL)/stamp: requirements-verl.txt pyproject.toml
+	$(PYTHON) -m venv $(VERL)
+	$(VERL)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-verl.txt -e '.[harness]'
+	@touch $@
+
 $(MUTANTS)/stamp: requirements-mutants.txt
 	$(PYTHON) -m venv $(MUTANTS)
 	$(MUTANTS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mutants.txt
@@ -154,7 +162,7 @@ test: $(VENV)/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
 test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
-  $(DOCS)/stamp
+  $(DOCS)/stamp $(VERL)/stamp
 	$(PYTHONS) $(BIN)/python -m pytest -q \
 	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \

@@ -28,6 +28,7 @@ ONLY_WHEN_ASKED = {
     "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
     "slow": "takes minutes: pytest -m slow",
     "slurm": "starts a cluster of Slurm: pytest -m slurm",
+    "verl": "runs verl: AGENTGYMS_VERL_PYTHON=/path/to/python pytest -m verl",
     "vllm": "runs vLLM: AGENTGYMS_VLLM_PYTHON=/path/to/python pytest -m vllm",
 }
 
@@ -72,5 +73,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs Slurm: slurmctld, slurmd, slurm-client and munge")
     if item.get_closest_marker("sotopia") and not os.environ.get("AGENTGYMS_SOTOPIA_PYTHON"):
         pytest.skip("needs AGENTGYMS_SOTOPIA_PYTHON, a Python with sotopia 0.1.4")
+    if item.get_closest_marker("verl") and not os.environ.get("AGENTGYMS_VERL_PYTHON"):
+        pytest.skip("needs AGENTGYMS_VERL_PYTHON, a Python with requirements-verl.txt")
     if item.get_closest_marker("vllm") and not os.environ.get("AGENTGYMS_VLLM_PYTHON"):
         pytest.skip("needs AGENTGYMS_VLLM_PYTHON, a Python with vLLM")

@@ -40,6 +40,19 @@ class _Gpus(NamedTuple):
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(("harness", "verl")),
+    default="harness",
+    help="What trains: this harness, on one machine or with torchrun; or verl, on Ray.",
+)
+@click.option(
+    "--verl",
+    "of_verl",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --engine verl: a setting of verl, such as trainer.n_gpus_per_node=4.",
+)
 @click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
 @click.option("--help-config", is_flag=True, help="List all settings with their words and stop.")
 @click.option(
@@ -55,6 +68,8 @@ def train(
     seeds: int | None,
     sweeps: tuple[str, ...],
     resume: Path | None,
+    engine: str,
+    of_verl: tuple[str, ...],
     help_config: bool,
     gpus: int | None,
     gpu_memory: float | None,
@@ -83,6 +98,11 @@ def train(
     if (gpus or gpu_memory) and not shown["dry_run"]:
         option = "--gpus" if gpus else "--gpu-memory"
         raise click.UsageError(f"{option} is for --dry-run: torchrun starts a process for each GPU")
+    if engine == "verl":
+        _by_verl(recipe, overrides, of_verl, several=bool(seeds or sweeps), **shown)
+        return
+    if of_verl:
+        raise click.UsageError("--verl is for --engine verl")
     machine = _Gpus(gpus, None if gpu_memory is None else round(gpu_memory * 1e9))
     from harness import config as configs
 
@@ -94,7 +114,34 @@ def train(
         _one(configs.load(str(recipe), overrides), machine, **shown)
 
 
+def _by_verl(
+    recipe: str | None,
+    overrides: Sequence[str],
+    of_verl: Sequence[str],
+    *,
+    several: bool,
+    print_config: bool,
+    dry_run: bool,
+) -> None:
+    if recipe is None or several or dry_run:
+        raise click.UsageError(
+            "--engine verl trains one new run: leave --seeds, --sweep and --dry-run, and --resume "
+            "finds out by itself what trained a run"
+        )
+    from harness.cli import verl
+
+    folder = verl.train(recipe, overrides, of_verl, print_config=print_config)
+    if folder is not None:
+        _show_results(folder)
+
+
 def _resume(folder: Path) -> None:
+    from harness.engines import verl_run
+
+    if verl_run.is_verls(folder):
+        verl_run.resume(folder)
+        _show_results(folder)
+        return
     from harness.distributed.process_group import torchrun_processes
 
     with torchrun_processes() as processes:

@@ -20,8 +20,8 @@ import jinja2
 from harness.types.errors import ConfigError
 
 LIMIT_S: Final = 30.0
-"""CPU time of one rendering in seconds; a long chat takes milliseconds, but a garbage collection
-that falls into it counts too, and one of a process with gigabytes of small objects takes seconds."""
+"""CPU time of one rendering in seconds. A long chat takes milliseconds; a garbage collection that
+falls into it counts too, and takes seconds where a process has gigabytes of small objects."""
 
 _TICK_S: Final = 0.25
 _raise_in_thread: Final = ctypes.pythonapi.PyThreadState_SetAsyncExc

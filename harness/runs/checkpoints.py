@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import math
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -115,6 +116,31 @@ def save(
             f"the checkpoint of step {step} cannot be written to {root}: {e}; make room there (see "
             "checkpoint.keep and checkpoint.keep_best)"
         ) from e
+    return saved
+
+
+def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
+    """Make a checkpoint of a model that another engine saved; it holds no state to resume from.
+
+    Args:
+        run: The run's folder.
+        step: Number of completed steps.
+        model: A folder that transformers loads, on the same disk: files are linked, not copied.
+        keep: Number of newest checkpoints to keep.
+
+    Raises:
+        TrainingError: It cannot be written.
+    """
+    root = run / "checkpoints"
+    partial = root / f".step-{step:06d}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        root.mkdir(exist_ok=True)
+        shutil.copytree(model, partial, copy_function=os.link)
+        saved = _complete(partial, step, {})
+        _remove_old(root, step, keep, 0, "success")
+    except (OSError, shutil.Error) as e:
+        raise TrainingError(f"the model of step {step} cannot be linked in {root}: {e}") from e
     return saved
 
 

@@ -1,0 +1,58 @@
+"""Command line: `harness train --engine verl`."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def train(
+    recipe: str,
+    overrides: Sequence[str],
+    of_verl: Sequence[str],
+    *,
+    print_config: bool,
+) -> Path | None:
+    """Train a recipe with verl and return the run's folder, or print both configurations.
+
+    Args:
+        recipe: Name or file of a recipe.
+        overrides: Of the recipe.
+        of_verl: Settings of verl, `KEY=VALUE`.
+        print_config: Print what both would be given, and train nothing.
+
+    Raises:
+        ConfigError: As for `verl_run.start`.
+    """
+    from harness import config as configs
+    from harness.engines import verl_run, verl_settings
+    from harness.preflight import resolve
+
+    config = configs.load(recipe, overrides)
+    further = dict(map(_setting, of_verl))
+    if print_config:
+        told = {
+            "harness": configs.to_dict(resolve.resolve(config)),
+            "verl": verl_settings.translate(config) | further,
+        }
+        click.echo(json.dumps(told, indent=1))
+        return None
+    return verl_run.start(config, further)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Return name and value of a setting: a TOML value, or else plain text."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.UsageError(f"--verl takes KEY=VALUE, got {text!r:.80}")
+    try:
+        return name, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name, value

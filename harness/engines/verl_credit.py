@@ -1,0 +1,271 @@
+"""Trains in verl with the credit of this harness: the trainer mode `agentgyms`."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import ray
+import torch
+import transfer_queue
+from omegaconf import open_dict
+from tensordict import TensorDict
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+from harness.annotators import AnnotatorContext, semantic
+from harness.config import Config, methods
+from harness.engines.verl_episodes import ROLLOUT, TURNS
+from harness.engines.verl_recipe import recipe_of
+from harness.engines.verl_settings import NAME
+from harness.evaluation.evaluate import summarise
+from harness.preflight import recorded_files
+from harness.preflight.resolve import credit_settings
+from harness.rollouts import rollout_files
+from harness.rollouts.player import rollout_figures
+from harness.runs import checkpoints
+from harness.runs.metrics import MetricsLog
+from harness.runs.runfolder import RunFolder
+from harness.training.credit_step import Credit, CreditAssignment
+from harness.types.arrays import Floats
+from harness.types.errors import TrainingError
+from harness.types.rollout import Rollout
+
+_FIGURES: Final = {
+    "actor/pg_loss": "update/loss",
+    "actor/grad_norm": "update/grad_norm",
+    "actor/lr": "update/learning_rate",
+    "actor/entropy": "update/entropy",
+    "actor/ppo_kl": "update/kl_old",
+    "actor/pg_clipfrac": "update/clipped",
+    "actor/kl_loss": "update/kl_reference",
+    "timing_s/gen": "time/collect_s",
+    "timing_s/update_actor": "time/update_s",
+    "timing_s/step": "time/step_s",
+}
+"""Figures of verl, and their names in a run's metrics."""
+
+
+@register_trainer(NAME)
+class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
+    """verl's synchronous trainer, whose advantages are those of an estimator of `harness.credit`.
+
+    A run's folder is the one above `trainer.default_local_dir`: metrics, evaluations and models go
+    there under the names of this harness, beside verl's own.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """Read the recipe.
+
+        Raises:
+            ConfigError: As for `verl_recipe.recipe_of`.
+        """
+        with open_dict(config):  # by which verl chooses a queue that waits for whole steps
+            config.trainer.v1.trainer_mode = "sync"
+        super().__init__(config)
+        self._recipe = recipe_of(config)
+        self._credit = credit_of(self._recipe)
+        self._folder = RunFolder(Path(config.trainer.default_local_dir).parent)
+        self._log: MetricsLog | None = None
+        self._validation: dict[str, float] = {}
+
+    def on_init_end(self) -> None:
+        """Open the metrics, without those of steps that run again."""
+        super().on_init_end()
+        self._folder.path.joinpath("evaluations").mkdir(parents=True, exist_ok=True)
+        self._log = MetricsLog(self._folder.path, self.global_steps or None)
+
+    def fit(self, agent_loop_manager: Any) -> None:
+        """Train; a worker that is gone ends the run, where verl would wait for its episodes."""
+        workers = agent_loop_manager.agent_loop_workers
+        wait, asked = self.replay_buffer._wait_for_next_poll, list[Any]()
+
+        def watched(*args: Any) -> Any:
+            asked[:] = asked or [one.__ray_call__.remote(_nothing) for one in workers]
+            answered, waiting = ray.wait(asked, num_returns=len(asked), timeout=0)
+            ray.get(answered)  # raises the error of a worker that is gone
+            asked[:] = waiting
+            return wait(*args)
+
+        self.replay_buffer._wait_for_next_poll = watched
+        super().fit(agent_loop_manager)
+
+    def _compute_advantage(self, batch: Any, metrics: dict[str, float]) -> Any:
+        """Let verl correct for its generator, then put our advantages in the place of its own."""
+        batch = super()._compute_advantage(batch, metrics)
+        data = transfer_queue.kv_batch_get(
+            keys=batch.keys,
+            partition_id=batch.partition_id,
+            select_fields=["response_mask", "extra_fields"],
+        )
+        own = [not tag.get("is_padding", False) for tag in batch.tags]
+        told = [_plain(one) for one in data["extra_fields"]]
+        rollouts, first = rollouts_of(batch.keys, told, own)
+        credit = self._credit.assign(rollouts)
+        self._keep(rollouts, credit)
+        metrics |= rollout_figures(rollouts, self._lost(rollouts)) | self._credit.diagnose(credit)
+        masks = data["response_mask"].unbind()
+        rows = [
+            torch.zeros(mask.shape[0]) if start is None else _row(credit, start, about[TURNS])
+            for mask, start, about in zip(masks, first, told, strict=True)
+        ]
+        nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
+        fields = TensorDict(
+            {"advantages": nested, "returns": nested.clone()}, batch_size=len(batch)
+        )
+        return transfer_queue.kv_batch_put(
+            keys=batch.keys, partition_id=batch.partition_id, fields=fields
+        )
+
+    def _keep(self, rollouts: Sequence[Rollout], credit: Credit) -> None:
+        """Write the rollouts of every n-th step and of the last, as this harness's trainer does."""
+        every, step, config = self._recipe.run.keep_rollouts, self.global_steps, self._recipe
+        whole = every > 0 and step % every == 0
+        if not whole and step != config.run.steps:
+            return
+        about = {
+            **recorded_files.described(config, ""),
+            "tokens": whole,
+            "step": step,
+            "method": config.method.name,
+            "reward": config.method.reward,
+            "reward_scale": config.method.reward_scale,
+        }
+        path, columns = self._folder.rollouts(step), credit.columns()
+        rollout_files.write(path, rollouts, columns, tokens=whole, images=whole, about=about)
+
+    def _lost(self, rollouts: Sequence[Rollout]) -> int:
+        """Return how many groups of the step are missing."""
+        return self._recipe.rollout.tasks_per_step - len({one.group for one in rollouts})
+
+    def _get_required_batch_multiple(self, dp_size: int) -> int:
+        """Return the multiple of rows that mini-batches of equal sizes need."""
+        return math.lcm(dp_size, self._unit)
+
+    @property
+    def _unit(self) -> int:
+        return self._mini_batches * int(self.config.actor_rollout_ref.rollout.n)
+
+    @property
+    def _mini_batches(self) -> int:
+        optimizer = self._recipe.optimizer
+        if optimizer.mini_batch_size is None:
+            return optimizer.mini_batches
+        return max(1, math.ceil(self._rows / optimizer.mini_batch_size))
+
+    _rows = 0
+
+    def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        """Refuse a step without episodes, which verl would not end on.
+
+        Raises:
+            TrainingError: Every episode was lost.
+        """
+        self._rows = len(batch)
+        if not self._rows:
+            raise TrainingError(
+                f"every episode of step {self.global_steps} was lost: the workers' output says why"
+            )
+        return super()._balance_batch(batch, *args, **kwargs)
+
+    def _update_actor(self, batch: Any, metrics: dict[str, float]) -> Any:
+        """Update with the recipe's number of mini-batches, whatever the number of rows."""
+        with open_dict(self.config):
+            self.config.actor_rollout_ref.actor.ppo_mini_batch_size = len(batch) // self._unit
+        return super()._update_actor(batch, metrics)
+
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kw: Any) -> None:
+        """Log the step under the names of this harness too."""
+        super()._compute_metrics(batch, metrics, *args, **kw)
+        figures = {own: float(metrics[name]) for name, own in _FIGURES.items() if name in metrics}
+        ours = ("rollout/", "credit/")
+        figures |= {name: float(metrics[name]) for name in metrics if name.startswith(ours)}
+        assert self._log is not None
+        self._log.write(self.global_steps, figures)
+        self._log.flush()
+
+    def _val_metrics_update(
+        self, data_sources: Any, sample_uids: Any, told: Mapping[str, Any], *args: Any, **kw: Any
+    ) -> dict[str, float]:
+        """Return the figures of an evaluation, and write it into the run's folder."""
+        rollouts = [pickle.loads(one) for one in told[ROLLOUT] if one is not None]  # noqa: S301
+        result = summarise(rollouts, str(self._recipe.eval.split))
+        self._folder.write_evaluation(self.global_steps, result.record())
+        self._validation = {"success": result.success.value, "score": result.score}
+        assert self._log is not None
+        self._log.write(self.global_steps, result.metrics())
+        return result.metrics()
+
+    def _save_checkpoint(self) -> None:
+        """Save verl's checkpoint, and its model as one of this harness."""
+        super()._save_checkpoint()
+        folder = Path(self.config.trainer.default_local_dir) / f"global_step_{self.global_steps}"
+        checkpoints.adopt(
+            self._folder.path,
+            self.global_steps,
+            folder / "actor" / "huggingface",
+            keep=self._recipe.checkpoint.keep,
+        )
+
+
+def _nothing(_: Any) -> None:
+    """Answer that the actor lives."""
+
+
+def credit_of(config: Config) -> CreditAssignment:
+    """Return what assigns the credit of a recipe whose estimator needs no annotator.
+
+    Raises:
+        ConfigError: A scorer of states cannot be loaded.
+    """
+    settings = semantic.resolve(credit_settings(config), config.policy.device)
+    nothing = AnnotatorContext(cast(Any, None))  # no annotator asks for a policy
+    return CreditAssignment(config, methods.get(config.method.name), settings, nothing)
+
+
+def rollouts_of(
+    keys: Sequence[str], told: Sequence[Mapping[str, Any]], own: Sequence[bool]
+) -> tuple[list[Rollout], list[int | None]]:
+    """Return the rollouts of a batch's rows, group by group, and each row's place among them.
+
+    Args:
+        keys: `{uid of the group}_{member}_{number of the row}`.
+        told: The rows' extra fields; an episode's last row has its rollout.
+        own: Whether a row is one of an episode, and not verl's padding.
+
+    Returns:
+        Rollouts with their group and member; and for each row the number, in the turn table, of the
+        first turn of its rollout, None for padding.
+    """
+    episodes = {}
+    for key, about, is_own in zip(keys, told, own, strict=True):
+        if is_own and about.get(ROLLOUT) is not None:
+            uid, member, _ = key.rsplit("_", 2)
+            episodes[uid, int(member)] = pickle.loads(about[ROLLOUT])  # noqa: S301 (of our workers)
+    ordered = sorted(episodes, key=lambda name: (episodes[name].task_id, name))
+    groups = {uid: number for number, uid in enumerate(dict.fromkeys(uid for uid, _ in ordered))}
+    rollouts = [replace(episodes[name], group=groups[name[0]], member=name[1]) for name in ordered]
+    sizes = np.array([0, *(len(one.turns) for one in rollouts)])
+    start = dict(zip(ordered, np.cumsum(sizes)[:-1].tolist(), strict=True))
+    first: list[int | None] = []
+    for key, is_own in zip(keys, own, strict=True):
+        uid, member, _ = key.rsplit("_", 2) if is_own else ("", "0", "")
+        first.append(start[uid, int(member)] if is_own else None)
+    return rollouts, first
+
+
+def _row(credit: Credit, start: int, turns: Sequence[int]) -> torch.Tensor:
+    """Return the advantages of a row's response. Shape [T]."""
+    numbers, advantage = np.asarray(turns), cast(Floats, credit.advantage)
+    values = np.where(numbers < 0, 0.0, advantage[start + numbers.clip(0)])
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def _plain(value: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(value, "data", value)
+    return found

@@ -1,0 +1,220 @@
+"""Plays our episodes in verl's workers: the agent loop `agentgyms`."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+from transformers import GenerationConfig
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
+
+from harness.config import Config
+from harness.engines.verl_recipe import recipe_of
+from harness.engines.verl_settings import NAME
+from harness.inference.completers import Sampling, check_length
+from harness.inference.completers.local_answers import GeneratedTokens, completion_of
+from harness.model.packing import Sample, samples
+from harness.model.tokenizer import ChatTokenizer
+from harness.rollouts.collect import collect
+from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.player import make_agent, make_eval_pool, make_pool
+from harness.types.errors import ConfigError, TrainingError
+from harness.types.messages import Message, images_of
+from harness.types.rollout import Completion, Rollout
+from harness.types.task_draws import TaskDraw, seed_of
+
+ROLLOUT: Final = "agentgyms_rollout"
+"""Where an episode's last row has the rollout, pickled."""
+TURNS: Final = "agentgyms_turns"
+"""Where each row has the turns of its response's tokens, -1 for those that were not sampled."""
+_EVALUATION: Final = 3
+"""Stream of random numbers of evaluations, as in this harness's own trainer."""
+
+
+class ServedCompleter:
+    """Answers with the servers of verl, tokens in and tokens out; one object for each episode.
+
+    Args:
+        servers: verl's client of its servers.
+        chat_tokenizer: Of the policy.
+        parameters: verl's parameters of sampling.
+        max_length: Longest sequence in tokens.
+
+    Attributes:
+        versions: Steps after which the weights were taken that answered, the first and the last.
+    """
+
+    def __init__(
+        self,
+        servers: Any,
+        chat_tokenizer: ChatTokenizer,
+        parameters: Mapping[str, Any],
+        max_length: int,
+    ) -> None:
+        """Have answered nothing yet."""
+        self._servers, self._chat_tokenizer = servers, chat_tokenizer
+        self._parameters, self._max_length = dict(parameters), max_length
+        self._id = uuid4().hex  # one server answers a whole episode, and keeps its prefix
+        self.versions = (0, 0)
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the response to `messages`.
+
+        Raises:
+            ContextOverflow: Prompt and longest response do not fit into the model's context.
+            ConfigError: The prompt shows an image.
+        """
+        if images_of(messages):
+            raise ConfigError("the prompt shows an image, which verl's engine is not given here")
+        prompt_ids = self._chat_tokenizer.encode_chat(messages)
+        check_length(prompt_ids, sampling, self._max_length)
+        own = {"max_tokens": sampling.max_tokens, "seed": seed % 2**31}
+        made = await self._servers.generate(
+            request_id=self._id,
+            prompt_ids=list(prompt_ids),
+            sampling_params={**self._parameters, **own},
+        )
+        self._note(made.extra_fields)
+        ids = tuple(made.token_ids)
+        tokens = GeneratedTokens(
+            ids, tuple(made.log_probs), bool(ids) and ids[-1] in self._chat_tokenizer.stop_ids
+        )
+        return completion_of(self._chat_tokenizer, prompt_ids, tokens)
+
+    def _note(self, told: Mapping[str, Any]) -> None:
+        last = int(told.get("global_steps") or 0)
+        first = self.versions[0] if self.versions != (0, 0) else last
+        self.versions = (min(first, last), last)
+
+
+class Worker:
+    """What the episodes of one of verl's processes share: recipe, tokenizer and environments."""
+
+    def __init__(self, settings: Any, tokenizer: Any) -> None:
+        """Environments are made when needed."""
+        self.config = recipe_of(settings)
+        # verl's servers end answers there
+        ends = GenerationConfig(eos_token_id=tokenizer.eos_token_id)  # type: ignore[no-untyped-call]
+        self.chat_tokenizer = ChatTokenizer(tokenizer, ends)
+        self.chat_tokenizer.chat_encoder.template_arguments = (
+            self.config.policy.chat_template_kwargs
+        )
+        self.max_length = int(settings.actor_rollout_ref.rollout.max_model_len)
+        self._pools: dict[str, EnvPool] = {}
+        self._places = asyncio.Semaphore(self.config.rollout.max_live)
+
+    async def play(
+        self, completer: ServedCompleter, row: Mapping[str, Any], step: int, member: int
+    ) -> Rollout:
+        """Return the rollout of a task; all members of a group start in the same state.
+
+        Raises:
+            TrainingError: The episode was lost.
+        """
+        task, config = row["extra_info"], self.config
+        index, seed = int(task["index"]), config.run.seed
+        if task["is_evaluated"]:
+            draw = TaskDraw(str(task["task"]), seed_of(seed_of(seed, _EVALUATION), index))
+        else:
+            draw = TaskDraw(str(task["task"]), seed_of(seed, step, index))
+        agent = make_agent(config, completer, config.agent.temperature)
+        pool = self._pool(str(row["data_source"]), is_evaluated=bool(task["is_evaluated"]))
+        async with self._places:
+            (played,) = await collect(pool, [draw], agent, seed=seed_of(draw.seed, member))
+        if played.error:
+            raise TrainingError(f"an episode of {draw.task_id} was lost: {played.error}")
+        return played
+
+    def _pool(self, split: str, *, is_evaluated: bool) -> EnvPool:
+        if split not in self._pools:
+            config = self.config
+            self._pools[split] = (
+                make_eval_pool(config, split) if is_evaluated else make_pool(config, split, 1)
+            )
+        return self._pools[split]
+
+
+@register(NAME)
+class AgentGymsLoop(AgentLoopBase):  # type: ignore[misc]
+    """An episode: a row for each turn, or one for a transcript. Its last row has the rollout."""
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
+        """Play the task of a row of the data.
+
+        Args:
+            sampling_params: Of training, or of an evaluation.
+            **row: Columns of `verl_recipe.write_tasks`, and verl's step and number of the member.
+
+        Raises:
+            TrainingError: The episode was lost; verl then drops its group.
+        """
+        worker = _shared(self.config, self.tokenizer)
+        completer = ServedCompleter(
+            self.server_manager, worker.chat_tokenizer, sampling_params, worker.max_length
+        )
+        step, member = int(row.get("global_steps") or 0), int(row.get("session_id") or 0)
+        rollout = await worker.play(completer, row, step, member)
+        rows = outputs_of(rollout, worker.config, completer.versions)
+        if not row["extra_info"]["is_evaluated"]:
+            return rows
+        rows[-1].extra_fields["reward_extra_info"] = {ROLLOUT: rows[-1].extra_fields[ROLLOUT]}
+        return rows[-1:]
+
+
+_SHARED: dict[str, Worker] = {}
+
+
+def _shared(settings: Any, tokenizer: Any) -> Worker:
+    """Return this process's worker; a process works for one run."""
+    if not _SHARED:
+        _SHARED[NAME] = Worker(settings, tokenizer)
+    return _SHARED[NAME]
+
+
+def outputs_of(
+    rollout: Rollout, config: Config, versions: tuple[int, int] = (0, 0)
+) -> list[AgentLoopOutput]:
+    """Return the rows of an episode; the last one has the rollout.
+
+    Args:
+        rollout: With tokens.
+        config: The recipe.
+        versions: Of the weights that played.
+    """
+    numbers = np.arange(len(rollout.turns), dtype=np.float64)
+    rows = samples([rollout], numbers, config.agent.context)
+    found = [_output(row, len(rollout.turns), versions) for row in rows]
+    found[-1].reward_score = float(rollout.score)
+    found[-1].extra_fields[ROLLOUT] = pickle.dumps(rollout)
+    return found
+
+
+def _output(sample: Sample, turns: int, versions: tuple[int, int]) -> AgentLoopOutput:
+    """Return a training sequence; its advantages are the numbers of its turns."""
+    size = len(sample.response_ids)
+    of_tokens = np.array(sample.turn or [0] * size, dtype=np.int64)
+    is_sampled = of_tokens >= 0
+    numbers = np.full(size, -1, dtype=np.int64)
+    numbers[is_sampled] = np.asarray(sample.advantage, dtype=np.int64)
+    logprobs = np.zeros(size)
+    logprobs[is_sampled] = sample.old_logprobs
+    return AgentLoopOutput(
+        prompt_ids=list(sample.prompt_ids),
+        response_ids=list(sample.response_ids),
+        response_mask=is_sampled.astype(int).tolist(),
+        response_logprobs=logprobs.tolist(),
+        num_turns=turns,
+        metrics={},
+        extra_fields={
+            TURNS: numbers.tolist(),
+            "min_global_steps": versions[0],
+            "max_global_steps": versions[1],
+            "reward_extra_info": {},
+        },
+    )

@@ -1,0 +1,143 @@
+"""Trains a recipe with verl: prepares the run's folder, starts verl, and says how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from agentgyms.core import extras
+from harness.config import TINY_MODELS, Config
+from harness.engines.verl_settings import translate
+from harness.preflight.resolve import resolve
+from harness.runs import fsync
+from harness.runs.runfolder import RunFolder
+from harness.types.errors import ConfigError, TrainingError
+from harness.types.json_files import read_object
+
+SETTINGS: Final = "verl.json"
+"""File of a run's folder that holds verl's settings: verl goes on with the run."""
+_PLUGIN: Final = "harness.engines.verl_plugin"
+
+
+def start(config: Config, further: Mapping[str, Any]) -> Path:
+    """Train a recipe with verl, in a process of its own, and return the run's folder.
+
+    The policy's warm start, and a tiny model, come from this harness; verl begins with them.
+
+    Args:
+        config: The recipe.
+        further: Settings of verl, by dotted names, such as `trainer.n_gpus_per_node`.
+
+    Raises:
+        ConfigError: verl is not installed, the recipe has what verl cannot do, or the run exists.
+        TrainingError: verl ended with an error.
+    """
+    _check_installed()
+    settings = translate(config)
+    config = resolve(config)
+    folder = RunFolder.of_config(config)
+    is_made = config.policy.model in TINY_MODELS or config.warmstart.episodes > 0
+    model = _begun(config) if is_made else _created(config, folder)
+    own = folder.path.resolve()
+    settings |= _places(own, model) | _tasks(config, own / "verl") | dict(further)
+    fsync.write(own / SETTINGS, json.dumps(settings, indent=1))
+    return resume(own)
+
+
+def resume(folder: Path) -> Path:
+    """Go on with a run from verl's newest checkpoint, or begin it.
+
+    Raises:
+        ConfigError: verl is not installed, or the folder holds no run of verl's.
+        TrainingError: verl ended with an error.
+    """
+    _check_installed()
+    settings = read_object(folder / SETTINGS, ConfigError)
+    modules = [os.environ.get("VERL_USE_EXTERNAL_MODULES", ""), _PLUGIN]
+    environment = {
+        **os.environ,
+        "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, modules)),
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    words = [f"++{name}={literal(value)}" for name, value in settings.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "verl.trainer.main_ppo", *words], env=environment, check=False
+    )
+    if done.returncode:
+        raise TrainingError(
+            f"verl ended with status {done.returncode}, see its output above; what it saved is in "
+            f"{folder / 'verl'}, and `harness train --resume {folder}` goes on from there"
+        )
+    return folder
+
+
+def is_verls(folder: Path) -> bool:
+    """Return whether verl trains the run in a folder."""
+    return (folder / SETTINGS).is_file()
+
+
+def literal(value: Any) -> str:
+    """Return a value as a command line of Hydra has it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        inside = ",".join(f"{name}:{literal(one)}" for name, one in value.items())
+        return f"{{{inside}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(literal, value))}]"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{text}'"
+
+
+def _check_installed() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("verl") is None:
+        raise ConfigError(extras.missing("verl", "harness,verl"))
+
+
+def _begun(config: Config) -> Path:
+    """Begin a run with this harness, and return the folder of the model that verl starts with."""
+    from harness.training import setup
+
+    trainer = setup.start(config)
+    model = trainer.folder.path.resolve() / "verl" / "start"
+    trainer.policy.save(model, merged=True)
+    trainer.folder.lock.release()
+    return model
+
+
+def _created(config: Config, folder: RunFolder) -> str:
+    """Make a run's folder, and return the name of the model."""
+    folder.create(config)
+    folder.lock.release()
+    return config.policy.model
+
+
+def _places(folder: Path, model: Path | str) -> dict[str, Any]:
+    """Return where verl finds the model and the recipe, and where it writes."""
+    return {
+        "actor_rollout_ref.model.path": str(model),
+        "actor_rollout_ref.actor.checkpoint.save_contents": [
+            *("model", "optimizer", "extra", "hf_model"),
+        ],
+        "trainer.default_local_dir": str(folder / "verl"),
+        "trainer.experiment_name": folder.name,
+        "agentgyms.recipe": str(folder / "config.json"),
+    }
+
+
+def _tasks(config: Config, folder: Path) -> dict[str, str]:
+    from harness.engines.verl_recipe import write_tasks
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_tasks(config, folder)
