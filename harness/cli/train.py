@@ -136,7 +136,7 @@ def _by_verl(
 
 
 def _resume(folder: Path) -> None:
-    from harness.engines import verl_run
+    from harness.training.verl import run as verl_run
 
     if verl_run.is_verls(folder):
         verl_run.resume(folder)

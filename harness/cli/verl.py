@@ -32,8 +32,9 @@ def train(
         ConfigError: As for `verl_run.start`.
     """
     from harness import config as configs
-    from harness.engines import verl_run, verl_settings
     from harness.preflight import resolve
+    from harness.training.verl import run as verl_run
+    from harness.training.verl import verl_settings
 
     config = configs.load(recipe, overrides)
     further = dict(map(_setting, of_verl))

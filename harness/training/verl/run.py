@@ -12,16 +12,16 @@ from typing import Any, Final
 
 from agentgyms.core import extras
 from harness.config import TINY_MODELS, Config
-from harness.engines.verl_settings import translate
 from harness.preflight.resolve import resolve
 from harness.runs import fsync
 from harness.runs.runfolder import RunFolder
+from harness.training.verl.settings import translate
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.json_files import read_object
 
 SETTINGS: Final = "verl.json"
 """File of a run's folder that holds verl's settings: verl goes on with the run."""
-_PLUGIN: Final = "harness.engines.verl_plugin"
+_PLUGIN: Final = "harness.training.verl.plugin"
 
 
 def start(config: Config, further: Mapping[str, Any]) -> Path:
@@ -137,7 +137,7 @@ def _places(folder: Path, model: Path | str) -> dict[str, Any]:
 
 
 def _tasks(config: Config, folder: Path) -> dict[str, str]:
-    from harness.engines.verl_recipe import write_tasks
+    from harness.training.verl.recipe import write_tasks
 
     folder.mkdir(parents=True, exist_ok=True)
     return write_tasks(config, folder)

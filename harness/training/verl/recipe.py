@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from harness import config as configs
 from harness.config import Config
-from harness.engines.verl_settings import NAME
 from harness.evaluation.evaluate import choose
 from harness.preflight import resolve
 from harness.rollouts.player import make_eval_pool, make_pool
+from harness.training.verl.settings import NAME
 from harness.types import plugins
 from harness.types.errors import ConfigError
 

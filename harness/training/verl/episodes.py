@@ -13,8 +13,6 @@ from transformers import GenerationConfig
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
 
 from harness.config import Config
-from harness.engines.verl_recipe import recipe_of
-from harness.engines.verl_settings import NAME
 from harness.inference.completers import Sampling, check_length
 from harness.inference.completers.local_answers import GeneratedTokens, completion_of
 from harness.model.packing import Sample, samples
@@ -22,6 +20,8 @@ from harness.model.tokenizer import ChatTokenizer
 from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.player import make_agent, make_eval_pool, make_pool
+from harness.training.verl.recipe import recipe_of
+from harness.training.verl.settings import NAME
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.messages import Message, images_of
 from harness.types.rollout import Completion, Rollout

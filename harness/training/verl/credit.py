@@ -20,9 +20,6 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from harness.annotators import AnnotatorContext, semantic
 from harness.config import Config, methods
-from harness.engines.verl_episodes import ROLLOUT, TURNS
-from harness.engines.verl_recipe import recipe_of
-from harness.engines.verl_settings import NAME
 from harness.evaluation.evaluate import summarise
 from harness.preflight import recorded_files
 from harness.preflight.resolve import credit_settings
@@ -32,6 +29,9 @@ from harness.runs import checkpoints
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training.credit_step import Credit, CreditAssignment
+from harness.training.verl.episodes import ROLLOUT, TURNS
+from harness.training.verl.recipe import recipe_of
+from harness.training.verl.settings import NAME
 from harness.types.arrays import Floats
 from harness.types.errors import TrainingError
 from harness.types.rollout import Rollout

@@ -18,7 +18,7 @@ OURS: Final = frozenset(
         *("warmstart.episodes", "warmstart.expert", "warmstart.noise", "warmstart.steps"),
         *("warmstart.batch_size", "warmstart.learning_rate", "warmstart.weight_decay"),
         *("eval.split", "eval.tasks", "eval.max_turns", "eval.kwargs"),
-        "log.pictures",
+        *("method.annotators", "log.pictures"),
     }
 )
 """Settings that our part reads: episodes, prompts, rewards, credit, the warm start; and those that

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from harness import config as configs
 from harness.cli.main import main
 from harness.config import Config
-from harness.engines.verl_places import OURS, REFUSED, THEIRS, TRANSLATED
-from harness.engines.verl_run import literal
-from harness.engines.verl_settings import flat, place_of, translate
+from harness.training.verl.places import OURS, REFUSED, THEIRS, TRANSLATED
+from harness.training.verl.run import literal
+from harness.training.verl.settings import flat, place_of, translate
 from harness.types.errors import ConfigError
 
 TABLES = (OURS, THEIRS, TRANSLATED, REFUSED)

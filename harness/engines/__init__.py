@@ -1,1 +1,0 @@
-"""Training in the engines of others: a recipe's episodes and credit inside verl."""
