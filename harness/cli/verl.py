@@ -29,23 +29,22 @@ def train(
         print_config: Print what both would be given, and train nothing.
 
     Raises:
-        ConfigError: As for `verl_run.start`.
+        ConfigError: As for `run.start`.
     """
     from harness import config as configs
     from harness.preflight import resolve
-    from harness.training.verl import run as verl_run
-    from harness.training.verl import verl_settings
+    from harness.training.verl import run, settings
 
     config = configs.load(recipe, overrides)
     further = dict(map(_setting, of_verl))
     if print_config:
         told = {
             "harness": configs.to_dict(resolve.resolve(config)),
-            "verl": verl_settings.translate(config) | further,
+            "verl": settings.translate(config) | further,
         }
         click.echo(json.dumps(told, indent=1))
         return None
-    return verl_run.start(config, further)
+    return run.start(config, further)
 
 
 def _setting(text: str) -> tuple[str, Any]:
