@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from harness import config as configs
-from harness.distributed import fsdp
+from harness.distributed import fsdp, shared_writing
 from harness.distributed.process_group import torchrun_processes
 from harness.model.forward import Network
 from harness.model.logprobs import score_tokens
@@ -116,6 +116,15 @@ def read_parts(processes, folder, told):
     found = processes.gather([stored.bytes_read, alike])
     if processes.is_first:
         Path(told).write_text(json.dumps(found))
+
+
+def save_parts(processes, folder, where, file_bytes):
+    """Shard a model and save it in files of about this size."""
+    policy = setup.Policy.load(folder, "meta")
+    policy.shard(processes)
+    usual, shared_writing.FILE_BYTES = shared_writing.FILE_BYTES, file_bytes
+    policy.save(Path(where))
+    shared_writing.FILE_BYTES = usual
 
 
 def run(jobs):
