@@ -1,7 +1,7 @@
 """Tensors of all processes as files: each process gathers its part of them in full and writes it.
 
-Processes write at the same time. Each holds one file of at most about `FILE_BYTES` in main memory,
-whatever the number of processes is. Every tensor stands whole in one file, so the files do not
+Processes write at the same time. Each holds one file of about `FILE_BYTES` in main memory, whatever
+the number of processes is. Every tensor stands whole in one file, so the files do not
 depend on how the tensors were sharded.
 """
 
@@ -16,7 +16,7 @@ import torch
 from harness.distributed.fsdp import full_tensor
 from harness.distributed.process_group import ProcessGroup
 
-FILE_BYTES: Final = 2**31
+FILE_BYTES: Final = 2**30
 """Bytes of a file, unless a single tensor is larger or tensors that belong together are."""
 
 

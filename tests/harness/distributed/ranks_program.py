@@ -131,6 +131,18 @@ def save_parts(processes, folder, where, file_bytes):
     shared_writing.FILE_BYTES = usual
 
 
+def host_memory(processes, home, told):
+    """Write what a process holds at most to load, to step, to save and to resume, in MB."""
+    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies"))
+    from host_memory import measure
+
+    size = processes.size
+    found = measure(processes, Path(home), f"run-{size}", resumes=False)
+    found |= measure(processes, Path(home), f"run-{size}", resumes=True)
+    if processes.is_first:
+        Path(told).write_text(json.dumps(found))
+
+
 def send_handles(processes, folder, home):
     """Send weights by handles of all processes to two servers; write what came of it.
 
