@@ -1,5 +1,9 @@
 """Checkpoints that several processes write: their files, and what is left when one of them ends."""
 
+import json
+import sys
+from pathlib import Path
+
 import forked_ranks
 import forked_saves
 import pytest
@@ -12,6 +16,8 @@ from harness.distributed import shared_writing
 from harness.distributed.process_group import SINGLE_PROCESS
 from harness.model import tiny
 from harness.model.policy import Policy
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -89,3 +95,23 @@ def test_one_process_writes_all_files(tmp_path):
         lambda number, count, own: written.update({number: (count, set(own))}),
     )
     assert written == {0: (1, {"a", "b"})}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_process_holds_more_the_more_there_are(tmp_path, monkeypatch):
+    """To load, take a step, save and resume: each of four holds no more than one alone."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "studies"))
+    from host_memory import PHASES, make_models
+
+    weights = 4e-6 * make_models(tmp_path, layers=8, hidden=384, vocabulary=2000)
+    found = {}
+    for size in (1, 4):
+        told = tmp_path / f"told-{size}.json"
+        codes, said = forked_ranks.run(size, [["host_memory", str(tmp_path), str(told)]], tmp_path)
+        assert not any(codes), said[-3000:]
+        found[size] = json.loads(told.read_text())
+    for phase in PHASES:
+        assert found[1][phase] > weights, found
+        assert found[4][phase] < found[1][phase] + 0.5 * weights, found
+    assert found[4]["load"] < weights, found
