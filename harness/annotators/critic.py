@@ -152,11 +152,11 @@ class Critic:
     def state_dict(self) -> dict[str, Any]:
         """Return weights and optimizer state; without the trunk if it is the policy's."""
         state = {
-            "head": fsdp.full_state(self.head),
+            "head": fsdp.own_state(self.head),
             "optimizer": fsdp.optimizer_state(self._optimizer, self._unique_parameters()),
         }
         return (
-            {**state, "trunk": fsdp.full_state(self.trunk.model)} if self._has_own_trunk else state
+            {**state, "trunk": fsdp.own_state(self.trunk.model)} if self._has_own_trunk else state
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

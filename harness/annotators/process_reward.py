@@ -138,7 +138,7 @@ class ProcessReward:
     def state_dict(self) -> dict[str, Any]:
         """Return weights and optimizer."""
         return {
-            "model": fsdp.full_state(self.model.model),
+            "model": fsdp.own_state(self.model.model),
             "optimizer": fsdp.optimizer_state(self._optimizer, self.model.model.named_parameters()),
         }
 

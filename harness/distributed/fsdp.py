@@ -4,8 +4,8 @@ Every process holds its shard of each weight, gradient and optimizer state; full
 gathered layer by layer, while a layer runs. Reference: FSDP, arXiv:2304.11277, section 3. With
 replicas (its hybrid sharding, section 3.2.2), groups of processes hold one copy each.
 
-Checkpoints have one format for any number of processes: full tensors by parameter name. In a single
-process nothing here changes a model.
+Checkpoints have full tensors by parameter name for any number of processes. In a single process
+nothing here changes a model.
 """
 
 from __future__ import annotations
@@ -229,19 +229,10 @@ def clip_grad_norm(parameters: Iterable[torch.Tensor], max_norm: float) -> float
     return float(full_tensor(norm))
 
 
-def full_state(module: torch.nn.Module) -> dict[str, Any]:
-    """Return a module's full weights; of a sharded one on the CPU of the first process, else {}.
-
-    Weights with two names stay one tensor.
-    """
-    state = module.state_dict(keep_vars=True)
-    if not is_sharded(state.values()):
-        return module.state_dict()
-    kept: dict[int, Any] = {}
-    for value in state.values():
-        if id(value) not in kept:
-            kept[id(value)] = _gather_to_first(value)
-    return {name: kept[id(value)] for name, value in state.items()} if _is_first() else {}
+def own_state(module: torch.nn.Module) -> dict[str, Any]:
+    """Return a module's weights, each as it is sharded; weights with two names are one tensor."""
+    state: dict[str, Any] = module.state_dict(keep_vars=True)
+    return state if is_sharded(state.values()) else module.state_dict()
 
 
 def load_full_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
@@ -262,17 +253,12 @@ def load_full_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, named: Named) -> dict[str, Any]:
-    """Return an optimizer's state by parameter name; tensors are full as in `full_state`."""
+    """Return an optimizer's state by parameter name; tensors are sharded like the parameters."""
     names, packed = _names(optimizer, named), optimizer.state_dict()
     groups = [
         {**group, "params": [names[i] for i in group["params"]]} for group in packed["param_groups"]
     ]
-    sharded = is_sharded(_parameters(optimizer))
-    take = _gather_to_first if sharded else (lambda value: value)
-    state = {
-        names[i]: {key: take(value) for key, value in of_one.items()}
-        for i, of_one in packed["state"].items()
-    }
+    state = {names[i]: dict(of_one) for i, of_one in packed["state"].items()}
     return {"state": state, "param_groups": groups}
 
 
@@ -322,15 +308,3 @@ def _names(optimizer: torch.optim.Optimizer, named: Named) -> list[str]:
     """Return the names of an optimizer's parameters, in their order."""
     name_of = {id(parameter): name for name, parameter in named}
     return [name_of[id(parameter)] for parameter in _parameters(optimizer)]
-
-
-def _is_first() -> bool:
-    return torch.distributed.get_rank() == 0
-
-
-def _gather_to_first(value: Any) -> Any:
-    """Return a tensor in full on the CPU of the first process, None in the other processes."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    found = full_tensor(value)
-    return found.cpu() if _is_first() else None

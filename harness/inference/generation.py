@@ -127,7 +127,20 @@ def check_generation(config: Config, *, shows_image: bool) -> None:
             f"{rollout.backend!r} does not take yet: use 'hf'"
         )
     _check_sleep(config)
+    _check_parallel(config)
     _check_correction(config)
+
+
+def _check_parallel(config: Config) -> None:
+    rollout = config.rollout
+    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+        size = rollout.engine.get(name, 1)
+        if rollout.backend == "vllm" and size != 1:
+            raise ConfigError(
+                f"rollout.engine.{name} is {size!r}, but rollout.backend 'vllm' has an engine in "
+                "each process, on its GPU alone, since processes play different episodes: leave it "
+                "out, or start vLLM servers on other GPUs and use rollout.backend = 'server'"
+            )
 
 
 def _check_sleep(config: Config) -> None:

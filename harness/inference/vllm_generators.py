@@ -8,17 +8,19 @@ Then it scores a known text, and its log-probabilities have to be the policy's
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from harness.config import Config
 from harness.distributed.process_group import ProcessGroup
 from harness.inference.completers.vllm import VLLMCompleter
-from harness.inference.completers.vllm_server import VLLMServer
+from harness.inference.completers.vllm_server import VLLMServer, concurrently
 from harness.inference.completers.vllm_servers import PATIENCE_S, VLLMServersCompleter
 from harness.inference.weight_check import WeightCheck
 from harness.inference.weight_sync import make_transfer
@@ -180,7 +182,9 @@ class ServersGenerator:
             self._restore,
             patience_s,
         )
-        self._transfer = make_transfer(policy, config.rollout.transfer, folder, processes)
+        self._transfer = make_transfer(
+            policy, config.rollout.transfer, folder, processes, self.servers
+        )
         self._weight_check, self._processes, self._patience_s = (
             WeightCheck(policy),
             processes,
@@ -201,19 +205,52 @@ class ServersGenerator:
         self._transfer.publish(version)
         self._weight_check.update_expected()
         self.completer.version = version
-        for server in self.servers:
-            server.version = ""
-            self._processes.run_on_first(lambda server=server: self._send(server))  # type: ignore[misc]
+        with contextlib.ExitStack() as held:
+            for server in self.servers:
+                held.enter_context(self._locks[server])
+                server.version = ""
+            self._send_to_all(version)
         versions = self._processes.run_on_first(self._wait_for_one)
         for server, version in zip(self.servers, versions, strict=True):
             server.version = version
         self._weight_check.fix_limit()
 
-    def _send(self, server: VLLMServer) -> None:
+    def _send_to_all(self, version: str) -> None:
+        """Send the weights to all servers that answer, at once; others are left out."""
+        numbers = self._processes.run_on_first(self._pause_all)
+        paused = [self.servers[number] for number in numbers]
+        errors: dict[VLLMServer, Exception] = {}
         try:
-            self._restore(server)
-        except ModelUnavailable as e:
-            _log.warning("%s", e)
+            if self._processes.is_first or self._transfer.senders == "all":
+                errors = self._transfer.send(paused)
+            if self._processes.is_first:
+                got = [server for server in paused if server not in errors]
+                errors |= concurrently(lambda server: server.finish_load(version), got)
+        finally:
+            if self._processes.is_first:
+                errors |= concurrently(VLLMServer.resume, paused)
+        self._processes.run_on_first(lambda: self._check_all(paused, errors, version))
+
+    def _pause_all(self) -> list[int]:
+        """Pause the servers that answer; return their numbers."""
+        errors = concurrently(VLLMServer.pause, self.servers)
+        _raise_or_warn(errors)
+        return [number for number, one in enumerate(self.servers) if one not in errors]
+
+    def _check_all(
+        self, servers: list[VLLMServer], errors: dict[VLLMServer, Exception], version: str
+    ) -> None:
+        """Check the weights of the servers that have no error."""
+        _raise_or_warn(errors)
+        for server in servers:
+            if server not in errors:
+                with _unavailable_warned():
+                    self._check(server, version)
+
+    def _check(self, server: VLLMServer, version: str) -> None:
+        logprobs = server.score(self._weight_check.ids)
+        self._weight_check.check(logprobs, f"the vLLM server at {server.url}")
+        server.version = version
 
     def _wait_for_one(self) -> list[str]:
         """Wait until a server has the weights; return the versions of all servers."""
@@ -227,7 +264,8 @@ class ServersGenerator:
                 )
             time.sleep(1.0)
             for server in self.servers:
-                self._send(server)
+                with _unavailable_warned():
+                    self._restore(server)
         return [server.version for server in self.servers]
 
     def _restore(self, server: VLLMServer) -> None:
@@ -235,16 +273,39 @@ class ServersGenerator:
         with self._locks[server]:
             version = self.completer.version
             if server.weight_version() != version:
-                server.load(version, self._transfer.send)
-            logprobs = server.score(self._weight_check.ids)
-            self._weight_check.check(logprobs, f"the vLLM server at {server.url}")
-            server.version = version
+                server.load(version, self._send_alone)
+            self._check(server, version)
+
+    def _send_alone(self, server: VLLMServer) -> None:
+        senders = self._transfer.senders
+        if senders == "all" or (senders == "first" and not self._processes.is_first):
+            who = "the first process has" if senders == "first" else "the processes have"
+            raise ModelUnavailable(f"{who} not sent weights to {server.url} yet")
+        errors = self._transfer.send([server])
+        if errors:
+            raise errors[server]
 
     def sleep(self) -> None:
         """Do nothing: servers have GPUs of their own."""
 
     def close(self) -> None:
         """Do nothing: servers run on."""
+
+
+def _raise_or_warn(errors: dict[VLLMServer, Exception]) -> None:
+    """Raise the first error that is more than a server that does not answer."""
+    for error in errors.values():
+        with _unavailable_warned():
+            raise error
+
+
+@contextlib.contextmanager
+def _unavailable_warned() -> Iterator[None]:
+    """Warn of a server that does not answer."""
+    try:
+        yield
+    except ModelUnavailable as e:
+        _log.warning("%s", e)
 
 
 def await_start(server: VLLMServer, patience_s: float) -> None:

@@ -227,13 +227,19 @@ def copy_model(model: Any) -> Any:
     return copy.deepcopy(model, shared)
 
 
+def full_state(model: Any) -> dict[str, torch.Tensor]:
+    """Return the full weights of the adapters of a sharded model, in all processes."""
+    state = model.state_dict().items()
+    return {name: full_tensor(weight).cpu() for name, weight in state if _ADAPTER.search(name)}
+
+
 def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> None:
     """Save a model's adapters and the name of their base; peft and transformers can load them.
 
     Args:
         model: A model with adapters.
         folder: Created if it does not exist.
-        state: Full weights of the model; None takes its own.
+        state: Full weights of its adapters; None takes its own.
     """
     model.save_pretrained(folder, state_dict=None if state is None else dict(state))
     file = folder / DESCRIPTION

@@ -10,12 +10,11 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from harness.config import LoraConfig
-from harness.distributed import fsdp
 from harness.model import adapters
 from harness.model.forward import Network, checkpoint_activations
 from harness.model.loading import load_parts
 from harness.model.output_layer import round_weights
-from harness.model.stored_weights import META
+from harness.model.stored_weights import META, save_parts
 from harness.model.tokenizer import ChatTokenizer
 from harness.model.vision import MODEL_TYPES, Vision
 from harness.types.errors import ConfigError
@@ -136,24 +135,32 @@ class Policy(Network):
     def save(self, folder: Path, *, merged: bool = False) -> None:
         """Save weights, configuration and tokenizer in transformers' format.
 
-        All processes call this; the first one writes.
+        All processes call this. Each writes its part of the weights; the first one writes all other
+        files, adapters too.
 
         Args:
             folder: Created if it does not exist.
             merged: Save all weights with adapters merged in; otherwise save only the adapters, if
-                there are any, with the name of their base model.
+                there are any, with the name of their base model. Only in a single process.
+
+        Raises:
+            TrainingError: One of several processes cannot write.
         """
-        state = fsdp.full_state(self.model) if self.processes.size > 1 else None
-        if self.stored is not None:
-            state = self.stored.state(self.model)
-        if not self.processes.is_first:
-            return
-        if not self.is_adapted:
-            self.model.save_pretrained(folder, state_dict=state)
-        elif merged:
+        state: Any = None if self.stored is None else self.stored.state(self.model)
+        if self.processes.size > 1 and self.is_adapted:
+            state = adapters.full_state(self.model)
+        elif self.processes.size > 1:
+            save_parts(self.model, folder, self.processes)
+        self.processes.run_on_first(lambda: self._save(folder, state, merged=merged))
+
+    def _save(self, folder: Path, state: Any, *, merged: bool) -> None:
+        """Save what the first process writes; parts of the weights are in the folder already."""
+        if self.is_adapted and merged:
             adapters.save_merged(self.model, folder)
-        else:
+        elif self.is_adapted:
             adapters.save(self.model, folder, state)
+        elif self.processes.size == 1:
+            self.model.save_pretrained(folder, state_dict=state)
         self.tokenizer.save_pretrained(folder)
         if self.vision:
             self.vision.image_processor.save_pretrained(folder)

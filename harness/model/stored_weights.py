@@ -1,12 +1,15 @@
-"""Weights in safetensors files, read one at a time or in parts: by the processes that shard them.
+"""Weights in safetensors files, read and written in parts by the processes that shard them.
 
 A model for several processes is made without memory for its weights, on torch's device "meta". Each
-process then reads its own rows of each weight, so no process has the whole model in main memory.
+process then reads its own rows of each weight, and writes some files with whole weights, so no
+process has the whole model in main memory.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +18,15 @@ from typing import Any, Final
 
 import torch
 
+from harness.distributed import fsdp, shared_writing
+from harness.distributed.process_group import ProcessGroup
 from harness.model.hub import INDEX, ONE_FILE
 
 META: Final = "meta"
 """Device of a model whose weights are not read yet."""
+
+_BLOCK: Final = re.compile(r".*?\.\d+(?=\.)")
+"""Prefix of the names of one layer's weights."""
 
 
 @dataclass(slots=True)
@@ -99,3 +107,67 @@ def without_memory() -> Iterator[None]:
         yield
     finally:
         module_class.register_parameter = usual
+
+
+def save_parts(model: Any, folder: Path, processes: ProcessGroup) -> None:
+    """Save a sharded model in transformers' format; all processes call this.
+
+    A layer's weights stand in one file, because transformers stores some of them together.
+
+    Args:
+        model: A sharded transformers model without adapters.
+        folder: Created if it does not exist.
+        processes: Each writes its files.
+
+    Raises:
+        TrainingError: A process cannot write.
+    """
+    state = fsdp.own_state(model)
+
+    def save(number: int, count: int, weights: dict[str, torch.Tensor]) -> None:
+        part = folder / f".part-{number}"
+        with _saving_in_any_process(model):
+            model.save_pretrained(part, state_dict=weights, max_shard_size="999GB")
+        (part / ONE_FILE).rename(folder / shared_writing.name_of("model", number, count))
+        if number == 0:  # the model's description
+            for file in part.iterdir():
+                file.rename(folder / file.name)
+        shutil.rmtree(part)
+
+    files = shared_writing.write(state, _blocks(state), processes, save)
+    processes.run_on_first(lambda: _join_parts(folder, len(files)))
+
+
+@contextmanager
+def _saving_in_any_process(model: Any) -> Iterator[None]:
+    """Let a process other than the first one save a model, which transformers 5 leaves out."""
+    model.should_save_on_this_rank = lambda is_main_process: is_main_process
+    try:
+        yield
+    finally:
+        del model.should_save_on_this_rank
+
+
+def _blocks(state: Mapping[str, torch.Tensor]) -> list[list[str]]:
+    """Return names in groups: those of a layer, and those of one tensor."""
+    groups: dict[str, list[str]] = {}
+    group_of: dict[int, str] = {}
+    for name, weight in state.items():
+        found = _BLOCK.match(name)
+        key = group_of.setdefault(id(weight), found[0] if found else name)
+        groups.setdefault(key, []).append(name)
+    return list(groups.values())
+
+
+def _join_parts(folder: Path, count: int) -> None:
+    """Write the list of the weights in all files."""
+    from safetensors import safe_open
+
+    placed, total = {}, 0
+    for number in range(count):
+        name = shared_writing.name_of("model", number, count)
+        with safe_open(folder / name, "pt") as file:
+            placed.update(dict.fromkeys(file.keys(), name))
+        total += (folder / name).stat().st_size
+    index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(placed.items()))}
+    (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")

@@ -66,8 +66,8 @@ class WeightAverage:
             self._policy.save(folder)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the average, full on the CPU of the first process; all processes call this."""
-        return dict(fsdp.full_state(self._average))
+        """Return the average, sharded like the weights."""
+        return dict(fsdp.own_state(self._average))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the result of `state_dict`, saved by any number of processes.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from harness.config import Config, replace
+from harness.distributed.shared_writing import FILE_BYTES
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.preflight import passes
 from harness.preflight.machine import PASSES, Allocation, Machine, Phase, Precision
@@ -241,13 +242,15 @@ def main_memory(config: Config, shape: Shape, machine: Machine) -> tuple[float, 
     """Return the bytes of main memory of all processes while the model is read and is saved.
 
     Processes that share the weights read their own parts, but each the whole model if it gets
-    adapters. The first process writes the checkpoint, and holds it whole if it was in parts.
+    adapters. While they write a checkpoint each of them holds a file of it.
     """
     precision = Precision.of(config, machine)
     whole = shape.parameters * precision.weight
     each = machine.processes if config.policy.lora.rank else 1
-    saved = checkpoint_bytes(config, shape, precision) if machine.processes > 1 else 0.0
-    return whole * each, saved
+    if machine.processes == 1:
+        return whole * each, 0.0
+    files = float(machine.processes * FILE_BYTES)
+    return whole * each, min(checkpoint_bytes(config, shape, precision), files)
 
 
 def kept_checkpoints(config: Config) -> int:

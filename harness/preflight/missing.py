@@ -18,6 +18,7 @@ from agentgyms.models.types import Sampling
 from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
 from harness.distributed.fsdp import replicas_error
+from harness.model import adapters
 from harness.preflight import checks, memory, resolve
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, config_file_of
@@ -80,7 +81,7 @@ def _models(config: Config) -> Iterator[str]:
     names += [reader] if reader and reader not in TINY_MODELS else []
     teacher = settings_of_teacher(config)
     names += [teacher.loaded] if teacher is not None and teacher.loaded is not None else []
-    for name in names:
+    for name in (adapters.base_of(name) or name for name in names):
         if not _is_here(name):
             yield f"the model {name} is not on this machine, run: hf download {name}"
 

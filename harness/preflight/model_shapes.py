@@ -16,7 +16,7 @@ import torch
 
 from agentgyms.core.errors import path_end
 from harness.config import Config, LoraConfig, PolicyConfig
-from harness.model import tiny, tiny_vl
+from harness.model import adapters, tiny, tiny_vl
 from harness.model.vision import MODEL_TYPES
 from harness.preflight.activations import layer_kinds
 from harness.types.errors import ConfigError
@@ -83,7 +83,9 @@ class Shape:
 
 
 def shape_of(policy: PolicyConfig) -> Shape:
-    """Return the shape of a run's model; a tiny one counts with its largest vocabulary.
+    """Return the shape of a run's model, adapters' base included.
+
+    A tiny one counts with its largest vocabulary.
 
     Raises:
         ConfigError: The model is not on this machine and not in `KNOWN`, or transformers does not
@@ -95,21 +97,21 @@ def shape_of(policy: PolicyConfig) -> Shape:
         return measure(tiny_vl.architecture(policy.tiny, policy.tiny.vocabulary))
     from transformers import AutoConfig
 
-    file = config_file_of(policy.model)
-    if file is None and policy.model not in KNOWN:
+    name = adapters.base_of(policy.model) or policy.model
+    file = config_file_of(name)
+    if file is None and name not in KNOWN:
         raise ConfigError(
-            f"policy.model {policy.model!r:.90} is not on this machine and its shape is unknown: "
-            f"run `hf download {policy.model:.90} config.json`, which is a file of 1 kB"
+            f"policy.model {name!r:.90} is not on this machine and its shape is unknown: "
+            f"run `hf download {name:.90} config.json`, which is a file of 1 kB"
         )
     try:
         if file is None:
-            return measure(AutoConfig.for_model(**KNOWN[policy.model]))
+            return measure(AutoConfig.for_model(**KNOWN[name]))
         return measure(AutoConfig.from_pretrained(file.parent, trust_remote_code=False))
     except Exception as e:  # of a damaged config.json, transformers raises errors of any kind
         reason = " ".join(str(e).split())[:_MOST]
         raise ConfigError(
-            f"the shape of {path_end(policy.model, 80)!r} cannot be read from its config.json: "
-            f"{reason}"
+            f"the shape of {path_end(name, 80)!r} cannot be read from its config.json: {reason}"
         ) from e
 
 
@@ -119,7 +121,11 @@ def max_sequence_length(config: Config, shape: Shape) -> int:
 
 
 def config_file_of(model: str) -> Path | None:
-    """Return the `config.json` of a model, in a folder or in the hub's cache; None if missing."""
+    """Return the `config.json` of a model, in a folder or in the hub's cache; None if missing.
+
+    Of a folder with adapters it is that of their base model.
+    """
+    model = adapters.base_of(model) or model
     inside = Path(model) / "config.json"
     if inside.is_file():
         return inside

@@ -22,7 +22,7 @@ from harness.runs.checkpoints import Checkpoint
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
-_LEFT_OUT: Final = {"checkpoint.json", "trainer.pt"}
+_LEFT_OUT: Final = {"checkpoint.json", "trainer.pt", "trainer"}
 """Files of a checkpoint that training alone needs; so are those of several processes' states."""
 
 

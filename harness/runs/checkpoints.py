@@ -2,7 +2,8 @@
 
 A folder is a complete checkpoint once it has `checkpoint.json`, which is written last, when all
 other files are on the disk. After a kill or a loss of power at any moment, the previous or the new
-checkpoint is complete.
+checkpoint is complete. Several processes write at the same time, each its own files; the last file
+is the first process's, after all others have written theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 import os
 import re
 import shutil
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +24,8 @@ from typing import Any, Final
 import torch
 
 from harness.annotators import Annotator
+from harness.distributed.joining import is_connection_error
+from harness.distributed.process_group import ProcessGroup
 from harness.model.policy import Policy
 from harness.model.weight_average import WeightAverage
 from harness.runs import fsync, training_state
@@ -33,6 +37,9 @@ _log = logging.getLogger(__name__)
 
 BEST: Final = "best"
 """Name of the link to the checkpoint with the best validation."""
+
+_Digests = dict[str, tuple[int, str]]
+"""Size and SHA-256 of files, by their paths in a folder."""
 
 _DESCRIPTION: Final = "checkpoint.json"
 _AVERAGE: Final = "average"
@@ -71,7 +78,7 @@ def save(
 ) -> Checkpoint:
     """Write the state after `step` steps, then remove checkpoints that are not kept.
 
-    All processes call this; the first one writes.
+    All processes call this, and each writes a part.
 
     Args:
         run: The run's folder.
@@ -88,27 +95,31 @@ def save(
 
     Raises:
         TrainingError: It cannot be written, for instance on a full disk; older ones are unchanged.
+        ReportedElsewhere: The same, in the other processes.
     """
-    root = run / "checkpoints"
+    root, processes = run / "checkpoints", policy.processes
     partial = root / f".step-{step:06d}.partial"
 
-    def write() -> None:
+    def begin() -> None:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+
+    def end() -> Checkpoint:
+        saved = _complete(partial, step, validation or {}, digests)
+        _remove_old(root, step, keep, keep_best, best)
+        return saved
+
+    try:
+        processes.run_on_first(begin)
         policy.save(partial)
         training_state.write(partial, policy, optimizer, annotators, parts)
         if average is not None:
             average.save(partial / _AVERAGE)
-
-    if not policy.processes.is_first:  # all processes take part in gathering
-        write()
-        return Checkpoint(partial.with_name(f"step-{step:06d}"), step)
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        write()
-        saved = _complete(partial, step, validation or {})
-        _remove_old(root, step, keep, keep_best, best)
+        processes.run_on_first(lambda: fsync.flush_all(partial))
+        digests = _digests(partial, processes)
+        return processes.run_on_first(end)
     except Exception as e:  # the libraries that write the files raise errors of any kind
-        if isinstance(e, TrainingError):
+        if not processes.is_first or (isinstance(e, RuntimeError) and is_connection_error(e)):
             raise
         if not (partial / _DESCRIPTION).exists():
             shutil.rmtree(partial, ignore_errors=True)
@@ -116,7 +127,6 @@ def save(
             f"the checkpoint of step {step} cannot be written to {root}: {e}; make room there (see "
             "checkpoint.keep and checkpoint.keep_best)"
         ) from e
-    return saved
 
 
 def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
@@ -150,11 +160,12 @@ def model_of(folder: Path) -> Path:
     return average if average.is_dir() else folder
 
 
-def _complete(partial: Path, step: int, validation: Mapping[str, float]) -> Checkpoint:
+def _complete(
+    partial: Path, step: int, validation: Mapping[str, float], files: _Digests
+) -> Checkpoint:
     """Write the description of a folder with all files, and rename the folder."""
-    fsync.flush_all(partial)
     known = {name: value for name, value in validation.items() if math.isfinite(value)}
-    described = {"step": step, "validation": known, "files": _digests(partial)}
+    described = {"step": step, "validation": known, "files": files}
     fsync.write(partial / _DESCRIPTION, json.dumps(described, indent=1))
     return _renamed(Checkpoint(partial, step, known))
 
@@ -306,13 +317,18 @@ def damage_of(folder: Path) -> str:
     return ""
 
 
-def _digests(folder: Path) -> dict[str, tuple[int, str]]:
-    """Return size and SHA-256 of every file, by its path in the folder."""
-    return {
-        path.relative_to(folder).as_posix(): (path.stat().st_size, _digest(path))
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+def _digests(folder: Path, processes: ProcessGroup) -> _Digests:
+    """Return size and SHA-256 of every file; each process reads its share of them."""
+
+    def of_share() -> _Digests:
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        return {
+            path.relative_to(folder).as_posix(): (path.stat().st_size, _digest(path))
+            for path in processes.share(files)
+        }
+
+    found = dict(ChainMap(*processes.gather(processes.run_on_all(of_share))))
+    return {name: found[name] for name in sorted(found, key=Path)}
 
 
 def _digest(path: Path) -> str:

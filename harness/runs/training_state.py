@@ -1,18 +1,26 @@
-"""The training state beside the weights: optimizer, annotators and random states."""
+"""The training state beside the weights: optimizer, annotators and random states.
+
+One file has it, `trainer.pt`. Several processes write their sharded tensors into further files, in
+the folder `trainer`, and that file then says which tensor is where.
+"""
 
 from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
 from harness.annotators import Annotator
+from harness.distributed import shared_writing
 from harness.distributed.fsdp import load_optimizer_state, optimizer_state
+from harness.distributed.process_group import ProcessGroup
 from harness.model.policy import Policy
 from harness.types.errors import CheckpointError
 
@@ -23,7 +31,7 @@ class Part(Protocol):
     """Something beside the policy that training steps change."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return its state; all processes call this."""
+        """Return its state; its tensors may be sharded."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -32,7 +40,14 @@ class Part(Protocol):
 
 
 NO_PARTS: Final[dict[str, Part]] = {}
-_FILE = "trainer.pt"
+_FILE: Final = "trainer.pt"
+_FOLDER: Final = "trainer"
+_SHARED: Final = "shared"
+"""Key of the places of tensors that stand in other files: name there, file, path in the state."""
+
+_Path = tuple[str | int, ...]
+"""Keys that lead to a value in nested dictionaries and lists."""
+
 _UNUSABLE: Final = (
     OSError,
     RuntimeError,
@@ -41,6 +56,7 @@ _UNUSABLE: Final = (
     TypeError,
     AttributeError,
     EOFError,
+    SafetensorError,
     pickle.UnpicklingError,
 )
 """Errors of a damaged file, or one of something else."""
@@ -55,17 +71,94 @@ def write(
 ) -> None:
     """Write the state into a checkpoint's folder; the policy writes its weights itself.
 
-    All processes call this; the first one writes. The file does not depend on the number of
-    processes, except for random states, one for each process.
+    All processes call this. Sharded tensors are written by all of them, the rest by the first one.
+    What is read does not depend on the number of processes, except for random states, one for each
+    process.
     """
-    state = {
+    state: dict[str, Any] = {
         "optimizer": optimizer_state(optimizer, policy.model.named_parameters()),
         "random": policy.processes.gather(_random_states(policy.device)),
         "annotators": {name: annotator.state_dict() for name, annotator in annotators.items()},
         "parts": {name: part.state_dict() for name, part in parts.items()},
     }
-    if policy.processes.is_first:
-        torch.save(state, folder / _FILE)
+    if policy.processes.size > 1:
+        state[_SHARED] = _write_sharded(folder, state, policy.processes)
+        state = _without_sharded(state)
+    policy.processes.run_on_first(lambda: torch.save(state, folder / _FILE))
+
+
+def _write_sharded(
+    folder: Path, state: Mapping[str, Any], processes: ProcessGroup
+) -> list[tuple[str, str, _Path]]:
+    """Write the sharded tensors of a state; return name, file and path of each."""
+    found = dict(_sharded(state))
+    names = {"/".join(map(str, path)): path for path in found}
+    tensors = {name: found[path] for name, path in names.items()}
+    tied: dict[int, list[str]] = {}
+    for name, tensor in tensors.items():
+        tied.setdefault(id(tensor), []).append(name)
+
+    def save(number: int, count: int, own: dict[str, torch.Tensor]) -> None:
+        once = {tied[id(tensors[name])][0]: tensor for name, tensor in own.items()}
+        (folder / _FOLDER).mkdir(exist_ok=True)
+        save_file(once, folder / _FOLDER / shared_writing.name_of("state", number, count))
+
+    files = shared_writing.write(tensors, list(tied.values()), processes, save)
+    return [
+        (tied[id(tensors[name])][0], shared_writing.name_of("state", i, len(files)), names[name])
+        for i, file in enumerate(files)
+        for name in file
+    ]
+
+
+def _sharded(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
+    """Yield path and tensor of everything sharded in nested dictionaries and lists."""
+    if hasattr(value, "full_tensor"):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _sharded(one, (*path, key))
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _sharded(one, (*path, number))
+
+
+def _without_sharded(value: Any) -> Any:
+    """Return nested dictionaries and lists with None in place of what is sharded."""
+    if hasattr(value, "full_tensor"):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _without_sharded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_sharded(one) for one in value]
+    return value
+
+
+def load(folder: Path, place: torch.device | str = "cpu", *, mapped: bool = False) -> Any:
+    """Return what `write` wrote, with all tensors full.
+
+    Args:
+        folder: A checkpoint.
+        place: Device of the tensors.
+        mapped: Map the files into memory, so that a part of a tensor is read when it is used.
+    """
+    state = torch.load(folder / _FILE, map_location=place, weights_only=True, mmap=mapped)
+    by_file: dict[str, list[tuple[str, _Path]]] = {}
+    for name, file, path in state.pop(_SHARED, ()):
+        by_file.setdefault(file, []).append((name, tuple(path)))
+    for file, entries in by_file.items():
+        with safe_open(folder / _FOLDER / file, "pt") as opened:
+            found = {name: opened.get_tensor(name) for name, _ in entries}
+        for name, path in entries:
+            tensor = found[name] if mapped else found[name].to(place, copy=True)
+            _at(state, path[:-1])[path[-1]] = tensor
+    return state
+
+
+def _at(value: Any, path: Sequence[str | int]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
 
 
 def read(
@@ -84,7 +177,7 @@ def read(
     try:
         alone = processes.size == 1  # several processes map the file, and read their own rows
         place = device if alone and policy.layout.offload is None else "cpu"
-        state = torch.load(path, map_location=place, weights_only=True, mmap=not alone)
+        state = load(folder, place, mapped=not alone)
         load_optimizer_state(optimizer, policy.model.named_parameters(), state["optimizer"])
         for name, annotator in annotators.items():
             annotator.load_state_dict(state["annotators"][name])

@@ -12,7 +12,7 @@ import torch
 from harness import config as configs
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
-from harness.inference.weight_sync import make_source
+from harness.inference.device_transfer import make_source
 from harness.training.setup import resume, start
 from harness.types.errors import HarnessError
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -32,7 +33,10 @@ START: Final = (
 ANSWER_S: Final = 1800.0
 """Longest wait for an answer, time in the server's queue included."""
 
-_SHORT_S, _LOAD_S = 30.0, 1800.0
+LOAD_S: Final = 1800.0
+"""Longest wait for a server that takes weights."""
+
+_SHORT_S: Final = 30.0
 _BYTES_PER_TOKEN: Final = 1024
 _KEY: Final = "VLLM_API_KEY"
 _GENERATE: Final = "/inference/v1/generate"
@@ -115,23 +119,35 @@ class VLLMServer:
             ModelUnavailable: It does not answer.
             TrainingError: It answers, but the update failed.
         """
-        self.version = ""
-        self.call("POST", "/pause?mode=abort")
+        self.pause()
         try:
             send(self)
-            if not self.call("POST", "/reset_prefix_cache")["success"]:
-                raise TrainingError(
-                    f"the vLLM server at {self.url} could not clear its cache: let no other "
-                    "program use it while a run trains"
-                )
-            self.call("POST", "/update_weight_version", {"new_version": version})
+            self.finish_load(version)
         finally:
-            self.call("POST", "/resume")
+            self.resume()
+
+    def pause(self) -> None:
+        """Abort the server's requests; it begins no others."""
+        self.version = ""
+        self.call("POST", "/pause?mode=abort")
+
+    def finish_load(self, version: str) -> None:
+        """Clear the cache of a paused server that has new weights, and label the weights."""
+        if not self.call("POST", "/reset_prefix_cache")["success"]:
+            raise TrainingError(
+                f"the vLLM server at {self.url} could not clear its cache: let no other "
+                "program use it while a run trains"
+            )
+        self.call("POST", "/update_weight_version", {"new_version": version})
+
+    def resume(self) -> None:
+        """Let a paused server answer again."""
+        self.call("POST", "/resume")
 
     def reload(self, folder: str) -> None:
         """Let the server load weights from a folder that it can read."""
         command = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
-        self.call("POST", "/collective_rpc", command, timeout_s=_LOAD_S)
+        self.call("POST", "/collective_rpc", command, timeout_s=LOAD_S)
 
     def score(self, ids: Sequence[int]) -> tuple[float, ...]:
         """Return the log-probability of each token but the first, at temperature 1."""
@@ -202,3 +218,17 @@ class VLLMServer:
 def _headers() -> dict[str, str]:
     key = os.environ.get(_KEY, "").strip()
     return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def concurrently(
+    work: Callable[[VLLMServer], Any], servers: Sequence[VLLMServer]
+) -> dict[VLLMServer, Exception]:
+    """Do something with all servers at once, and return the errors of those that it failed for."""
+    with ThreadPoolExecutor(max(1, len(servers))) as pool:
+        futures = {server: pool.submit(work, server) for server in servers}
+    errors: dict[VLLMServer, Exception] = {}
+    for server, future in futures.items():
+        error = future.exception()
+        if isinstance(error, Exception):
+            errors[server] = error
+    return errors

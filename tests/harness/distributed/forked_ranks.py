@@ -7,7 +7,7 @@ from pathlib import Path
 from ports import free_port
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["ranks_program", "matplotlib.pyplot"])
+CONTEXT.set_forkserver_preload(["ranks_program", "forked_saves", "matplotlib.pyplot"])
 
 
 def run(size, jobs, home):

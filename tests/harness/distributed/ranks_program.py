@@ -14,12 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import weight_server
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from harness import config as configs
-from harness.distributed import fsdp
+from harness.distributed import fsdp, shared_writing
 from harness.distributed.process_group import torchrun_processes
+from harness.inference import device_transfer
+from harness.inference.device_transfer import DeviceTransfer
+from harness.inference.vllm_generators import ServersGenerator
 from harness.model.forward import Network
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
@@ -116,6 +120,71 @@ def read_parts(processes, folder, told):
     found = processes.gather([stored.bytes_read, alike])
     if processes.is_first:
         Path(told).write_text(json.dumps(found))
+
+
+def save_parts(processes, folder, where, file_bytes):
+    """Shard a model and save it in files of about this size."""
+    policy = setup.Policy.load(folder, "meta")
+    policy.shard(processes)
+    usual, shared_writing.FILE_BYTES = shared_writing.FILE_BYTES, file_bytes
+    policy.save(Path(where))
+    shared_writing.FILE_BYTES = usual
+
+
+def host_memory(processes, home, told):
+    """Write what a process holds at most to load, to step, to save and to resume, in MB."""
+    sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies"))
+    from host_memory import measure
+
+    size = processes.size
+    found = measure(processes, Path(home), f"run-{size}", resumes=False)
+    found |= measure(processes, Path(home), f"run-{size}", resumes=True)
+    if processes.is_first:
+        Path(told).write_text(json.dumps(found))
+
+
+def send_handles(processes, folder, home):
+    """Send weights by handles of all processes to two servers; write what came of it.
+
+    After the first update one server fails in the middle, and after the second it has ended.
+    """
+    device_transfer.connect = weight_server.HandleTrainer
+    device_transfer.make_source = lambda weights, _: weights
+    policy, servers = setup.Policy.load(folder, "cpu"), []
+    whole = policy.frozen_copy()
+    if processes.is_first:
+        _, servers = weight_server.started(policy, *({"transfer": "ipc", "gpu": i} for i in (0, 1)))
+    urls = processes.run_on_first(lambda: tuple(server.url for server in servers))
+    base = configs.load("corridor-tiny")
+    rollout = configs.replace(base.rollout, backend="server", urls=urls)
+    policy.shard(processes)
+    config = configs.replace(base, rollout=rollout)
+    generator = ServersGenerator(config, policy, Path(home), processes, patience_s=2.0)
+    generator._transfer = DeviceTransfer(policy, "ipc", processes, torch.float32)
+    told = []
+    for update in range(4):
+        with torch.no_grad():
+            for model in (policy.model, whole.model):
+                for weight in model.parameters():
+                    weight += 0.01
+        if processes.is_first and update == 1:
+            servers[1].fails |= {"/update_weights", "/health"}
+        if processes.is_first and update == 2:
+            servers[1].close()
+        generator.sync()
+        alike = [
+            all(
+                torch.equal(a, b)
+                for a, b in zip(
+                    one.policy.model.parameters(), whole.model.parameters(), strict=True
+                )
+            )
+            for one in servers
+        ]
+        known = [bool(one.version) for one in generator.servers]
+        told.append([alike, known, [server.joins for server in servers]])
+    if processes.is_first:
+        Path(home, "told.json").write_text(json.dumps(told))
 
 
 def run(jobs):

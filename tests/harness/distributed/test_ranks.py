@@ -17,7 +17,7 @@ from harness.distributed import fsdp
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup, torchrun_processes
 from harness.model.packing import Sample, padding_sample, to_batch
 from harness.model.policy import Policy
-from harness.runs import metrics
+from harness.runs import metrics, training_state
 from harness.training import setup
 from harness.types.errors import ConfigError
 
@@ -55,7 +55,10 @@ METHODS = {
         *("method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"),
         *("policy.ema=0.5", "optimizer.share_prefixes=true", "policy.offload='optimizer'"),
     ],
-    "oprl": ["method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"],
+    "oprl": [
+        *("method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"),
+        "policy.ema=0.5",  # with weights that are offloaded
+    ],
 }
 
 OF_SEVERAL = {"oprl": ["policy.offload='parameters'"]}
@@ -102,7 +105,7 @@ def lines(folder):
 def state(folder):
     """Return all tensors and numbers of a run's last checkpoint but random states, by name."""
     last = sorted((folder / "checkpoints").glob("step-*"))[-1]
-    kept = torch.load(last / "trainer.pt", weights_only=True)
+    kept = training_state.load(last)
     del kept["random"]
     weights = Policy.load(str(last), "cpu").model.state_dict()
     return dict(_leaves({**kept, "weights": weights}, ""))

@@ -228,6 +228,11 @@ def check_both(config):
         ({"urls": ["http://127.0.0.1:1"]}, "needs the addresses"),
         ({"backend": "server", "urls": ["http://127.0.0.1:1"]}, "no server can have it"),
         ({"engine": {"seed": 1}}, "leave it out"),
+        (
+            {"backend": "vllm", "engine": {"tensor_parallel_size": 2}},
+            "rollout.engine.tensor_parallel_size is 2, but .* has an engine in each process",
+        ),
+        ({"backend": "vllm", "engine": {"data_parallel_size": 4}}, "data_parallel_size is 4"),
         ({"backend": "vllm", "sleep": True}, "leave it out on the CPU"),
     ],
 )

@@ -1,12 +1,14 @@
 """The dry run: memory against measured bytes, what is missing."""
 
+import json
+
 import pytest
 import torch
 from click.testing import CliRunner
 
 from harness import config as configs
 from harness.cli.main import main
-from harness.model import tiny
+from harness.model import adapters, tiny
 from harness.model.packing import num_mini_batches
 from harness.preflight import memory, model_shapes, planning, resolve, step_time
 from harness.preflight.machine import Machine, Precision
@@ -215,11 +217,33 @@ def test_a_plan_for_gpus_of_a_size_says_what_takes_most_and_how_many_are_enough(
     assert len(line) <= 300
     enough = dry_run("alfworld-scpo-7b", "--gpus", "8", "--gpu-memory", "80").output
     assert "of memory are needed" not in enough
-    assert "main memory: 30.5 GB while the model is read, 91.4 GB while a checkpoint" in enough
+    assert "main memory: 30.5 GB while the model is read, 8.6 GB while a checkpoint" in enough
     never = dry_run("alfworld-scpo-7b", "--gpu-memory", "8").output
     assert "it fits on no number of them up to 64" in never
     result = CliRunner().invoke(main, ["train", "corridor-tiny", "--gpu-memory", "80"])
     assert "--gpu-memory is for --dry-run" in result.output
+
+
+def test_a_checkpoint_of_adapters_has_the_size_of_its_base(policy, tmp_path):
+    """It has no config.json; its base may be a folder, or a model of the hub that is not here."""
+    policy.save(tmp_path / "base")
+    adapted = policy.frozen_copy()
+    for base in (str(tmp_path / "base"), "Qwen/Qwen2.5-7B-Instruct"):
+        folder = tmp_path / f"adapters-{len(base)}"
+        if not adapted.is_adapted:
+            adapted.adapt(configs.LoraConfig(rank=2), base, seed=1)
+        adapted.save(folder)
+        described = json.loads((folder / adapters.DESCRIPTION).read_text())
+        described["base_model_name_or_path"] = base
+        (folder / adapters.DESCRIPTION).write_text(json.dumps(described))
+        wanted = configs.load("corridor-tiny").policy
+        one, other = (configs.replace(wanted, model=str(model)) for model in (folder, base))
+        assert model_shapes.shape_of(one) == model_shapes.shape_of(other)
+        own = f"policy.model='{folder}'"
+        told = dry_run("corridor-tiny", "--set", own, "--set", "policy.lora.rank=2").output
+        missing = f"the model {base} is not on this machine, run: hf download {base}"
+        assert (missing in told) == (base == "Qwen/Qwen2.5-7B-Instruct"), told
+        assert str(folder) + " is not on this machine" not in told
 
 
 def test_what_is_offloaded_is_planned_for_main_memory():
