@@ -19,10 +19,10 @@ from harness.model.attention import (
     language_model,
     packed_features,
 )
-from harness.model.output_layer import token_scores
 from harness.model.packing import Sample, TokenBatch, micro_batch_indices, padding_sample, to_batch
 from harness.model.stored_weights import META, StoredWeights
 from harness.model.vision import Vision
+from harness.model.vocabulary.output_layer import token_scores
 from harness.types.errors import ConfigError
 
 

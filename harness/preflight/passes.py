@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 
 from harness.config import Config
-from harness.model.output_layer import MOST_LOGITS
+from harness.model.vocabulary.output_layer import MOST_LOGITS
 from harness.preflight.activations import NO_ADAPTERS, Activations, count
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
@@ -124,18 +124,14 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> Iterator[Al
 
 
 def _alone(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
-    """Yield autocast's copies of weights, and the output layer's gradient of a micro-batch.
+    """Yield autocast's copies of weights.
 
-    The gradient of an output layer that is tied waits for that of the embedding. Autocast keeps its
-    copies of trained weights until the end of the forward pass, and PyTorch those of layers whose
-    activations it keeps.
+    Autocast keeps its copies of trained weights until the end of the forward pass, and PyTorch
+    those of layers whose activations it keeps. Gradients of embedding and output layer are added in
+    place.
     """
-    layer, head, is_tied = _sizes(shape)
+    layer, _, _ = _sizes(shape)
     trains_all = config.policy.lora.rank == 0
-    if trains_all:
-        yield Allocation("output layer: gradient", head * precision.weight, "output layer")
-        if is_tied:
-            yield Allocation("output layer: gradient ", head * precision.weight, "backward pass")
     if precision.compute < precision.weight:
         every, name = shape.layers * layer * precision.compute, "weights in bfloat16"
         if not config.policy.gradient_checkpointing:
