@@ -8,6 +8,7 @@ several micro-batches on, so the second one takes most. Compared with passes on 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 from harness.config import Config
@@ -27,7 +28,7 @@ _LOGITS_OF_CHUNKS, _LOGITS_AT_ONCE = 2, 4
 def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allocation]:
     """Yield the allocations of forward and backward passes of a resolved run."""
     precision = Precision.of(config, machine)
-    tokens, sharded = max_micro_batch_tokens(config, shape), machine.processes > 1
+    tokens, sharded = tokens_of_pass(config, shape), machine.processes > 1
     try:
         found = activations(config, shape, precision, sharded=sharded)
     except Exception:  # code of an architecture that needs numbers, which fake tensors lack
@@ -85,9 +86,12 @@ def activations(
 
 
 def _logits(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
-    """Yield logits and what is computed of them, and the inputs of the output layer."""
-    tokens = max_micro_batch_tokens(config, shape)
-    scored = response_share(config, shape) * tokens
+    """Yield logits and what is computed of them, and the inputs of the output layer.
+
+    All scored tokens of a row may be in the part of one process.
+    """
+    tokens = tokens_of_pass(config, shape)
+    scored = min(tokens, response_share(config, shape) * max_micro_batch_tokens(config, shape))
     logits = min(scored * shape.vocabulary, MOST_LOGITS)
     several = _LOGITS_OF_CHUNKS if logits == MOST_LOGITS else _LOGITS_AT_ONCE
     yield Allocation("logits", 4 * logits * several, "output layer")
@@ -148,8 +152,13 @@ def _sizes(shape: Shape) -> tuple[float, int, bool]:
     return (shape.parameters - head * (1 if is_tied else 2)) / max(1, shape.layers), head, is_tied
 
 
+def tokens_of_pass(config: Config, shape: Shape) -> int:
+    """Return the most tokens of a forward pass in one process."""
+    return math.ceil(max_micro_batch_tokens(config, shape) / config.policy.sequence_parallel)
+
+
 def max_micro_batch_tokens(config: Config, shape: Shape) -> int:
-    """Return the maximum number of tokens of a forward pass, which has at least one sequence."""
+    """Return the maximum number of tokens of a micro-batch, which has at least one sequence."""
     return max(config.optimizer.micro_batch_tokens, max_sequence_length(config, shape))
 
 

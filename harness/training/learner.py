@@ -174,7 +174,8 @@ class Learner:
         own_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
             own_totals.add(self._accumulate(batch, sizes))
-        for of_rank in self.policy.processes.gather(own_totals):
+        each = self.policy.num_sharing  # which have the same totals
+        for of_rank in self.policy.processes.gather(own_totals)[::each]:
             totals.add(of_rank)
         totals.grad_norm = clip_grad_norm(self.policy.model.parameters(), self.config.max_grad_norm)
         for name, value in (("loss", totals.loss), ("grad_norm", totals.grad_norm)):

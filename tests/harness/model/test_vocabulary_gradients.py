@@ -1,4 +1,4 @@
-"""Gradients of embedding and output layer in place: the same ones, and no copy of a large weight."""
+"""Gradients of embedding and output layer, in place: the same ones, without a copy of a weight."""
 
 import copy
 

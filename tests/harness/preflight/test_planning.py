@@ -127,6 +127,21 @@ def test_replicas_share_less_and_must_divide_the_processes():
     assert not any("replicas" in one for one in planning.plan(config, 4).missing)
 
 
+def test_processes_that_share_rows_hold_parts_of_the_activations():
+    learning = {}
+    for size in (1, 4):
+        config = configs.load("alfworld-gigpo-7b", [f"policy.sequence_parallel={size}"])
+        shape = model_shapes.shape_of(config.policy)
+        held = memory.memory(resolve.resolve(config), shape, Machine("cuda", 8))
+        learning[size] = {one.name: one.size for one in held}
+    for name in ("activations", "activations of a layer, gradients"):
+        assert learning[4][name] == pytest.approx(learning[1][name] / 4, rel=1e-3)
+    assert learning[4]["policy: weights"] == learning[1]["policy: weights"]
+    config = configs.load("alfworld-gigpo-7b", ["policy.sequence_parallel=8"])  # of 28 heads
+    for processes, reason in ((8, "28 attention heads, which cannot be split over 8"), (4, "is 8")):
+        assert any(reason in one for one in planning.plan(config, processes).missing)
+
+
 def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
     config = resolve.resolve(configs.load("alfworld-grpo-1.5b"))
     shape, machine = model_shapes.shape_of(config.policy), Machine("cuda", 1, 80 * 10**9)
