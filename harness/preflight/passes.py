@@ -16,6 +16,7 @@ from harness.model.vocabulary.output_layer import MOST_LOGITS
 from harness.preflight.activations import NO_ADAPTERS, Activations, count
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
+from harness.preflight.shared_prefixes import tokens_left
 
 _REDUCED = 4
 """Bytes of a number of a gradient while it is summed over the processes."""
@@ -36,6 +37,8 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
     else:
         kept = tokens * kept_bytes(config, shape, found)
         yield from _activations(config, found, tokens, kept)
+        if config.optimizer.share_prefixes:
+            yield _looked_up(config, shape, precision)
     yield from _logits(config, shape, precision)
     if sharded:
         yield from _gathered(config, shape, precision)
@@ -53,6 +56,18 @@ def _activations(
     yield Allocation(
         "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
     )
+
+
+def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation:
+    """Return the keys and values of a micro-batch that are looked up for each of its sequences.
+
+    They are there beside those of the shared tokens: of all layers, or of one if activations are
+    computed again.
+    """
+    tokens = max_micro_batch_tokens(config, shape) / tokens_left(config)
+    layers = 1 if config.policy.gradient_checkpointing else shape.layers
+    size = 2 * tokens * shape.keys * precision.compute * layers
+    return Allocation("keys and values of each sequence", size, "backward pass")
 
 
 def kept_bytes(config: Config, shape: Shape, found: Activations) -> float:

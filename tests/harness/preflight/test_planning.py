@@ -1,5 +1,8 @@
 """The dry run: memory against measured bytes, what is missing."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from click.testing import CliRunner
@@ -8,7 +11,14 @@ from harness import config as configs
 from harness.cli.main import main
 from harness.model import tiny
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, model_shapes, planning, resolve, step_time
+from harness.preflight import (
+    memory,
+    model_shapes,
+    planning,
+    resolve,
+    shared_prefixes,
+    step_time,
+)
 from harness.preflight.machine import Machine, Precision
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
@@ -140,6 +150,35 @@ def test_processes_that_share_rows_hold_parts_of_the_activations():
     config = configs.load("alfworld-gigpo-7b", ["policy.sequence_parallel=8"])  # of 28 heads
     for processes, reason in ((8, "28 attention heads, which cannot be split over 8"), (4, "is 8")):
         assert any(reason in one for one in planning.plan(config, processes).missing)
+
+
+def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
+    plain, shared = (
+        resolve.resolve(configs.load("alfworld-gigpo-7b", [f"optimizer.share_prefixes={given}"]))
+        for given in ("false", "true")
+    )
+    shape, machine = model_shapes.shape_of(plain.policy), Machine("cuda", 8)
+    spent = [step_time.step_time(c, shape, machine, 1000, 25).update for c in (plain, shared)]
+    assert 0.78 <= spent[1] / spent[0] < 0.79  # the output layer's part stays
+    held = {one.name: one.size for one in memory.memory(shared, shape, machine)}
+    tokens = shared.optimizer.micro_batch_tokens
+    assert held["keys and values of each sequence"] == pytest.approx(
+        2 * tokens / 0.78 * 512 * 2 * (1 if shared.policy.gradient_checkpointing else 28)
+    )
+    text = planning.plan(configs.load("alfworld-gigpo-7b", ["optimizer.share_prefixes=true"]), 8)
+    assert "of them pass through the model, equal beginnings once (as measured" in text.text()
+    other = resolve.resolve(configs.load("corridor-tiny", ["optimizer.share_prefixes=true"]))
+    assert shared_prefixes.tokens_left(other) == 1
+    assert shared_prefixes.tokens_left(plain) == 1
+
+
+def test_shares_of_prefixes_are_those_of_the_documentation():
+    page = Path(__file__).parents[3].joinpath("docs/training.md").read_text()
+    for (name, context), shares in shared_prefixes._LEFT.items():
+        (row,) = re.findall(rf"^\| {name} \| (.* %\)) \|$", page, re.M)
+        cells = row.split(" | ")[::2]
+        cell = cells[("window", "transcript").index(context)]
+        assert [int(n) / 100 for n in re.findall(r"\d+", cell)] == list(shares)
 
 
 def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
