@@ -20,6 +20,8 @@ All on the CPU with one thread, on ALFWorld's generated games with the tiny mode
   packed before; what merging equal sequences spares in a step of the recipe stands apart.
 - prefixes: how many of a step's tokens are repeated prefixes, per environment and context, and the
   update that shares them (`optimizer.share_prefixes`) beside the one that does not.
+- long_prompts: time and memory of generating, rescoring and updating with prompts of 4k tokens and
+  a vocabulary of 151,936, beside bare loops and the least memory; see `training_memory.py`.
 - trl: the update beside TRL's GRPOTrainer, in the Python that AGENTGYMS_TRL_PYTHON names: the same
   weights, sequences, advantages, optimizer and budget of a micro-batch. Losses must agree.
 
@@ -40,6 +42,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import training_memory
 import training_prefixes as prefixes
 import training_update as update
 from training_lock_step import lock_step
@@ -49,6 +52,7 @@ from training_rollouts import generators, rollouts_and_bare
 LEAST_OF_BARE_COMPLETER, LEAST_OVER_LOCK_STEP = 0.95, 1.5
 LEAST_OF_BARE_LOOP, LEAST_OVER_TRL = 0.9, 1.0
 MOST_LOSS_APART = 1e-4
+MOST_OVER_LEAST_MEMORY = 1.25
 NUM_PROMPTS = 128
 
 
@@ -155,6 +159,21 @@ class Benchmarks:
             print(f"| one by one | {speed(rates['one by one'])} | 1 | | |")
             self._row("prefixes shared", rates["shared"], rates["one by one"], None)
 
+    def long_prompts(self) -> None:
+        """Time and memory with long prompts and a large vocabulary."""
+        print("\n| 126 M weights, 2 x 4,096 tokens | CPU s | memory, GB | of the least |", end="")
+        print("\n|---|--:|--:|--:|")
+        for part in training_memory.PARTS:
+            least, held = training_memory.minimum(part), 0.0
+            for side in training_memory.SIDES:
+                taken = training_memory.measured(side, part)
+                held = taken.peak / least
+                print(f"| {part}, {side} | {taken.cpu_s:.1f} | {taken.peak / 1e9:.2f} | ", end="")
+                print(f"{held:.2f} |", flush=True)
+            print(f"| {part}, least | | {least / 1e9:.2f} | 1 |")
+            if part == "update" and held > MOST_OVER_LEAST_MEMORY:
+                self.missed.append(f"update: {held:.2f} of the least memory")
+
     def trl(self) -> None:
         """The update beside TRL's."""
         python = os.environ.get("AGENTGYMS_TRL_PYTHON")
@@ -208,7 +227,7 @@ def speed(rates: Sequence[Rate]) -> str:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = ("rollouts", "lock_step", "generators", "update", "prefixes", "trl")
+    names = ("rollouts", "lock_step", "generators", "update", "prefixes", "long_prompts", "trl")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--quick", action="store_true", help="one round, a shorter warm start")
     options.add_argument("--only", choices=names, help="one of the benchmarks")

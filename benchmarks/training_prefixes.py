@@ -21,7 +21,7 @@ from training_update import SETTINGS
 
 from harness import config as configs
 from harness.config import Config, TinyConfig
-from harness.config.schema import BranchConfig
+from harness.config.rollout_settings import BranchConfig
 from harness.model import tiny
 from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
 from harness.model.policy import Policy

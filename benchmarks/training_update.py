@@ -77,7 +77,7 @@ class BareLoop:
 
     def __init__(self, policy: Policy, batches: Sequence[TokenBatch], *, all_logits: bool) -> None:
         """Copy the model."""
-        self._model, self._batches, self._all = twin(policy).model, batches, all_logits
+        self._model, self.batches, self._all = twin(policy).model, batches, all_logits
         self._optimizer = torch.optim.AdamW(
             self._model.parameters(), lr=SETTINGS.learning_rate, weight_decay=0.0
         )
@@ -87,7 +87,7 @@ class BareLoop:
     def __call__(self) -> None:
         """Take one optimizer step."""
         self._optimizer.zero_grad()
-        for batch in self._batches:
+        for batch in self.batches:
             where, targets = batch.action_mask[:, 1:], batch.tokens[:, 1:]
             if self._all:
                 logits = self._model(input_ids=batch.tokens, use_cache=False).logits[:, :-1]

@@ -18,6 +18,9 @@ _WEIGHT_TRANSFERS: Final[dict[str, tuple[str | None, ...]]] = {
 }
 """Ways to transfer weights, by backend. Within a process tensors are copied: "reload"."""
 
+_LEARNING: Final = {"critic", "process_reward"}
+"""Annotators with a model that learns."""
+
 
 def check(config: Config) -> None:
     """Refuse training settings that contradict each other.
@@ -29,6 +32,7 @@ def check(config: Config) -> None:
     _check_precision(config)
     _check_offload(config)
     _check_sharing(config)
+    _check_sequence_parallel(config)
     _check_early_ends(config)
     _check_context(config)
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
@@ -127,6 +131,28 @@ def _check_sharing(config: Config) -> None:
             "optimizer.share_prefixes is for models that read only, and policy.model is 'tiny-vl': "
             "equal tokens may stand for different images; leave it out"
         )
+
+
+def _check_sequence_parallel(config: Config) -> None:
+    own = config.method.annotators
+    if config.policy.sequence_parallel == 1:
+        return
+    others = {
+        "optimizer.share_prefixes": config.optimizer.share_prefixes,
+        "optimizer.padding_free": config.optimizer.padding_free is False,
+        "policy.attention": config.policy.attention not in (None, "sdpa"),
+        "policy.model": config.policy.model == "tiny-vl",
+        "method.name": _LEARNING & {*methods.get(config.method.name).annotators, *own},
+    }
+    for name, is_other in others.items():
+        if is_other:
+            section, key = name.split(".")
+            value = getattr(getattr(config, section), key)
+            raise ConfigError(
+                f"policy.sequence_parallel is {config.policy.sequence_parallel} and {name} "
+                f"{value!r}: processes share packed rows of models that read only, with torch's "
+                "attention, and neither shared prefixes nor a critic or reward model; leave one out"
+            )
 
 
 def _check_early_ends(config: Config) -> None:

@@ -120,6 +120,10 @@ class PolicyConfig(Section):
     reduce_once: bool = False
     """Sum gradients over several processes once per optimizer step, not after each micro-batch:
     less traffic, but each process then holds whole gradients."""
+    sequence_parallel: PositiveInt = 1
+    """Processes that share each micro-batch's tokens, for transcripts too long for one GPU
+    (Ulysses); a divisor of their number and of the model's attention heads. For packed sequences
+    and torch's attention."""
     ema: Annotated[float, Gt(0), Lt(1)] | None = None
     """Decay of an exponential moving average of the weights, taken after each training step, such
     as 0.9: it is what evaluations play and exports hold, while training goes on from the weights

@@ -58,12 +58,14 @@ class Layout:
         reduce_once: Gradients are summed over the processes once per optimizer step.
         offload: The CPU's memory holds AdamW's moments (`"optimizer"`), or weights, gradients and
             moments (`"parameters"`).
+        sequence: Processes that share each row of tokens.
     """
 
     mixed: bool = False
     replicas: int = 1
     reduce_once: bool = False
     offload: Literal["optimizer", "parameters"] | None = None
+    sequence: int = 1
 
     def weights_device(self, device: torch.device) -> torch.device:
         """Return the device that holds a process's part of the weights."""

@@ -13,12 +13,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentgyms.core.errors import AgentGymsError
-from harness.distributed.joining import first_line, is_connection_error, join
+from harness.distributed.joining import TIMEOUT, first_line, is_connection_error, join
 from harness.distributed.parent import end_with_parent
 from harness.types.errors import ConfigError, HarnessError, TrainingError, TrainingStopped
 
@@ -69,6 +70,19 @@ class ProcessGroup:
     def is_first(self) -> bool:
         """Whether this is the first process, which writes files and prints messages."""
         return self.rank == 0
+
+    def team(self, size: int) -> Any:
+        """Return torch's group of `size` consecutive processes, this one among them.
+
+        All processes call this. The size divides their number.
+        """
+        from torch import distributed
+
+        return _team(distributed.group.WORLD, size)
+
+    def as_teams(self, size: int) -> ProcessGroup:
+        """Return the group of which each member is a team, for shares alone, not to exchange."""
+        return replace(self, rank=self.rank // size, size=self.size // size)
 
     def share(self, items: Sequence[_T]) -> Sequence[_T]:
         """Return this process's share of items that all processes have."""
@@ -156,6 +170,15 @@ class ProcessGroup:
             except Exception as e:
                 error = e
         return self.gather_or_raise(item, error)[0]
+
+
+@lru_cache(8)
+def _team(world: Any, size: int) -> Any:
+    """Return a group of consecutive processes; each new one would open new connections."""
+    from torch import distributed
+
+    del world  # a later one has other teams
+    return distributed.new_subgroups(size, timeout=TIMEOUT)[0]  # type: ignore[no-untyped-call]
 
 
 SINGLE_PROCESS: Final = ProcessGroup()

@@ -12,6 +12,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from harness.model.packed_rows.prefix_tree import PrefixTree
+from harness.model.packed_rows.split_row import RowSplit, grouped, heads_obstacle
 from harness.model.packed_rows.varlen_kernel import VarlenKernel
 from harness.types.errors import ConfigError
 
@@ -48,6 +49,20 @@ def sharing_obstacle(model: Any) -> str | None:
         return "it has dropout, which differs from sequence to sequence"
     kind = str(model.config._attn_implementation)
     return obstacle_of(kind, _layer_types(model), shares=True)
+
+
+def splitting_obstacle(model: Any, size: int) -> str | None:
+    """Return the reason why processes cannot share a model's rows, None if they can.
+
+    Args:
+        model: The model.
+        size: Number of processes.
+    """
+    kind, config = str(model.config._attn_implementation), model.config.get_text_config()
+    if kind.startswith(_FLASH):
+        return f"its attention is {kind!r}, and only sdpa supports it"
+    reason = heads_obstacle(int(config.num_attention_heads), size)
+    return obstacle_of(kind, _layer_types(model)) or reason
 
 
 def _layer_types(model: Any) -> Iterable[str]:
@@ -139,6 +154,7 @@ def packed_features(
     lengths: Sequence[int],
     where: torch.Tensor,
     tree: PrefixTree | None = None,
+    split: RowSplit | None = None,
 ) -> torch.Tensor:
     """Return the last layer's features that predict tokens, sequences packed. Shape [A, H].
 
@@ -150,6 +166,7 @@ def packed_features(
         lengths: Lengths of the sequences without padding; empty means T each.
         where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
         tree: The sequences as a tree: each node is computed once, from the nodes before it.
+        split: The processes that share the row; each returns the features of its own part.
     """
     rows, width = where.shape
     sizes = list(lengths) or [width] * rows
@@ -158,18 +175,20 @@ def packed_features(
     position = given.get("position_ids", index.expand(rows, width))
     apart = {name: given[name] for name in (_OF_IMAGES,) if name in given}
     by_token = given.keys() - apart.keys() - {"position_ids"}
-    out = language_model(model)(
-        **{name: given[name][real][None] for name in by_token},
-        **apart,
-        position_ids=position[..., real].unsqueeze(-2),
-        use_cache=False,
-        **_boundaries(model, sizes, tree, where.device),
-    )
+    row = {name: given[name][real][None] for name in by_token}
+    row["position_ids"] = position[..., real].unsqueeze(-2)
+    before = where.roll(-1, dims=1)[real]  # whether the next token is to be predicted
+    if split is not None:
+        sizes += [more] if (more := split.padding(len(before))) else []
+        row = {name: split.part(value) for name, value in row.items()}
+        before = split.part(before[None])[0]
+    own = {"split": split} if split is not None else {}
+    boundaries = _boundaries(model, sizes, tree, where.device)
+    out = language_model(model)(**row, **apart, **boundaries, **own, use_cache=False)
     hidden: torch.Tensor = out.last_hidden_state
     if tree is not None:
         return hidden[0, tree.node[:, :-1][where[:, 1:]]]
-    before = where.roll(-1, dims=1)  # whether the next token is to be predicted
-    return hidden[0, before[real]]
+    return hidden[0, before]
 
 
 def _boundaries(
@@ -201,6 +220,7 @@ def attend(
     max_length_q: int = 0,
     max_length_k: int = 0,
     paths: torch.Tensor | None = None,
+    split: RowSplit | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Return scaled dot product attention, causal within each sequence of a packed row.
@@ -225,6 +245,7 @@ def attend(
         max_length_q: Most queries of a sequence.
         max_length_k: Most keys of a sequence.
         paths: Where the keys of the sequences are, one sequence behind the other; None if in order.
+        split: The processes that share the row: T are this one's tokens, the starts the row's.
         **kwargs: Further arguments that transformers passes to an attention.
 
     Returns:
@@ -236,6 +257,9 @@ def attend(
             module, query, key, value, attention_mask, **plain, **kwargs
         )
         return out
+    if split is not None:
+        query, key, value = split.to_heads(query, key, value)
+        module = grouped(query, key)
     ends_of_keys = cu_seq_lens_q if cu_seq_lens_k is None else cu_seq_lens_k
     if paths is not None:
         key, value = (
@@ -248,7 +272,8 @@ def attend(
     if kernel is not None and kernel.takes(scaling, query.shape[-1]):
         q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
         ends, longest = (cu_seq_lens_q, ends_of_keys), (max_length_q, max_length_k)
-        return kernel.attend(q, k, v, ends, longest, scaling)[None], None
+        found = kernel.attend(q, k, v, ends, longest, scaling)[None]
+        return found if split is None else split.to_tokens(found), None
     sizes = cu_seq_lens_q.diff().tolist(), ends_of_keys.diff().tolist()
     sequences = zip(
         _split(query, sizes[0], 2),
@@ -256,7 +281,8 @@ def attend(
         _split(value, sizes[1], 2),
         strict=True,
     )
-    return torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1), None
+    found = torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1)
+    return found if split is None else split.to_tokens(found), None
 
 
 def _attend_last(

@@ -18,11 +18,13 @@ from harness.model.attention import (
     is_fast,
     language_model,
     packed_features,
+    splitting_obstacle,
 )
-from harness.model.output_layer import token_scores
+from harness.model.packed_rows.split_row import RowSplit
 from harness.model.packing import Sample, TokenBatch, micro_batch_indices, padding_sample, to_batch
 from harness.model.stored_weights import META, StoredWeights
 from harness.model.vision import Vision
+from harness.model.vocabulary.output_layer import token_scores
 from harness.types.errors import ConfigError
 
 
@@ -61,6 +63,7 @@ class Network:
         self.vision: Vision | None = None
         self.processes: ProcessGroup = SINGLE_PROCESS
         self.layout, self._sharded = fsdp.Layout(), fsdp.ShardedModel()
+        self._split: RowSplit | None = None
         if self.precision == "bfloat16" and not adapters.has_adapters(
             model
         ):  # adapters stay in float32
@@ -81,11 +84,17 @@ class Network:
         """
         shared = {"share_prefixes": self.share_prefixes}
         parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free, **shared)
-        own = list(self.processes.padded_share(parts, []))
+        teams = self.processes.as_teams(self.num_sharing)
+        own = list(teams.padded_share(parts, []))
         for number, part in enumerate(own, 1):
             self._sharded.expect(is_last=number == len(own))
             chosen = [rows[i] for i in part] or [padding_sample(rows[0])]
             yield part, to_batch(chosen, self.pad_id, self.device, **shared)
+
+    @property
+    def num_sharing(self) -> int:
+        """Number of processes that share each micro-batch, of which each knows all results."""
+        return 1 if self._split is None else self._split.size
 
     def shard(self, processes: ProcessGroup) -> None:
         """Shard the weights over the processes; all of them call this once.
@@ -93,6 +102,9 @@ class Network:
         Afterwards all processes must call `logprobs`, `features`, `save` and `named_weights`
         equally often, and the policy can neither be copied nor generate. A single process does
         nothing.
+
+        Raises:
+            ConfigError: Processes are to share rows of tokens, and the model's attention cannot.
         """
         if processes.size > 1 and self.processes is SINGLE_PROCESS:
             self.processes, self.device = processes, processes.device
@@ -100,6 +112,22 @@ class Network:
             self._sharded = fsdp.shard_model(self.model, self.device, layout)
             self._read_weights(self._sharded.run, layout.weights_device(self.device))
             self.set_padding_free(self.wanted_packing)  # only this device tells what is faster
+            if self.layout.sequence > 1:
+                self._split_rows(self.layout.sequence)
+
+    def _split_rows(self, size: int) -> None:
+        reason = splitting_obstacle(self.model, size)
+        if self.vision is not None:
+            reason = "the tokens of an image cannot be split"
+        if self.share_prefixes:
+            reason = "its sequences share prefixes"
+        if reason is not None:
+            raise ConfigError(
+                f"policy.sequence_parallel is not for this {self.model.config.model_type}: "
+                f"{reason}; set it to 1"
+            )
+        self.set_padding_free(True)
+        self._split = RowSplit.of(self.processes, size)
 
     def place(self, device: torch.device) -> None:
         """Move all weights to a device, or read them there if they are not read yet."""
@@ -148,6 +176,9 @@ class Network:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         predicts = batch.action_mask[:, 1:]  # position t - 1 predicts token t
         chosen = batch.tokens[:, 1:][predicts]  # [A]
+        if self._split is not None:
+            counts = self._split.counts(batch.action_mask, batch.lengths)
+            chosen = self._split.own(chosen, counts)
         hidden = self._features(batch, batch.action_mask)  # [A, H]
         picked, spread = self._sharded.run_head(
             token_scores,
@@ -157,6 +188,8 @@ class Network:
             temperature or 1.0,
             entropy_gradient=entropy_gradient,
         )
+        if self._split is not None:
+            picked, spread = self._split.gather(torch.stack([picked, spread]), counts)
         logprob = torch.zeros(batch.tokens.shape, device=self.device)
         logprob[:, 1:][predicts] = picked
         entropy = torch.zeros_like(logprob)
@@ -169,7 +202,14 @@ class Network:
         Args:
             batch: B sequences of T tokens.
             where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
+
+        Raises:
+            ConfigError: Several processes share each row.
         """
+        if self._split is not None:
+            raise ConfigError(
+                "policy.sequence_parallel is for the policy's loss alone: set it to 1"
+            )
         found: torch.Tensor = self._sharded.run(self._features, batch, where)
         return found
 
@@ -177,7 +217,8 @@ class Network:
         with self.autocast():
             tree = batch.tree if self.share_prefixes else None
             if self.padding_free or tree is not None:
-                return packed_features(self.model, self._inputs(batch), batch.lengths, where, tree)
+                given = self._inputs(batch), batch.lengths, where, tree, self._split
+                return packed_features(self.model, *given)
             # Padding is on the right, where a causal model's tokens do not attend: no mask needed.
             out = language_model(self.model)(**self._inputs(batch), use_cache=False)
         hidden: torch.Tensor = out.last_hidden_state

@@ -16,6 +16,7 @@ from harness.config import TINY_MODELS, Config, OptimizerConfig, consistency
 from harness.inference.generation import check_generation
 from harness.model import adapters, hub
 from harness.model.attention import has_kernel, obstacle_of
+from harness.model.packed_rows.split_row import heads_obstacle
 from harness.model.vision import MODEL_TYPES
 from harness.preflight import recorded_files, teacher_model
 from harness.preflight.method_trial import check_method
@@ -55,14 +56,19 @@ def check_processes(config: Config, processes: int) -> None:
     """Check the settings that depend on the number of processes.
 
     Raises:
-        ConfigError: A single process cannot offload its parameters, or several cannot train with
-            Muon.
+        ConfigError: A single process cannot offload its parameters, several cannot train with
+            Muon, or their number is no multiple of `policy.sequence_parallel`.
     """
     check_optimizer(config.optimizer, sharded=processes > 1)
     if config.policy.offload == "parameters" and processes == 1:
         raise ConfigError(
             "policy.offload is 'parameters', which needs several processes: start them with "
             "torchrun, or use 'optimizer'"
+        )
+    if processes % config.policy.sequence_parallel:
+        raise ConfigError(
+            f"policy.sequence_parallel is {config.policy.sequence_parallel}, which does not divide "
+            f"the number of processes, {processes}: start a multiple of it with torchrun"
         )
 
 
@@ -102,19 +108,23 @@ def _check_packing(config: Config) -> None:
 
     Layers of a model that is not on this machine are checked when it is loaded.
     """
-    own = config.optimizer
-    if not (own.padding_free or own.share_prefixes):
+    own, size = config.optimizer, config.policy.sequence_parallel
+    if not (own.padding_free or own.share_prefixes or size > 1):
         return
-    kind, layer_types = config.policy.attention or "sdpa", tuple[str, ...]()
+    kind, layer_types, obstacle = config.policy.attention or "sdpa", tuple[str, ...](), None
     with suppress(ConfigError):
-        layer_types = json.loads(shape_of(config.policy).text).get("layer_types") or ()
+        text = json.loads(shape_of(config.policy).text)
+        layer_types = text.get("layer_types") or ()
+        obstacle = heads_obstacle(int(text["num_attention_heads"]), size)
     on_gpu = config.policy.device != "cpu" and torch.cuda.is_available()
     slow = on_gpu and config.policy.precision != "float32" and not has_kernel(kind)
     version = f"torch {torch.__version__} has no kernel for sequences of different lengths"
     reason = obstacle_of(kind, layer_types, shares=own.share_prefixes)
-    reason = reason or (version if slow else None)
+    reason = reason or (version if slow else None) or obstacle
     if not reason:
         return
+    if size > 1:
+        raise ConfigError(f"policy.sequence_parallel cannot be used: {reason}; set it to 1")
     if own.share_prefixes:
         raise ConfigError(f"optimizer.share_prefixes cannot be used: {reason}; leave it out")
     raise ConfigError(

@@ -8,13 +8,15 @@ several micro-batches on, so the second one takes most. Compared with passes on 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 from harness.config import Config
-from harness.model.output_layer import MOST_LOGITS
+from harness.model.vocabulary.output_layer import MOST_LOGITS
 from harness.preflight.activations import NO_ADAPTERS, Activations, count
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
+from harness.preflight.shared_prefixes import tokens_left
 
 _REDUCED = 4
 """Bytes of a number of a gradient while it is summed over the processes."""
@@ -27,7 +29,7 @@ _LOGITS_OF_CHUNKS, _LOGITS_AT_ONCE = 2, 4
 def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allocation]:
     """Yield the allocations of forward and backward passes of a resolved run."""
     precision = Precision.of(config, machine)
-    tokens, sharded = max_micro_batch_tokens(config, shape), machine.processes > 1
+    tokens, sharded = tokens_of_pass(config, shape), machine.processes > 1
     try:
         found = activations(config, shape, precision, sharded=sharded)
     except Exception:  # code of an architecture that needs numbers, which fake tensors lack
@@ -35,6 +37,8 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
     else:
         kept = tokens * kept_bytes(config, shape, found)
         yield from _activations(config, found, tokens, kept)
+        if config.optimizer.share_prefixes:
+            yield _looked_up(config, shape, precision)
     yield from _logits(config, shape, precision)
     if sharded:
         yield from _gathered(config, shape, precision)
@@ -52,6 +56,18 @@ def _activations(
     yield Allocation(
         "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
     )
+
+
+def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation:
+    """Return the keys and values of a micro-batch that are looked up for each of its sequences.
+
+    They are there beside those of the shared tokens: of all layers, or of one if activations are
+    computed again.
+    """
+    tokens = max_micro_batch_tokens(config, shape) / tokens_left(config)
+    layers = 1 if config.policy.gradient_checkpointing else shape.layers
+    size = 2 * tokens * shape.keys * precision.compute * layers
+    return Allocation("keys and values of each sequence", size, "backward pass")
 
 
 def kept_bytes(config: Config, shape: Shape, found: Activations) -> float:
@@ -85,9 +101,12 @@ def activations(
 
 
 def _logits(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
-    """Yield logits and what is computed of them, and the inputs of the output layer."""
-    tokens = max_micro_batch_tokens(config, shape)
-    scored = response_share(config, shape) * tokens
+    """Yield logits and what is computed of them, and the inputs of the output layer.
+
+    All scored tokens of a row may be in the part of one process.
+    """
+    tokens = tokens_of_pass(config, shape)
+    scored = min(tokens, response_share(config, shape) * max_micro_batch_tokens(config, shape))
     logits = min(scored * shape.vocabulary, MOST_LOGITS)
     several = _LOGITS_OF_CHUNKS if logits == MOST_LOGITS else _LOGITS_AT_ONCE
     yield Allocation("logits", 4 * logits * several, "output layer")
@@ -124,18 +143,14 @@ def _gathered(config: Config, shape: Shape, precision: Precision) -> Iterator[Al
 
 
 def _alone(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
-    """Yield autocast's copies of weights, and the output layer's gradient of a micro-batch.
+    """Yield autocast's copies of weights.
 
-    The gradient of an output layer that is tied waits for that of the embedding. Autocast keeps its
-    copies of trained weights until the end of the forward pass, and PyTorch those of layers whose
-    activations it keeps.
+    Autocast keeps its copies of trained weights until the end of the forward pass, and PyTorch
+    those of layers whose activations it keeps. Gradients of embedding and output layer are added in
+    place.
     """
-    layer, head, is_tied = _sizes(shape)
+    layer, _, _ = _sizes(shape)
     trains_all = config.policy.lora.rank == 0
-    if trains_all:
-        yield Allocation("output layer: gradient", head * precision.weight, "output layer")
-        if is_tied:
-            yield Allocation("output layer: gradient ", head * precision.weight, "backward pass")
     if precision.compute < precision.weight:
         every, name = shape.layers * layer * precision.compute, "weights in bfloat16"
         if not config.policy.gradient_checkpointing:
@@ -152,8 +167,13 @@ def _sizes(shape: Shape) -> tuple[float, int, bool]:
     return (shape.parameters - head * (1 if is_tied else 2)) / max(1, shape.layers), head, is_tied
 
 
+def tokens_of_pass(config: Config, shape: Shape) -> int:
+    """Return the most tokens of a forward pass in one process."""
+    return math.ceil(max_micro_batch_tokens(config, shape) / config.policy.sequence_parallel)
+
+
 def max_micro_batch_tokens(config: Config, shape: Shape) -> int:
-    """Return the maximum number of tokens of a forward pass, which has at least one sequence."""
+    """Return the maximum number of tokens of a micro-batch, which has at least one sequence."""
     return max(config.optimizer.micro_batch_tokens, max_sequence_length(config, shape))
 
 

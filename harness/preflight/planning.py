@@ -16,7 +16,7 @@ from harness import annotators
 from harness.config import Config, methods
 from harness.credit.registry import layers
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, resolve, step_time
+from harness.preflight import memory, resolve, shared_prefixes, step_time
 from harness.preflight.machine import PASSES, Machine, Precision
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
@@ -250,6 +250,10 @@ def _step(config: Config, shape: Shape | None, turns: int) -> Iterator[str]:
         limit = max_sequence_length(config, shape)
         tokens = Range(sequences.low, sequences.likely * limit * _HALF, sequences.high * limit)
         yield f"{tokens.likely:,.0f} tokens, {tokens.high:,.0f} at most ({limit:,} a row)"
+        if config.optimizer.share_prefixes:
+            left = shared_prefixes.tokens_left(config)
+            known = "as measured on two groups of eight" if left < 1 else "no share was measured"
+            yield f"{left:.0%} of them pass through the model, equal beginnings once ({known})"
         played = max(1.0, _HALF * turns)
         if config.agent.context == "window" and played > 1:
             episodes = config.rollout.tasks_per_step * config.rollout.group_size

@@ -14,6 +14,7 @@ from harness.preflight.machine import Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
 from harness.preflight.operations import Passed, forward_operations, training_operations
 from harness.preflight.resolve import needs_reference
+from harness.preflight.shared_prefixes import tokens_left
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 
 MFU: Final = 0.4
@@ -92,7 +93,8 @@ def step_time(
     if length is None:
         length = max_sequence_length(config, shape) / 2
     share = passes.response_share(config, shape)
-    passed = Passed(rows * length, rows * length * share, rows * length**2)
+    left = tokens_left(config)
+    passed = Passed(left * rows * length, rows * length * share, left * rows * length**2)
     adapted = config.policy.lora.rank > 0
     forward = forward_operations(shape, passed)
     repeated = forward if config.policy.gradient_checkpointing else 0.0

@@ -18,6 +18,7 @@ from harness.losses.aggregate import Metric, combine
 from harness.losses.mismatch import UpdateCorrection
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
+from harness.model.vocabulary.gradients import add_in_place, make_gradients
 from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
 from harness.types.errors import NotFinite, TrainingError
 
@@ -87,6 +88,10 @@ class Learner:
         self._loss = partial(losses.get(loss_name), **loss_settings)
         self._is_linear = losses.is_linear(loss_name, loss_settings)
         self._with_entropy = bool(loss_settings.get("entropy_coefficient"))
+        is_alone = policy.processes.size == 1
+        self._makes_gradients = is_alone and policy.device.type == "cpu" and policy.vision is None
+        if is_alone:
+            add_in_place(policy.model)
         self.optimizer = make_optimizer(
             policy.model, config, offload=policy.layout.offload == "optimizer"
         )
@@ -164,10 +169,13 @@ class Learner:
             rows = merge(rows)
         totals = _Totals(steps=1)
         self.optimizer.zero_grad()  # of a step that failed
+        if self._makes_gradients:
+            make_gradients(self.policy.model)
         own_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
             own_totals.add(self._accumulate(batch, sizes))
-        for of_rank in self.policy.processes.gather(own_totals):
+        each = self.policy.num_sharing  # which have the same totals
+        for of_rank in self.policy.processes.gather(own_totals)[::each]:
             totals.add(of_rank)
         totals.grad_norm = clip_grad_norm(self.policy.model.parameters(), self.config.max_grad_norm)
         for name, value in (("loss", totals.loss), ("grad_norm", totals.grad_norm)):

@@ -97,14 +97,17 @@ def _embeddings(model: Any) -> set[int]:
 def _adamw(
     trained: Sequence[Any], config: OptimizerConfig, *, offload: bool = False
 ) -> torch.optim.AdamW:
-    """Return AdamW; on a GPU it is one kernel for all parameters, or for one if offloaded."""
-    on_gpu = bool(trained) and all(p.device.type == "cuda" for p in trained)
+    """Return AdamW as one kernel for all parameters, or for one if offloaded.
+
+    It needs no temporary tensors of the size of a parameter.
+    """
+    has_kernel = bool(trained) and all(p.device.type in ("cpu", "cuda") for p in trained)
     return (OffloadedAdamW if offload else torch.optim.AdamW)(
         trained,
         lr=config.learning_rate,
         weight_decay=config.weight_decay,
         betas=config.betas,
-        fused=on_gpu or None,
+        fused=has_kernel or None,
     )
 
 

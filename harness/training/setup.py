@@ -248,7 +248,10 @@ def _set_up(policy: Policy, config: Config) -> Policy:
     """
     own = config.policy
     policy.layout = fsdp.Layout(
-        replicas=own.replicas, reduce_once=own.reduce_once, offload=own.offload
+        replicas=own.replicas,
+        reduce_once=own.reduce_once,
+        offload=own.offload,
+        sequence=own.sequence_parallel,
     )
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:

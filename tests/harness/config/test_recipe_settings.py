@@ -56,6 +56,7 @@ NEW = (
     ("policy", "offload", None),
     ("policy", "replicas", 1),
     ("policy", "reduce_once", False),
+    ("policy", "sequence_parallel", 1),
     ("rollout", "branch", BRANCH),
     ("rollout", "curriculum", CURRICULUM),
     ("rollout", "gateway", None),

@@ -27,7 +27,9 @@ from harness.inference.vllm_generators import ServersGenerator
 from harness.model.forward import Network
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
+from harness.model.policy import Policy
 from harness.training import setup
+from harness.training.learner import Learner
 
 
 def start(processes, overrides):
@@ -77,7 +79,7 @@ def die(processes, overrides):
 
 def score_one(processes, folder, told):
     """Score fewer sequences than there are processes, and write what comes of it."""
-    policy = setup.Policy.load(folder, "cpu")
+    policy = Policy.load(folder, "cpu")
     rows = [Sample((1, 2, 3), (4, 5), (0.0, 0.0), 0.0)]
     alone = score_tokens(policy, rows)
     policy.shard(processes)
@@ -90,11 +92,15 @@ def score_one(processes, folder, told):
         Path(told).write_text(json.dumps(found))
 
 
-def gradients(processes, folder, told, precision, replicas=1, reduce_once=False, offload=None):
+def gradients(
+    processes, folder, told, precision, replicas=1, reduce_once=False, offload=None, sequence=1
+):
     """Write the gradients of a model for a few seeded sequences in several micro-batches."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     network = Network(model, 0, "cpu", precision)
-    network.layout = fsdp.Layout(replicas=replicas, reduce_once=reduce_once, offload=offload)
+    network.layout = fsdp.Layout(
+        replicas=replicas, reduce_once=reduce_once, offload=offload, sequence=sequence
+    )
     network.shard(processes)
     rng = np.random.default_rng(5)
     drawn = [rng.integers(1, 200, 12 + 3 * i).tolist() for i in range(9)]
@@ -107,9 +113,33 @@ def gradients(processes, folder, told, precision, replicas=1, reduce_once=False,
         torch.save(found, told)
 
 
+def learn(processes, folder, told, sequence):
+    """Rescore a few sequences and learn from them twice; write what came of it."""
+    policy = Policy.load(folder, "cpu")
+    policy.layout = fsdp.Layout(sequence=sequence)
+    reference = policy.frozen_copy()
+    for one in (policy, reference):
+        one.shard(processes)
+    rng = np.random.default_rng(7)
+    rows = []
+    for i in range(7):
+        turn = (0, 0, -1, 1, *(1,) * i)
+        drawn, credit = rng.integers(1, 200, 9 + i).tolist(), tuple(rng.standard_normal(3 + i))
+        rows.append(Sample(tuple(drawn[:5]), tuple(drawn[5:]), (-5.0,) * (3 + i), credit, (), turn))
+    scores = score_tokens(policy, rows, 1.0, 32)
+    settings = {"ratio": "sequence", "kl_coefficient": 0.1, "entropy_coefficient": 0.01}
+    optimizer = configs.OptimizerConfig(mini_batches=2, micro_batch_tokens=32)
+    learner = Learner(policy, reference, optimizer, "clipped", settings, 1.0)
+    figures = [learner.update(rows, step=step, seed=step) for step in (0, 1)]
+    weights = {name: fsdp.full_tensor(p) for name, p in policy.model.named_parameters()}
+    if processes.is_first:
+        logprobs = np.concatenate([one.logprob for one in scores])
+        torch.save((torch.from_numpy(logprobs), figures, weights), told)
+
+
 def read_parts(processes, folder, told):
     """Shard a model that is not read yet; write what each process read and whether it is right."""
-    policy = setup.Policy.load(folder, "meta")
+    policy = Policy.load(folder, "meta")
     stored = policy.stored
     policy.shard(processes)
     kept = load_file(Path(folder, "model.safetensors"))

@@ -52,8 +52,8 @@ def overall(found, exact):
 
 
 LAYOUTS = {
-    2: ([1, False], [1, True], [2, False], [1, False, "parameters"]),
-    4: ([2, False], [2, True, "parameters"]),
+    2: ([1, False], [1, True], [2, False], [1, False, "parameters"], [1, False, None, 2]),
+    4: ([2, False], [2, True, "parameters"], [1, True, None, 4], [2, False, None, 2]),
 }
 
 

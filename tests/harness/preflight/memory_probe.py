@@ -22,7 +22,8 @@ from harness.distributed import fsdp
 from harness.distributed.process_group import ProcessGroup
 from harness.model.attention import language_model
 from harness.model.forward import Network, checkpoint_activations
-from harness.model.output_layer import token_scores
+from harness.model.vocabulary.gradients import add_in_place
+from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight import activations, passes
 from harness.preflight.model_shapes import KNOWN, measure
 
@@ -54,6 +55,8 @@ def build(network, config, model, processes):
     activations.fill(network.model)
     if own.gradient_checkpointing:
         checkpoint_activations(network.model)
+    if processes == 1:
+        add_in_place(network.model)
     network.layout = fsdp.Layout(offload=own.offload)
     network.shard(ProcessGroup(0, processes))
 

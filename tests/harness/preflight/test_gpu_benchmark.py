@@ -12,7 +12,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from harness.model.output_layer import token_scores
+from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight.model_shapes import measure
 from harness.preflight.operations import Passed, forward_operations, training_operations
 

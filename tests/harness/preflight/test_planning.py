@@ -1,6 +1,8 @@
 """The dry run: memory against measured bytes, what is missing."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +12,14 @@ from harness import config as configs
 from harness.cli.main import main
 from harness.model import adapters, tiny
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, model_shapes, planning, resolve, step_time
+from harness.preflight import (
+    memory,
+    model_shapes,
+    planning,
+    resolve,
+    shared_prefixes,
+    step_time,
+)
 from harness.preflight.machine import Machine, Precision
 from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
@@ -127,6 +136,50 @@ def test_replicas_share_less_and_must_divide_the_processes():
     refused = "policy.replicas is 2, which does not divide the 3 processes"
     assert any(refused in one for one in planning.plan(config, 3).missing)
     assert not any("replicas" in one for one in planning.plan(config, 4).missing)
+
+
+def test_processes_that_share_rows_hold_parts_of_the_activations():
+    learning = {}
+    for size in (1, 4):
+        config = configs.load("alfworld-gigpo-7b", [f"policy.sequence_parallel={size}"])
+        shape = model_shapes.shape_of(config.policy)
+        held = memory.memory(resolve.resolve(config), shape, Machine("cuda", 8))
+        learning[size] = {one.name: one.size for one in held}
+    for name in ("activations", "activations of a layer, gradients"):
+        assert learning[4][name] == pytest.approx(learning[1][name] / 4, rel=1e-3)
+    assert learning[4]["policy: weights"] == learning[1]["policy: weights"]
+    config = configs.load("alfworld-gigpo-7b", ["policy.sequence_parallel=8"])  # of 28 heads
+    for processes, reason in ((8, "28 attention heads, which cannot be split over 8"), (4, "is 8")):
+        assert any(reason in one for one in planning.plan(config, processes).missing)
+
+
+def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
+    plain, shared = (
+        resolve.resolve(configs.load("alfworld-gigpo-7b", [f"optimizer.share_prefixes={given}"]))
+        for given in ("false", "true")
+    )
+    shape, machine = model_shapes.shape_of(plain.policy), Machine("cuda", 8)
+    spent = [step_time.step_time(c, shape, machine, 1000, 25).update for c in (plain, shared)]
+    assert 0.78 <= spent[1] / spent[0] < 0.79  # the output layer's part stays
+    held = {one.name: one.size for one in memory.memory(shared, shape, machine)}
+    tokens = shared.optimizer.micro_batch_tokens
+    assert held["keys and values of each sequence"] == pytest.approx(
+        2 * tokens / 0.78 * 512 * 2 * (1 if shared.policy.gradient_checkpointing else 28)
+    )
+    text = planning.plan(configs.load("alfworld-gigpo-7b", ["optimizer.share_prefixes=true"]), 8)
+    assert "of them pass through the model, equal beginnings once (as measured" in text.text()
+    other = resolve.resolve(configs.load("corridor-tiny", ["optimizer.share_prefixes=true"]))
+    assert shared_prefixes.tokens_left(other) == 1
+    assert shared_prefixes.tokens_left(plain) == 1
+
+
+def test_shares_of_prefixes_are_those_of_the_documentation():
+    page = Path(__file__).parents[3].joinpath("docs/training.md").read_text()
+    for (name, context), shares in shared_prefixes._LEFT.items():
+        (row,) = re.findall(rf"^\| {name} \| (.* %\)) \|$", page, re.M)
+        cells = row.split(" | ")[::2]
+        cell = cells[("window", "transcript").index(context)]
+        assert [int(n) / 100 for n in re.findall(r"\d+", cell)] == list(shares)
 
 
 def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():

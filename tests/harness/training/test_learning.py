@@ -21,9 +21,9 @@ from harness.config import OptimizerConfig
 from harness.credit import TurnTable
 from harness.model import attention
 from harness.model.logprobs import score_tokens
-from harness.model.output_layer import token_scores
 from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
 from harness.model.policy import Policy
+from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight.checks import check
 from harness.training.learner import Learner
 from harness.training.optimizer import learning_rate, make_optimizer

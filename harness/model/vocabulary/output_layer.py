@@ -13,6 +13,8 @@ import torch
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
+from harness.model.vocabulary.gradients import InPlaceLinear, gradient_of
+
 MOST_LOGITS: Final = 1 << 26
 """Logits in memory at the same time: 256 MB in float32. With a vocabulary of 152 thousand a chunk
 has 441 tokens; tiny models need one chunk."""
@@ -47,8 +49,9 @@ def token_scores(
     size = max(1, most_logits // int(layer.weight.shape[0]))
     if len(hidden) <= size:
         return _scores(layer, hidden, chosen, temperature, entropy_gradient)
-    if type(layer) is torch.nn.Linear:
-        own, how = (layer.weight, layer.bias), (temperature, entropy_gradient, size)
+    if type(layer) in (torch.nn.Linear, InPlaceLinear):
+        own = layer.weight, layer.bias
+        how = temperature, entropy_gradient, size, isinstance(layer, InPlaceLinear)
         found: tuple[torch.Tensor, torch.Tensor] = _ChunkedScores.apply(  # type: ignore[no-untyped-call]
             hidden.to(layer.weight.dtype), *own, chosen, *how
         )
@@ -116,6 +119,7 @@ class _ChunkedScores(torch.autograd.Function):
         temperature: float,
         with_entropy: bool,
         size: int,
+        in_place: bool,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return log-probabilities and entropies of tokens, in float32. Shapes [A], [A].
 
@@ -128,9 +132,11 @@ class _ChunkedScores(torch.autograd.Function):
             temperature: Divides the logits; more than 0.
             with_entropy: The entropies have a gradient.
             size: Tokens of a chunk.
+            in_place: The weight's gradient is added to that of earlier backward passes.
         """
         ctx.save_for_backward(hidden, weight, bias, chosen)
         ctx.temperature, ctx.with_entropy, ctx.size = temperature, with_entropy, size
+        ctx.in_place = in_place
         parts = _parts(len(hidden), size)
         found = [_scores_of_chunk(hidden[p], weight, bias, chosen[p], temperature) for p in parts]
         picked, entropy = (torch.cat(values) for values in zip(*found, strict=True))
@@ -142,12 +148,11 @@ class _ChunkedScores(torch.autograd.Function):
     def backward(ctx: Any, of_picked: torch.Tensor, of_entropy: torch.Tensor) -> Any:
         """Return the gradients by hidden states, weight and bias."""
         hidden, weight, bias, chosen = ctx.saved_tensors
-        own = ctx.needs_input_grad
-        found = [
-            torch.zeros_like(given) if needed else None
-            for given, needed in zip((hidden, weight, bias), own[:3], strict=True)
-        ]
-        by_hidden, by_weight, by_bias = found
+        by_hidden, by_weight, by_bias = (
+            torch.zeros_like(given) if needed and not (ctx.in_place and given is weight) else None
+            for given, needed in zip((hidden, weight, bias), ctx.needs_input_grad, strict=False)
+        )
+        total = gradient_of(weight) if ctx.in_place and ctx.needs_input_grad[1] else by_weight
         for part in _parts(len(hidden), ctx.size):
             log_p = _log_distribution(hidden[part], weight, bias, ctx.temperature)
             slope = _by_logits(
@@ -156,12 +161,12 @@ class _ChunkedScores(torch.autograd.Function):
             slope = slope.div_(ctx.temperature).to(weight.dtype)  # [a, V]
             if by_hidden is not None:
                 torch.mm(slope, weight, out=by_hidden[part])
-            if by_weight is not None:
-                by_weight.addmm_(slope.T, hidden[part])
+            if total is not None:
+                total.addmm_(slope.T, hidden[part])
             if by_bias is not None:
                 by_bias.add_(slope.sum(0))
             del slope, log_p  # before the next chunk
-        return *found, None, None, None, None
+        return by_hidden, by_weight, by_bias, None, None, None, None, None
 
 
 def _parts(tokens: int, size: int) -> Iterator[slice]:
