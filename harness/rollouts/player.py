@@ -101,11 +101,7 @@ class Player:
         return replace(result, figures=result.figures | figures)
 
     def result(self, step: int, played: Sequence[Rollout]) -> StepRollouts:
-        """Return the rollouts to learn from and their figures, of all that a step has.
-
-        Raises:
-            TrainingError: All were lost.
-        """
+        """Return what to learn from of a step's rollouts; raise `TrainingError` if all are lost."""
         rollouts = [
             rollout for rollout in played if rollout.turns
         ]  # a partner may leave before the learner's first turn
@@ -122,12 +118,7 @@ class Player:
         return await self._pool.max_open_groups()
 
     async def play_group(self, step: int, index: int) -> list[Rollout]:
-        """Return the rollouts of one of a step's groups; without a curriculum.
-
-        Args:
-            step: Number of the step, from 0.
-            index: Of the group, among those that the step draws.
-        """
+        """Return the rollouts of the group `index` of those that a step draws."""
         rollout, seed = self._config.rollout, seed_of(self._config.run.seed, _ROLLOUTS, step)
         draw = self._sampler.draw(step, rollout.tasks_per_step)[index]
         options = CollectOptions(branch=self._branches(seed))
