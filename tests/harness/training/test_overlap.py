@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import sys
 import threading
 import time
@@ -24,6 +25,7 @@ from harness.training import setup
 from harness.types.errors import ConfigError, TrainingError, TrainingStopped
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks/studies"))
+import overlap
 import policy_server
 
 pytestmark = pytest.mark.slow
@@ -230,3 +232,13 @@ def test_episodes_go_on_with_new_weights_of_a_server(folder, tmp_path):
     expected = [(one.task_id, one.seed) for step in range(3) for one in sampler.draw(step, 3)]
     assert sorted(set(drawn)) == sorted(set(expected)), "no group is lost, none is played twice"
     assert len(server.versions) >= 4
+
+
+def test_the_benchmark_measures_a_run(folder, tmp_path):
+    more = overlap.SETTINGS["ahead = 1, partial"]
+    found = overlap.measured(tmp_path, folder, "measured", more, 3, 1e4, 30.0)
+    assert found["time/step_s"] >= 30
+    assert len(overlap.row_of(found, 60.0)) == 7
+    drawn = [overlap.seconds_of(seed) * overlap.RATE for seed in range(4000)]
+    assert abs(statistics.median(drawn) / overlap.MEDIAN - 1) < 0.1
+    assert max(drawn) == overlap.MOST
