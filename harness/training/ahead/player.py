@@ -126,6 +126,8 @@ class AheadPlayer:
             self._sync()
             if step + 1 < self._steps:
                 self._begin(step + 1)
+            elif self._before is not None:
+                self._before.keep()
         for rollout in played.rollouts:
             on_finish(rollout)
         self._marks.append(self._mark())

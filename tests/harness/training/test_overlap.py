@@ -162,7 +162,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("setting", "name"), REFUSED)
 def test_what_cannot_play_ahead_is_refused_by_its_name(tmp_path, setting, name):
-    more = ["agent.context='transcript'"] if "gateway" in setting else []
+    more = ["agent.context='transcript'", "method.loss={}"]
     with pytest.raises(ConfigError, match=re.escape(name)):
         setup.start(small(tmp_path, "refused", "rollout.ahead=1", setting, *more))
 
