@@ -41,6 +41,7 @@ def check(config: Config) -> None:
     _check_mismatch(config.rollout)
     _check_curriculum(config.rollout)
     _check_gateway(config)
+    _check_ahead(config)
 
 
 def check_evaluation(config: EvaluationConfig) -> None:
@@ -276,3 +277,43 @@ def _check_gateway(config: Config) -> None:
             f"{what} decides which episodes are played, and behind rollout.gateway agents of "
             "others do: leave one of them out"
         )
+
+
+def _check_ahead(config: Config) -> None:
+    """Refuse to play ahead where the weights that play are those that learn, or nobody plays."""
+    rollout = config.rollout
+    if not rollout.ahead:
+        if rollout.partial:
+            raise ConfigError("rollout.partial is true and rollout.ahead 0: set it to 1")
+        return
+    if rollout.backend == "vllm":
+        raise ConfigError(
+            "rollout.ahead is 1 and rollout.backend 'vllm', whose engine is on the GPU and in the "
+            "process of the policy that learns: use 'server', with other GPUs, or set it to 0"
+        )
+    method, own = methods.get(config.method.name), config.method
+    impossible: dict[str, object] = {
+        "rollout.gateway": rollout.gateway,
+        "rollout.recorded": rollout.recorded,
+        "rollout.preferences": rollout.preferences,
+        f"method.name = {own.name!r}": method.actor != "policy",
+    }
+    whole: dict[str, object] = {
+        "rollout.dynamic_sampling": rollout.dynamic_sampling,
+        "rollout.enough_members": rollout.enough_members,
+        "rollout.enough_share": rollout.enough_share,
+        "rollout.curriculum.by": rollout.curriculum.by,
+        "method.annotators.state_value": "state_value" in own.annotators,
+    }
+    for name, value in impossible.items():
+        if value:
+            raise ConfigError(
+                f"{name} has no rollouts that the harness plays with the policy: leave it out, or "
+                "set rollout.ahead to 0"
+            )
+    for name, value in whole.items():
+        if value and rollout.partial:
+            raise ConfigError(
+                f"{name} decides over a step's groups as a whole, and with rollout.partial they "
+                "belong to several steps: leave one of them out"
+            )

@@ -93,15 +93,21 @@ class RolloutConfig(Section):
     Within this process tensors are copied (`"reload"`)."""
     sleep: bool = False
     """vLLM in this process releases its GPU memory while the policy is updated."""
+    ahead: Literal[0, 1] = 0
+    """1: while the policy learns from a step's rollouts, those of the next are played, by weights
+    that are one step old at most; for servers, and for `"hf"` with a copy of the weights."""
+    partial: bool = False
+    """With `ahead`: weights change while episodes are under way, and a step learns from the groups
+    that have ended; the others go on with the new weights."""
     old_logprobs: Literal["rollout", "recompute"] | None = None
     """Old log-probabilities of the loss: `"recompute"`, those of the policy before the update; or
     `"rollout"`, the generator's, which spares a forward pass and lets the loss's own ratio correct
-    the mismatch. None recomputes if another engine generates."""
+    the mismatch. None recomputes if another engine generates, or with `ahead`."""
     mismatch_weights: Literal["none", "truncated", "masked"] | None = None
     """Importance weight of a token, by r, the policy's probability over the generator's:
     `"truncated"`, min(r, `mismatch_cap`) (TIS); `"masked"`, r, but 0 above the cap (MIS) and below
-    `mismatch_floor` (IcePop); or `"none"`. None takes `"truncated"` if another engine generates or
-    a cap is given."""
+    `mismatch_floor` (IcePop); or `"none"`. None takes `"truncated"` if another engine generates, a
+    cap is given, or with `ahead`."""
     mismatch_cap: PositiveFloat | None = None
     """Largest r of `mismatch_weights`; None takes 2."""
     mismatch_floor: NonNegativeFloat = 0.0

@@ -58,7 +58,7 @@ class PolicyGenerator:
 
 
 class CopyGenerator(PolicyGenerator):
-    """Generates with a copy of a policy that is in mixed precision, or sharded over processes.
+    """Generates with a copy of a policy: in mixed precision, sharded, or learning meanwhile.
 
     In mixed precision the copy has weights in bfloat16, which autocast would make again for each
     token. Of a sharded policy each process has a whole copy: the processes play different episodes,
@@ -85,7 +85,8 @@ class CopyGenerator(PolicyGenerator):
 
 def make_policy_generator(config: Config, policy: Policy, processes: ProcessGroup) -> Generator:
     """Return a generator that needs no other engine."""
-    if processes.size == 1 and policy.precision != "mixed":
+    shares = processes.size == 1 and policy.precision != "mixed" and not config.rollout.ahead
+    if shares:
         return PolicyGenerator(config, policy)
     return CopyGenerator(config, policy, processes)
 

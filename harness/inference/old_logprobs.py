@@ -61,11 +61,12 @@ class RecomputedRollouts:
 def recomputes(config: Config) -> bool:
     """Return whether a run recomputes the old log-probabilities.
 
-    By default it does if another engine samples. It never does if the rollouts are not the
-    policy's, because then no loss reads old log-probabilities.
+    By default it does if another engine samples, or older weights. It never does if the rollouts
+    are not the policy's, because then no loss reads old log-probabilities.
     """
     wanted = config.rollout.old_logprobs
-    default = wanted is None and config.rollout.backend != "hf"
+    other = config.rollout.backend != "hf" or config.rollout.ahead > 0
+    default = wanted is None and other
     return has_old_logprobs(config) and (wanted == "recompute" or default)
 
 
@@ -97,7 +98,7 @@ def recompute_logprobs(
 
     Args:
         config: The run, resolved.
-        policy: With the weights that sampled the rollouts.
+        policy: With the weights that sampled the rollouts, or with `rollout.ahead` one step newer.
         rollouts: Without errors, each with a turn; they are not changed.
     """
     if not recomputes(config):

@@ -191,7 +191,7 @@ def _generator(
     rollout, weights = config.rollout, shape.parameters
     if rollout.backend == "hf":
         rounded = precision.compute < precision.weight
-        if machine.processes > 1 or rounded:
+        if machine.processes > 1 or rounded or rollout.ahead:
             head = 2 * shape.vocabulary * shape.hidden if rounded else 0  # it stays in float32
             yield Allocation("generator: weights", weights * precision.compute + head)
         yield Allocation(

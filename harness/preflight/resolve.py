@@ -200,7 +200,11 @@ def _correction(config: Config) -> dict[str, Any]:
     rollout, method = config.rollout, methods.get(config.method.name)
     weights, cap, rejection = rollout.mismatch_weights, rollout.mismatch_cap, rollout.rejection
     if weights is None:
-        other = rollout.backend != "hf" and rollout.is_live and method.actor == "policy"
+        other = (
+            (rollout.backend != "hf" or rollout.ahead)
+            and rollout.is_live
+            and method.actor == "policy"
+        )
         reads = other and losses.is_on_policy(method.loss)
         weights = "truncated" if reads or cap is not None else "none"
     if cap is None and weights != "none":

@@ -128,6 +128,8 @@ def _encode_tokens(completion: Completion, before: Completion) -> dict[str, Any]
         line["inserted"] = list(completion.inserted)
     if completion.thought_tokens is not None:
         line["thought_tokens"] = completion.thought_tokens
+    if completion.version is not None:
+        line["version"] = completion.version
     if completion.usage != Usage():
         line["usage"] = [completion.usage.prompt, completion.usage.response, completion.usage.calls]
     return line
@@ -270,10 +272,13 @@ def _completion(
         ),
         usage=Usage(*usage),
         inserted=inserted,
-        thought_tokens=fields.non_negative_int(turn, "thought_tokens", what, 0)
-        if "thought_tokens" in turn
-        else None,
+        thought_tokens=_optional_count(turn, "thought_tokens", what),
+        version=_optional_count(turn, "version", what),
     )
+
+
+def _optional_count(turn: Mapping[str, Any], name: str, what: str) -> int | None:
+    return fields.non_negative_int(turn, name, what, 0) if name in turn else None
 
 
 def _inserted(turn: Mapping[str, Any], size: int, what: str) -> tuple[int, int]:

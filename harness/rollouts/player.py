@@ -20,6 +20,7 @@ from harness.model.policy import Policy
 from harness.prompts.few_shot import Preamble
 from harness.rollouts.agent import Agent
 from harness.rollouts.branches import Branches, cost
+from harness.rollouts.collect import collect
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
 from harness.rollouts.continuations import AgentBranching, Cost, StateReturns
@@ -96,6 +97,11 @@ class Player:
             TrainingError: No episode could be played.
         """
         played, figures = self._collect(step, on_finish)
+        result = self.result(step, played)
+        return replace(result, figures=result.figures | figures)
+
+    def result(self, step: int, played: Sequence[Rollout]) -> StepRollouts:
+        """Return what to learn from of a step's rollouts; raise `TrainingError` if all are lost."""
         rollouts = [
             rollout for rollout in played if rollout.turns
         ]  # a partner may leave before the learner's first turn
@@ -104,8 +110,21 @@ class Player:
             why = lost[0] if lost else "all ended before the agent's first turn"
             raise TrainingError(f"every episode of step {step} was lost: {why}")
         members = [rollout for rollout in rollouts if rollout.parent is None]
-        figures |= branch_figures(rollouts) if self._config.rollout.branch.at else {}
-        return StepRollouts(rollouts, rollout_figures(members, len(lost)) | figures)
+        branched = branch_figures(rollouts) if self._config.rollout.branch.at else {}
+        return StepRollouts(rollouts, rollout_figures(members, len(lost)) | branched)
+
+    async def max_open_groups(self) -> int:
+        """Return how many groups may be open at once."""
+        return await self._pool.max_open_groups()
+
+    async def play_group(self, step: int, index: int) -> list[Rollout]:
+        """Return the rollouts of the group `index` of those that a step draws."""
+        rollout, seed = self._config.rollout, seed_of(self._config.run.seed, _ROLLOUTS, step)
+        draw = self._sampler.draw(step, rollout.tasks_per_step)[index]
+        options = CollectOptions(branch=self._branches(seed))
+        return await collect(
+            self._pool, [draw], self._actor(), seed=seed, options=options, group_indices=[index]
+        )
 
     def _collect(self, step: int, on_finish: OnFinish) -> tuple[list[Rollout], dict[str, float]]:
         """Return all rollouts of a step, failed ones included, and figures of their collection."""

@@ -6,7 +6,7 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,14 @@ from harness.preflight import recorded_files
 from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
-from harness.rollouts.player import Player
+from harness.rollouts.player import Player, StepRollouts
 from harness.runs import checkpoints, fsync, tracking, training_state
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
+from harness.training.ahead import AheadPlayer
 from harness.training.credit_step import Credit, CreditAssignment
 from harness.training.failure_hints import check_finite, with_hints
 from harness.training.learner import Learner
@@ -88,15 +89,17 @@ class Trainer:
             if shared is not None:
                 shared.shard(processes)
         self._player = self._make_player()
+        self._ahead = self._player if isinstance(self._player, AheadPlayer) else None
         self.learner = self._make_learner(reference)
         decay = config.policy.ema
         self._average = None if decay is None else WeightAverage(policy, decay)
         parts = {"curriculum": self._player.curriculum, "average": self._average}
+        parts |= self._ahead.parts if self._ahead else {}
         self._parts = {name: part for name, part in parts.items() if part is not None}
         if resumed:
             optimizer, annotators = self.learner.optimizer, self.credit.annotators
             training_state.read(resumed.folder, policy, optimizer, annotators, self._parts)
-        self.generator.sync()
+        self._sync()
         if self._rollout_generator is not self.generator:
             self._rollout_generator.sync()
         evaluated = processes.run_on_first(lambda: folder.drop_after(self.step if resumed else -1))
@@ -133,11 +136,13 @@ class Trainer:
         )
         return CreditAssignment(config, method, credit_settings, context)
 
-    def _make_player(self) -> Player | RecordedPlayer | OutsideAgents:
+    def _make_player(self) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
         """Return what gives a step its rollouts: files, the own agent, or agents of others."""
         config, policy = self.config, self.policy
         if not config.rollout.is_live:
             return RecordedPlayer(config, policy)
+        if config.rollout.ahead:
+            return AheadPlayer(config, policy, self.generator, self.stop)
         completer = self._rollout_generator.completer
         arguments = (config, policy, completer, self.stop.run, self.processes)
         if config.rollout.gateway is None:
@@ -201,6 +206,8 @@ class Trainer:
             how = self.folder.how_to_resume(self.config.run.steps)
             raise TrainingError(f"{reason}\n{how}") from e
         finally:
+            if self._ahead is not None:
+                self._ahead.cancel()
             self.folder.lock.release()
         self.close()
 
@@ -246,13 +253,13 @@ class Trainer:
         """Take one training step and return its figures."""
         config, step = self.config, self.step
         with self.phases("collect"), with_hints(config, "collect"):
-            with self._progress.episodes() as on_finish:
-                played = self._player.play(step, on_finish)
+            played = self._play()
             turns = [turn for rollout in played.rollouts for turn in rollout.own_turns]
             check_finite(
                 "the log-probability", [one.logprobs for turn in turns for one in turn.answers]
             )
-            self.generator.sleep()
+            if self._ahead is None:
+                self.generator.sleep()
         with self.phases("rescore"), with_hints(config, "compute log-probabilities"):
             recomputed = recompute_logprobs(config, self.policy, played.rollouts)
         with self.phases("credit"), with_hints(config, "compute credit"):
@@ -274,13 +281,33 @@ class Trainer:
         if self._average is not None:
             self._average.update()
         with self.phases("sync"):
-            self.generator.sync()
+            self._sync(step + 1)
         tokens = {
             "collect": sum(len(one.response_ids) for turn in turns for one in turn.answers),
             "update": int(figures["update/model_tokens"]),
         }
+        if self._ahead is not None:
+            del tokens["collect"]  # they took longer than the phase, which waits for the rest
+            figures |= self._ahead.figures(step, played.rollouts)
         measured = self.phases.take(tokens, models_cost(played.rollouts))
         return figures | played.figures | recomputed.figures | diagnosed | measured
+
+    def _play(self) -> StepRollouts:
+        """Return a step's rollouts; save what was learned if those that play ahead have failed."""
+        try:
+            with self._progress.episodes() as on_finish:
+                return self._player.play(self.step, on_finish)
+        except Exception:
+            if self._ahead is not None and not self._is_saved and not self.stop.number:
+                self.save()
+            raise
+
+    def _sync(self, version: int | None = None) -> None:
+        """Let the generator follow the policy, which has learned from `version` steps."""
+        if self._ahead is None:
+            self.generator.sync()
+        else:
+            self._ahead.follow(self.step if version is None else version)
 
     def _keep_rollouts(self, rollouts: list[Rollout], credit: Credit) -> None:
         """Write the rollouts of every n-th step, with the columns that annotators filled.
@@ -313,13 +340,17 @@ class Trainer:
         """
         for split, count in self.evaluations.due(self.step, final=final):
             self._is_saved = False
-            with self.phases("evaluate"), self._averaged():
+            with self.phases("evaluate"), self._generator_alone(), self._averaged():
                 result = self.evaluations.play(split, count)
             figures = result.metrics() | self.phases.take(models_usd=result.models_usd)
             self.log.write(self.step, figures)
             self.evaluations.keep(self.step, result)
         if self.processes.is_first:
             self._report.write(final=self.step == self.config.run.steps)
+
+    def _generator_alone(self) -> AbstractContextManager[None]:
+        """Let nothing but evaluations have the generator."""
+        return nullcontext() if self._ahead is None else self._ahead.evaluating()
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:

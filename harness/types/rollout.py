@@ -69,6 +69,8 @@ class Completion:
             close a thought at its limit. Equal where there are none.
         thought_tokens: Number of tokens of the answer's first thought, 0 without one; None where
             it is unknown.
+        version: Number of training steps that the weights had learned from which sampled it; None
+            where rollouts are not played ahead.
     """
 
     text: str
@@ -81,6 +83,7 @@ class Completion:
     calls: tuple[ServedCall, ...] | None = None
     inserted: tuple[int, int] = (0, 0)
     thought_tokens: int | None = None
+    version: int | None = None
 
     @property
     def cut_thought(self) -> bool:

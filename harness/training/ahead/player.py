@@ -1,0 +1,200 @@
+"""Plays the rollouts of the next step in a thread, with the weights that are there."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from harness.config import Config
+from harness.distributed.signals import StopSignal
+from harness.inference.generation import Generator
+from harness.inference.versions import VersionedCompleter
+from harness.model.policy import Policy
+from harness.rollouts.collect_options import OnFinish
+from harness.rollouts.player import Player, StepRollouts
+from harness.rollouts.task_sampling.curriculum import Curriculum
+from harness.training.ahead.stream import GroupStream
+from harness.types.rollout import Rollout
+
+
+class _Cancellable(StopSignal):
+    """Cancels running episodes when a run's signal is overdue, or at once when told to."""
+
+    def __init__(self, stop: StopSignal) -> None:
+        super().__init__()
+        self._stop, self.is_cancelled = stop, False
+
+    @property
+    def is_overdue(self) -> bool:
+        return self.is_cancelled or self._stop.is_overdue
+
+
+class _CurriculumBefore:
+    """A curriculum's state before the step that is played ahead, which a resumed run plays again.
+
+    Args:
+        curriculum: The run's.
+    """
+
+    def __init__(self, curriculum: Curriculum) -> None:
+        self._curriculum = curriculum
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep the present state."""
+        self._kept = copy.deepcopy(self._curriculum.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._kept
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._curriculum.load_state_dict(state)
+        self.keep()
+
+
+class AheadPlayer:
+    """Plays a step's rollouts while the policy learns from those of the step before.
+
+    A step's rollouts are one version of the weights older than the policy that learns from them, or
+    of its own version. Those that were played ahead when a run stopped are played again when it is
+    resumed, with the weights of the checkpoint and the same tasks and seeds.
+
+    Args:
+        config: The run, resolved, with `rollout.ahead`.
+        policy: The policy in training.
+        generator: Has weights of its own.
+        stop: The run's signal.
+
+    Attributes:
+        parts: What a checkpoint keeps of it.
+        curriculum: None: `parts` has the state to resume with.
+    """
+
+    curriculum = None
+
+    def __init__(
+        self, config: Config, policy: Policy, generator: Generator, stop: StopSignal
+    ) -> None:
+        """Play nothing yet."""
+        self._generator, self._steps = generator, config.run.steps
+        self._answers = VersionedCompleter(generator.completer)
+        self._signal = _Cancellable(stop)
+        self._player = Player(config, policy, self._answers, self._signal.run)
+        self._thread = ThreadPoolExecutor(1, "rollouts")
+        self._playing: Future[StepRollouts] | None = None
+        self._learned = 0
+        self._marks = [(0.0, 0.0), (0.0, 0.0)]
+        self._before = self._stream = None
+        self.parts: dict[str, Any] = {}
+        if self._player.curriculum is not None:
+            self._before = self.parts["curriculum"] = _CurriculumBefore(self._player.curriculum)
+        if config.rollout.partial:
+            self._stream = self.parts["ahead"] = GroupStream(
+                self._player,
+                config.rollout.tasks_per_step,
+                config.run.steps,
+                lambda: self._answers.version,
+                self._signal.run,
+            )
+
+    @property
+    def data_version(self) -> str:
+        """Of the environment's data."""
+        return self._player.data_version
+
+    def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
+        """Return the rollouts of a step, and begin those of the next.
+
+        Args:
+            step: Number of the step, from 0.
+            on_finish: Is called with each rollout of the step.
+
+        Raises:
+            TrainingError: No episode could be played.
+            Exception: What ended the episodes, with the traceback of their thread.
+        """
+        self._marks = [self._mark()]
+        if self._stream is not None:
+            played = self._player.result(step, self._stream.take(step))
+        else:
+            played = (self._playing or self._begin(step)).result()
+            self._playing = None
+            self._sync()
+            if step + 1 < self._steps:
+                self._begin(step + 1)
+            elif self._before is not None:
+                self._before.keep()
+        for rollout in played.rollouts:
+            on_finish(rollout)
+        self._marks.append(self._mark())
+        return played
+
+    def _begin(self, step: int) -> Future[StepRollouts]:
+        if self._before is not None:
+            self._before.keep()
+        self._playing = self._thread.submit(self._player.play, step)
+        return self._playing
+
+    def follow(self, version: int) -> None:
+        """Let the generator follow the policy: now if episodes may change weights, else later.
+
+        Args:
+            version: Number of steps that the policy has learned from.
+        """
+        self._learned = version
+        if self._stream is not None or self._playing is None:
+            self._sync()
+
+    def _sync(self) -> None:
+        """Load the policy's weights between answers, unless the generator has them."""
+        if self._answers.version != self._learned:
+            with self._answers.paused():
+                self._generator.sync()
+                self._answers.version = self._learned
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Let evaluations have the generator, with the policy's weights, within this context."""
+        if self._playing is not None:
+            wait([self._playing])  # `play` raises its error
+        self._sync()
+        with self._answers.paused():
+            yield
+
+    def _mark(self) -> tuple[float, float]:
+        return time.perf_counter(), self._answers.busy_s
+
+    def figures(self, step: int, rollouts: Iterable[Rollout]) -> dict[str, float]:
+        """Return what was idle in a step that ends now, and how stale its turns were."""
+        (start, busy), (begin, busy_then), (end, busy_now) = *self._marks, self._mark()
+        whole = end - start
+        versions = [
+            min(answer.version or 0 for answer in turn.answers)
+            for rollout in rollouts
+            for turn in rollout.own_turns
+        ]
+        ages = [step - version for version in versions]
+        return {
+            "time/generator_idle_s": max(whole - (busy_now - busy), 0.0),
+            "time/learner_idle_s": begin - start,
+            "time/overlap_share": (busy_now - busy_then) / whole,
+            "rollout/stale_share": sum(age > 0 for age in ages) / len(ages),
+            "rollout/staleness": sum(ages) / len(ages),
+            "rollout/staleness_max": float(max(ages)),
+        }
+
+    def cancel(self) -> None:
+        """Cancel the episodes that run, and wait until they have ended."""
+        self._signal.is_cancelled = True
+        if self._stream is not None:
+            self._stream.close()
+        self._thread.shutdown(wait=True)
+
+    def close(self) -> None:
+        """Cancel the episodes that run, and close the environments."""
+        self.cancel()
+        self._player.close()
