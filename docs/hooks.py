@@ -48,7 +48,9 @@ def on_files(files: Any, config: Any) -> Any:
 def _examples() -> str:
     """Return a page with all examples."""
     found = sorted(file for file in (ROOT / "examples").iterdir() if file.suffix in _LANGUAGES)
-    parts = [f"## {file.name}\n\n```{_LANGUAGES[file.suffix]}\n{file.read_text()}```\n" for file in found]
+    parts = [
+        f"## {file.name}\n\n```{_LANGUAGES[file.suffix]}\n{file.read_text()}```\n" for file in found
+    ]
     return "\n".join(["# Examples\n\nThe files in `examples/`; tests run them.\n", *parts])
 
 
