@@ -47,9 +47,11 @@ def on_a_cluster(
     num_nodes: int, places: dict[str, Any], chosen: argparse.Namespace
 ) -> dict[str, tuple[float, float]]:
     """Return the steps per second of a vector and of threads, at every place."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    head = {"num_cpus": 0, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(num_nodes):
-        cluster.add_node(num_cpus=2)
+        cluster.add_node(num_cpus=2, wait=False)
+    cluster.wait_for_nodes(timeout=300)
     ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
     rates: dict[str, list[tuple[float, float]]] = {}
     for _ in range(chosen.rounds):

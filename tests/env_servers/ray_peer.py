@@ -80,7 +80,8 @@ class TwoNodes:
 
         head = {"num_cpus": 0, "include_dashboard": False}
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.nodes = [self.cluster.add_node(num_cpus=2) for _ in range(2)]
+        self.nodes = [self.cluster.add_node(num_cpus=2, wait=False) for _ in range(2)]
+        self.cluster.wait_for_nodes(timeout=300)
         ray.init(address=self.cluster.address, logging_level="ERROR", log_to_driver=False)
 
     def actors(self):
