@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -120,6 +122,8 @@ def report(title: str, found: dict[str, tuple[float, float]]) -> None:
 
 
 if __name__ == "__main__":
-    here = str(Path(__file__).parent)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    main()
+    with tempfile.TemporaryDirectory() as folder:  # this one's other modules would be Ray's too
+        shutil.copy(Path(__file__).with_name("server_parts.py"), folder)
+        paths = (folder, os.environ.get("PYTHONPATH"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        main()
