@@ -13,6 +13,7 @@ _SERVER: Final = ("flask", "prometheus_client", "waitress", "werkzeug")
 PACKAGES: Final = {
     "server": _SERVER,
     "browser": ("selenium", *_SERVER),
+    "ray": ("ray", *_SERVER),
     "sotopia": ("httpx2",),
     "eval": _EVAL,
     "harness": (

@@ -1,4 +1,4 @@
-"""Environments on a server, reached over HTTP, with the same interface as local ones.
+"""Environments on a server or in a Ray actor, with the same interface as local ones.
 
 Takes an id and addresses; returns environments (`env`, `vector`). A lost connection is retried, a
 lost session is played again on another server (`recovery`).

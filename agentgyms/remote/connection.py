@@ -8,12 +8,13 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, ServerFull, ServerUnavailable, SessionLost, WorkerLost
 from agentgyms.protocol import framing
+from agentgyms.remote import ray_actors
 from agentgyms.remote.endpoint import Endpoint, NoAnswer, UnreadableReply
 from agentgyms.remote.http_transport import HttpTransport
 from agentgyms.remote.lease import Lease, dismiss_all
@@ -80,8 +81,9 @@ class Connection:
         self.env_id = env_id
         self.patience = patience or Patience()
         self.endpoints = [
-            Endpoint(one, env_id, secret, transport or HttpTransport(), self.patience)
+            Endpoint(address, env_id, secret, carrier, self.patience)
             for one in dict.fromkeys(urls)
+            for address, carrier in _carriers(one, env_id, transport).items()
         ]
 
     def clone(self) -> Connection:
@@ -181,6 +183,13 @@ class Connection:
         first = next(_counters[tuple(e.url for e in self.endpoints)]) % len(self.endpoints)
         rotated = self.endpoints[first:] + self.endpoints[:first]
         return sorted(rotated, key=lambda endpoint: endpoint.resting)
+
+
+def _carriers(url: str, env_id: str, transport: Transport | None) -> Mapping[str, Transport]:
+    """Return the servers that one address stands for, and what carries requests to each."""
+    if transport is None and isinstance(url, str) and url.startswith(ray_actors.SCHEME):
+        return ray_actors.transports(url, env_id)
+    return {url: transport or HttpTransport()}
 
 
 def _none_of(dead: list[ServerUnavailable]) -> ServerUnavailable:

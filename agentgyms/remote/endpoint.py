@@ -22,8 +22,10 @@ from agentgyms.core.errors import (
 from agentgyms.core.http_clients import printable
 from agentgyms.protocol import error_codes, framing, messages
 from agentgyms.remote.patience import Patience
+from agentgyms.remote.ray_actors import SCHEME
 from agentgyms.remote.transport import Reply, Transport
 
+_SCHEMES: Final = ("http://", "https://", SCHEME)
 _GATEWAY_FAILED: Final = (502, 503, 504)
 _BATCH_FRAME_BYTES: Final = 64
 _REST_S: Final = 5.0
@@ -77,8 +79,11 @@ class Endpoint:
         patience: Patience,
         limits: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise BadOption(f"url {url!r} is no address: expected one such as http://host:8001")
+        if not isinstance(url, str) or not url.startswith(_SCHEMES):
+            raise BadOption(
+                f"url {url!r} is no address: expected one such as http://host:8001, or ray://16 "
+                "for 16 actors of a Ray cluster"
+            )
         self._address = url.rstrip("/")
         self.url = _without_account(self._address)
         self.env_id, self.token, self.transport, self.patience = env_id, token, transport, patience
@@ -121,7 +126,7 @@ class Endpoint:
         if self._limits is not None:
             return
         info = self.read(messages.Info, self.call("GET", "/v1/info"))
-        if info.env_id != self.env_id:
+        if info.env_id != self.env_id.rpartition(":")[2]:  # an actor imports the module before it
             raise BadOption(
                 f"the server at {self.url} serves {printable(info.env_id)}, not {self.env_id}: "
                 "check url="
@@ -241,12 +246,15 @@ class Endpoint:
             if time.monotonic() >= begun + self.patience.read_s:
                 break
         self._rests_until = time.monotonic() + _REST_S
+        tried = f"{self.url} ({reason}; tried for {time.monotonic() - begun:.1f} s)"
+        raise NoAnswer(tried, self._remedy())
+
+    def _remedy(self) -> str:
+        if self.url.startswith(SCHEME):
+            return "`ray status` shows whether the cluster has CPUs for it, `ray logs` why it died"
         port = self.url.rpartition(":")[2]
         port = port if port.isdecimal() else "8000"
-        raise NoAnswer(
-            f"{self.url} ({reason}; tried for {time.monotonic() - begun:.1f} s)",
-            f"start one with: python -m env_servers {self.env_id} --port {port}",
-        )
+        return f"start one with: python -m env_servers {self.env_id} --port {port}"
 
     def _answer(self, reply: Reply, path: str) -> Any:
         if reply.status == 204:

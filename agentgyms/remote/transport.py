@@ -1,4 +1,4 @@
-"""Transports send one request to a server and return its reply, over HTTP or in this process.
+"""Transports send one request to a server and return its reply: over HTTP, Ray or in this process.
 
 They do not know the protocol. A transport raises `ServerUnavailable` with the reason alone if
 there was no reply; `agentgyms.remote.endpoint` decides whether to try again.
@@ -19,6 +19,23 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class Request(NamedTuple):
+    """A request to an application that is called without a socket."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | None
+
+
+def call_app(app: Any, request: Request) -> Reply:
+    """Return the reply of a Flask application in this process."""
+    method, target, headers, body = request
+    client = app.test_client(use_cookies=False)
+    response = client.open(target, method=method, headers=dict(headers), data=body)
+    return Reply(response.status_code, dict(response.headers), response.get_data())
 
 
 class Transport(Protocol):
@@ -82,9 +99,7 @@ class InProcessTransport:
         replies: list[Reply] = []
 
         def answer() -> None:
-            client = app.test_client(use_cookies=False)
-            response = client.open(f"/{path}", method=method, headers=dict(headers), data=body)
-            replies.append(Reply(response.status_code, response.headers, response.get_data()))
+            replies.append(call_app(app, Request(method, f"/{path}", headers, body)))
 
         # The application runs in its own thread: a client that is garbage-collected while the
         # application holds a lock must not wait for that lock in the same thread.

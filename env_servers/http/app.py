@@ -43,6 +43,7 @@ def create_app(
     hosts: Iterable[str] = (),
     cors_origins: Iterable[str] = (),
     agentgym: bool = False,
+    for_owner: bool = False,
     clock: Callable[[], float] = time.monotonic,
     **kwargs: Any,
 ) -> Flask:
@@ -62,9 +63,10 @@ def create_app(
         cors_origins: Sites whose pages may use this server from a browser, such as
             `https://site.example`.
         agentgym: Whether AgentGym's clients are answered too, under `/v1/agentgym`.
+        for_owner: Whether its only client is who started it and may give private arguments.
         clock: A monotonic clock, in seconds; tests pass their own.
         **kwargs: Arguments of the environment. Clients' arguments come on top, except for those
-            that the environment class calls private.
+            that the environment class calls private, unless `for_owner`.
 
     Raises:
         BadOption: The id is not that of an agentgyms environment, or no client can send the token.
@@ -72,7 +74,7 @@ def create_app(
     app = Flask("env_servers", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
     app.url_map.merge_slashes = False  # else //v1/info would be redirected
-    factory = EnvFactory(env_id, kwargs)
+    factory = EnvFactory(env_id, kwargs, for_owner=for_owner)
     metrics = Metrics(factory.env_id)
     sessions = Sessions(factory, metrics, max_sessions=max_sessions, ttl_s=ttl_s, clock=clock)
     given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token

@@ -26,12 +26,14 @@ class EnvFactory:
     Args:
         env_id: See `agentgyms.registration.full_id`.
         kwargs: Keyword arguments of every environment, the private ones among them.
+        for_owner: Whether clients may give private arguments too, and any value.
 
     Raises:
         BadOption: The id is not that of an agentgyms environment.
     """
 
-    def __init__(self, env_id: str, kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, env_id: str, kwargs: Mapping[str, Any], *, for_owner: bool = False) -> None:
+        self._for_owner = for_owner
         self.env_id = full_id(env_id).rpartition(":")[2]
         self._class, registered = _find(env_id)
         self._kwargs = registered | dict(kwargs)
@@ -47,10 +49,8 @@ class EnvFactory:
             Refusal: The environment does not take these arguments; the text is its own.
         """
         arguments = dict(kwargs or {})
-        for name, value in arguments.items():
-            if self._class.is_private(name, value):
-                raise BadOption(f"{name!r} is the server's to set: leave it out of the arguments")
-        check_limits(self._class.client_limits, arguments)
+        if not self._for_owner:
+            self._check_of_client(arguments)
         try:
             env = self._class(**self._kwargs | arguments)
         except CallerError:
@@ -59,9 +59,15 @@ class EnvFactory:
             code = "type_error" if isinstance(e, TypeError) else "value_error"
             refused = refusal(self.env_id, self._class, {**self._kwargs, **arguments})
             raise Refusal(code, refused or str(e)) from e
-        if arguments.keys() - _OF_EVERY_ENV:
+        if arguments.keys() - _OF_EVERY_ENV and not self._for_owner:
             env.work_limit_s = WORK_LIMIT_S
         return env
+
+    def _check_of_client(self, arguments: Mapping[str, Any]) -> None:
+        for name, value in arguments.items():
+            if self._class.is_private(name, value):
+                raise BadOption(f"{name!r} is the server's to set: leave it out of the arguments")
+        check_limits(self._class.client_limits, arguments)
 
     def description(self) -> dict[str, Any]:
         """Return the description of an environment with the server's arguments alone."""

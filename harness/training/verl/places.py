@@ -31,6 +31,7 @@ THEIRS: Final = {
     "policy.reduce_once": (
         "actor_rollout_ref.actor.fsdp_config.use_no_sync_for_gradient_accumulation"
     ),
+    "policy.sequence_parallel": "actor_rollout_ref.actor.ulysses_sequence_parallel_size",
     "policy.lora.rank": "actor_rollout_ref.model.lora_rank",
     "policy.lora.alpha": "actor_rollout_ref.model.lora_alpha",
     "agent.temperature": "actor_rollout_ref.rollout.temperature",
@@ -73,6 +74,8 @@ REFUSED: Final = {
     "agent.max_thought_tokens": "verl's servers answer without a limit of thoughts",
     "rollout.urls": "verl starts its servers itself",
     "rollout.transfer": "verl moves the weights itself",
+    "rollout.ahead": "this trainer of verl plays and learns in turn",
+    "rollout.partial": "this trainer of verl plays and learns in turn",
     "rollout.mismatch_floor": "verl truncates weights, and masks none",
     "rollout.rejection.unit": "give verl algorithm.rollout_correction.rollout_rs",
     "rollout.rejection.ratio": "give verl algorithm.rollout_correction.rollout_rs",

@@ -1,0 +1,45 @@
+"""`EnvActor`: the server of an environment in an actor of Ray, without a socket.
+
+Its client is the process that started it, through `agentgyms/remote/ray_actors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from agentgyms.remote.transport import Reply, Request, call_app
+from env_servers.http.app import create_app
+from env_servers.sessions.service import EXTENSION, Service
+
+_MOST_THREADS: Final = 32
+
+
+class EnvActor:
+    """Sessions of one environment.
+
+    Args:
+        env_id: See `agentgyms.registration.full_id`.
+        max_sessions: Most sessions at a time.
+    """
+
+    def __init__(self, env_id: str, max_sessions: int) -> None:
+        self._app = create_app(env_id, token="", max_sessions=max_sessions, for_owner=True)
+        self._service: Service = self._app.extensions[EXTENSION]
+
+    def answer(self, requests: Sequence[Request]) -> list[Reply]:
+        """Return the replies to the requests of one message.
+
+        They are answered in order; those of environments that wait for something, at once.
+        """
+        answer = partial(call_app, self._app)
+        if len(requests) < 2 or not all(map(self._waits, requests)):
+            return [answer(request) for request in requests]
+        with ThreadPoolExecutor(min(len(requests), _MOST_THREADS), "message") as pool:
+            return list(pool.map(answer, requests))
+
+    def _waits(self, request: Request) -> bool:
+        names = request.target.split("/")  # "", "v1", "sessions", the id, the operation
+        return len(names) > 4 and self._service.sessions.waits(names[3])
