@@ -11,6 +11,7 @@ VmHWM, set back before each phase; pages of mapped files count).
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import os
@@ -34,6 +35,8 @@ from process_memory import fields_of
 
 PHASES = ("load", "step", "save", "resume")
 MEGABYTE = 1e6
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers of glibc's options of malloc."""
 
 
 def make_models(home: Path, *, layers: int, hidden: int, vocabulary: int) -> int:
@@ -64,6 +67,13 @@ def _make_model(folder: Path, *, layers: int, hidden: int, vocabulary: int) -> i
 def peak_of(name: str = "VmHWM") -> float:
     """Return a field of this process's memory in MB."""
     return fields_of(Path("/proc/self/status").read_text())[name] / MEGABYTE
+
+
+def give_back_freed_memory() -> None:
+    """Let glibc return what is freed to the system, so that it does not count as held."""
+    libc = ctypes.CDLL(None)
+    for option in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+        libc.mallopt(option, 65536)
 
 
 def forget_peak() -> None:
@@ -123,6 +133,7 @@ def measure(processes: ProcessGroup, home: Path, run: str, *, resumes: bool) -> 
         resumes: Measure resuming from the run's checkpoint, not what leads to it.
     """
     torch.set_num_threads(1)
+    give_back_freed_memory()
     for part in (False, True) if resumes else (False,):
         cycle(processes, home / "tiny", home / f"{run}-tiny", resumes=part)
     forget_peak()
