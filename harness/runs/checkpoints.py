@@ -25,7 +25,7 @@ import torch
 
 from harness.annotators import Annotator
 from harness.distributed.joining import is_connection_error
-from harness.distributed.process_group import ProcessGroup
+from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.model.policy import Policy
 from harness.model.weight_average import WeightAverage
 from harness.runs import fsync, training_state
@@ -147,7 +147,8 @@ def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
         shutil.rmtree(partial, ignore_errors=True)
         root.mkdir(exist_ok=True)
         shutil.copytree(model, partial, copy_function=os.link)
-        saved = _complete(partial, step, {})
+        fsync.flush_all(partial)
+        saved = _complete(partial, step, {}, _digests(partial, SINGLE_PROCESS))
         _remove_old(root, step, keep, 0, "success")
     except (OSError, shutil.Error) as e:
         raise TrainingError(f"the model of step {step} cannot be linked in {root}: {e}") from e
