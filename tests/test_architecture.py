@@ -54,7 +54,7 @@ ONLY_IN = {
     "openenv": ("agentgyms/adapters/",),
     "verifiers": ("agentgyms/adapters/",),
     "opentelemetry": ("agentgyms/tracing.py",),
-    "ray": ("agentgyms/remote/ray_actors.py",),
+    "ray": ("agentgyms/remote/ray_actors.py", "harness/training/verl/"),
     "waitress": ("env_servers/", "harness/training/gateway/"),
     "selenium": ("agentgyms/envs/webshop/browser/",),
     "textworld": ("agentgyms/envs/alfworld/official/worker.py",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from harness.runs import checkpoints
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training.credit_step import Credit, CreditAssignment
-from harness.training.verl.episodes import ROLLOUT, TURNS
+from harness.training.verl.episodes import ROLLOUT, TURNS, unpacked
 from harness.training.verl.recipe import recipe_of
 from harness.training.verl.settings import NAME
 from harness.types.arrays import Floats
@@ -193,7 +192,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self, data_sources: Any, sample_uids: Any, told: Mapping[str, Any], *args: Any, **kw: Any
     ) -> dict[str, float]:
         """Return the figures of an evaluation, and write it into the run's folder."""
-        rollouts = [pickle.loads(one) for one in told[ROLLOUT] if one is not None]  # noqa: S301
+        rollouts = [unpacked(one) for one in told[ROLLOUT] if one is not None]
         result = summarise(rollouts, str(self._recipe.eval.split))
         self._folder.write_evaluation(self.global_steps, result.record())
         self._validation = {"success": result.success.value, "score": result.score}
@@ -246,7 +245,7 @@ def rollouts_of(
     for key, about, is_own in zip(keys, told, own, strict=True):
         if is_own and about.get(ROLLOUT) is not None:
             uid, member, _ = key.rsplit("_", 2)
-            episodes[uid, int(member)] = pickle.loads(about[ROLLOUT])  # noqa: S301 (of our workers)
+            episodes[uid, int(member)] = unpacked(about[ROLLOUT])
     ordered = sorted(episodes, key=lambda name: (episodes[name].task_id, name))
     groups = {uid: number for number, uid in enumerate(dict.fromkeys(uid for uid, _ in ordered))}
     rollouts = [replace(episodes[name], group=groups[name[0]], member=name[1]) for name in ordered]

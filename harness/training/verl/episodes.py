@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
@@ -17,6 +17,7 @@ from harness.inference.completers import Sampling, check_length
 from harness.inference.completers.local_answers import GeneratedTokens, completion_of
 from harness.model.packing import Sample, samples
 from harness.model.tokenizer import ChatTokenizer
+from harness.rollouts import codec
 from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.player import make_agent, make_eval_pool, make_pool
@@ -28,7 +29,7 @@ from harness.types.rollout import Completion, Rollout
 from harness.types.task_draws import TaskDraw, seed_of
 
 ROLLOUT: Final = "agentgyms_rollout"
-"""Where an episode's last row has the rollout, pickled."""
+"""Where an episode's last row has the rollout, as JSON."""
 TURNS: Final = "agentgyms_turns"
 """Where each row has the turns of its response's tokens, -1 for those that were not sampled."""
 _EVALUATION: Final = 3
@@ -127,8 +128,9 @@ class Worker:
         pool = self._pool(str(row["data_source"]), is_evaluated=bool(task["is_evaluated"]))
         async with self._places:
             (played,) = await collect(pool, [draw], agent, seed=seed_of(draw.seed, member))
-        if played.error:
-            raise TrainingError(f"an episode of {draw.task_id} was lost: {played.error}")
+        if played.error or not played.turns:
+            why = played.error or "it ended before the agent's first turn"
+            raise TrainingError(f"an episode of {draw.task_id} was lost: {why}")
         return played
 
     def _pool(self, split: str, *, is_evaluated: bool) -> EnvPool:
@@ -191,8 +193,18 @@ def outputs_of(
     rows = samples([rollout], numbers, config.agent.context)
     found = [_output(row, len(rollout.turns), versions) for row in rows]
     found[-1].reward_score = float(rollout.score)
-    found[-1].extra_fields[ROLLOUT] = pickle.dumps(rollout)
+    found[-1].extra_fields[ROLLOUT] = packed(rollout)
     return found
+
+
+def packed(rollout: Rollout) -> str:
+    """Return a rollout, with tokens and images, as a row carries it."""
+    return json.dumps(codec.encode(rollout, {}, tokens=True, images=True))
+
+
+def unpacked(text: str) -> Rollout:
+    """Return the rollout of a row."""
+    return codec.decode(json.loads(text), 0, codec.GroupNumbers(), ())[0]
 
 
 def _output(sample: Sample, turns: int, versions: tuple[int, int]) -> AgentLoopOutput:
