@@ -85,7 +85,7 @@ def test_rows_have_the_advantages_of_this_harness_to_the_digit(tmp_path, context
 
 
 def test_it_learns_and_its_run_is_one_of_this_harness(tmp_path):
-    own = ("run.steps=20", "rollout.tasks_per_step=4", "rollout.group_size=8", "eval.every=20")
+    own = ("run.steps=20", "rollout.tasks_per_step=8", "rollout.group_size=8", "eval.every=20")
     own = (*own, "optimizer.learning_rate=1e-3", "checkpoint.every=20", "checkpoint.keep=1")
     told = run(command(tmp_path, "learns", *own))
     folder = tmp_path / "learns"
