@@ -148,7 +148,10 @@ def _policy(config: Config) -> dict[str, Any]:
     found: dict[str, Any] = {
         f"{_MODEL}.path": policy.model,
         f"{_ACTOR}.fsdp_config.model_dtype": weights,
-        f"{_ACTOR}.fsdp_config.dtype": arithmetic,
+        f"{_ACTOR}.fsdp_config.mixed_precision": {
+            "param_dtype": "fp32" if arithmetic == "float32" else "bf16",
+            "reduce_dtype": "fp32",
+        },
         f"{_ROLLOUT}.dtype": arithmetic,
         f"{_ACTOR}.fsdp_config.optimizer_offload": policy.offload is not None,
         f"{_ACTOR}.fsdp_config.param_offload": policy.offload == "parameters",

@@ -36,8 +36,6 @@ ON_CPU = {
     "actor_rollout_ref.rollout.free_cache_engine": "false",
     "actor_rollout_ref.rollout.load_format": "auto",
     "actor_rollout_ref.rollout.agent.num_workers": 1,
-    "actor_rollout_ref.rollout.dtype": "float32",
-    "actor_rollout_ref.actor.fsdp_config.dtype": "float32",
     "actor_rollout_ref.actor.use_torch_compile": "false",
     "actor_rollout_ref.model.use_remove_padding": "false",
     "actor_rollout_ref.model.override_config.attn_implementation": "sdpa",
@@ -51,6 +49,7 @@ ON_CPU = {
 def command(folder, name, *overrides, workers=1, **of_verl):
     """Return the command that trains the corridor from a weak warm start."""
     own = ["warmstart.steps=8", "warmstart.episodes=20", "eval.every=0", *overrides]
+    own += ["policy.precision=float32"]
     own = [f"run.output='{folder}'", f"run.name={name}", *own]
     many = {"trainer.n_gpus_per_node": workers, "ray_kwargs.ray_init.num_gpus": workers}
     words = [word for one in own for word in ("--set", one)]
