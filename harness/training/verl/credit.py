@@ -143,12 +143,13 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         return self._recipe.rollout.tasks_per_step - len({one.group for one in rollouts})
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
-        """Return the multiple of rows that mini-batches of equal sizes need."""
-        return math.lcm(dp_size, self._unit)
+        """Return the multiple of rows that equal mini-batches, shared by all workers, need."""
+        return self._mini_batches * math.lcm(dp_size, self._members)
 
     @property
-    def _unit(self) -> int:
-        return self._mini_batches * int(self.config.actor_rollout_ref.rollout.n)
+    def _members(self) -> int:
+        """Rollouts of a group, in multiples of which verl counts a mini-batch."""
+        return int(self.config.actor_rollout_ref.rollout.n)
 
     @property
     def _mini_batches(self) -> int:
@@ -175,7 +176,8 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _update_actor(self, batch: Any, metrics: dict[str, float]) -> Any:
         """Update with the recipe's number of mini-batches, whatever the number of rows."""
         with open_dict(self.config):
-            self.config.actor_rollout_ref.actor.ppo_mini_batch_size = len(batch) // self._unit
+            size = len(batch) // (self._mini_batches * self._members)
+            self.config.actor_rollout_ref.actor.ppo_mini_batch_size = size
         return super()._update_actor(batch, metrics)
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kw: Any) -> None:
