@@ -86,7 +86,8 @@ def unwatched(home, jobs, size=2):
     call = [sys.executable, str(PROGRAM), str(jobs_file(home, jobs))]
     started = []
     for rank in map(str, range(size)):
-        environment = {**os.environ, **QUIET, **rendezvous, "RANK": rank, "LOCAL_RANK": rank}
+        own = {"RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(PROGRAM.parents[1])}
+        environment = {**os.environ, **QUIET, **rendezvous, **own}
         with (home / f"said-{rank}").open("w") as said:
             started.append(subprocess.Popen(call, env=environment, stdout=said, stderr=said))
     try:
