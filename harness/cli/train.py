@@ -207,8 +207,8 @@ def _show_results(folder: Path) -> None:
     saved = checkpoints.find_all(folder)
     shown = {
         "result": run_report.sentence(folder),
-        "curve": folder / "curve.png",
-        "training": folder / "training.png",
+        "curve": _if_there(folder / "curve.png"),
+        "training": _if_there(folder / "training.png"),
         "run": folder,
         "checkpoint": saved[-1].folder if saved else "",
         "evaluate": f"{_program()} eval --model {shlex.quote(str(folder))}",
@@ -216,6 +216,10 @@ def _show_results(folder: Path) -> None:
     }
     click.echo("\n".join(f"{name + ':':12}{text}" for name, text in shown.items() if text))
     click.echo("The same seed gives the same figures on one kind of processor, others on another.")
+
+
+def _if_there(file: Path) -> Path | str:
+    return file if file.is_file() else ""
 
 
 def _program() -> str:

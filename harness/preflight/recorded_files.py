@@ -40,6 +40,19 @@ def described(config: Config, data_version: str) -> dict[str, str]:
     }
 
 
+def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -> dict[str, Any]:
+    """Return the header of the rollouts of a training step; `tokens` says whether they are kept."""
+    method = config.method
+    return {
+        **described(config, data_version),
+        "tokens": tokens,
+        "step": step,
+        "method": method.name,
+        "reward": method.reward,
+        "reward_scale": method.reward_scale,
+    }
+
+
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
     """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
 

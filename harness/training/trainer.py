@@ -317,16 +317,9 @@ class Trainer:
         every, number = self.config.run.keep_rollouts, self.step + 1
         whole = every > 0 and number % every == 0
         if self.processes.is_first and (whole or number == self.config.run.steps):
-            method = self.config.method
-            about = {
-                **recorded_files.described(self.config, self._player.data_version),
-                "tokenizer": self.policy.chat_tokenizer.digest,
-                "tokens": whole,
-                "step": number,
-                "method": method.name,
-                "reward": method.reward,
-                "reward_scale": method.reward_scale,
-            }
+            version = self._player.data_version
+            about = recorded_files.step_header(self.config, version, number, tokens=whole)
+            about["tokenizer"] = self.policy.chat_tokenizer.digest
             path = self.folder.rollouts(number)
             rollout_files.write(
                 path, rollouts, credit.columns(), tokens=whole, images=whole, about=about

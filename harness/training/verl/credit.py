@@ -62,7 +62,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         """Read the recipe.
 
         Raises:
-            ConfigError: As for `verl_recipe.recipe_of`.
+            ConfigError: As for `recipe.recipe_of`.
         """
         with open_dict(config):  # by which verl chooses a queue that waits for whole steps
             config.trainer.v1.trainer_mode = "sync"
@@ -71,7 +71,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._credit = credit_of(self._recipe)
         self._folder = RunFolder(Path(config.trainer.default_local_dir).parent)
         self._log: MetricsLog | None = None
-        self._validation: dict[str, float] = {}
+        self._rows = 0  # of the step, without padding
 
     def on_init_end(self) -> None:
         """Open the metrics, without those of steps that run again."""
@@ -127,14 +127,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         whole = every > 0 and step % every == 0
         if not whole and step != config.run.steps:
             return
-        about = {
-            **recorded_files.described(config, ""),
-            "tokens": whole,
-            "step": step,
-            "method": config.method.name,
-            "reward": config.method.reward,
-            "reward_scale": config.method.reward_scale,
-        }
+        about = recorded_files.step_header(config, "", step, tokens=whole)
         path, columns = self._folder.rollouts(step), credit.columns()
         rollout_files.write(path, rollouts, columns, tokens=whole, images=whole, about=about)
 
@@ -157,8 +150,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         if optimizer.mini_batch_size is None:
             return optimizer.mini_batches
         return max(1, math.ceil(self._rows / optimizer.mini_batch_size))
-
-    _rows = 0
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         """Refuse a step without episodes, which verl would not end on.
@@ -197,14 +188,15 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         rollouts = [unpacked(one) for one in told[ROLLOUT] if one is not None]
         result = summarise(rollouts, str(self._recipe.eval.split))
         self._folder.write_evaluation(self.global_steps, result.record())
-        self._validation = {"success": result.success.value, "score": result.score}
         assert self._log is not None
         self._log.write(self.global_steps, result.metrics())
         return result.metrics()
 
     def _save_checkpoint(self) -> None:
-        """Save verl's checkpoint, and its model as one of this harness."""
+        """Save verl's checkpoint, and the model in it, if there is one, as one of this harness."""
         super()._save_checkpoint()
+        if "hf_model" not in self.config.actor_rollout_ref.actor.checkpoint.save_contents:
+            return
         folder = Path(self.config.trainer.default_local_dir) / f"global_step_{self.global_steps}"
         checkpoints.adopt(
             self._folder.path,

@@ -106,7 +106,9 @@ class Worker:
         self.chat_tokenizer.chat_encoder.template_arguments = (
             self.config.policy.chat_template_kwargs
         )
-        self.max_length = int(settings.actor_rollout_ref.rollout.max_model_len)
+        lengths = settings.actor_rollout_ref.rollout
+        both = lengths.prompt_length + lengths.response_length
+        self.max_length = int(lengths.max_model_len or both)
         self._pools: dict[str, EnvPool] = {}
         self._places = asyncio.Semaphore(self.config.rollout.max_live)
 
@@ -151,7 +153,7 @@ class AgentGymsLoop(AgentLoopBase):  # type: ignore[misc]
 
         Args:
             sampling_params: Of training, or of an evaluation.
-            **row: Columns of `verl_recipe.write_tasks`, and verl's step and number of the member.
+            **row: Columns of `recipe.write_tasks`, and verl's step and number of the member.
 
         Raises:
             TrainingError: The episode was lost; verl then drops its group.

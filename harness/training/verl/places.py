@@ -63,7 +63,7 @@ TRANSLATED: Final = frozenset(
         *("log.tensorboard", "log.wandb", "log.trackio"),
     }
 )
-"""Settings whose values verl writes otherwise; see `verl_settings.translate`."""
+"""Settings whose values verl writes otherwise; see `settings.translate`."""
 
 REFUSED: Final = {
     "policy.device": "verl places its workers itself",
