@@ -170,6 +170,30 @@ def test_two_processes_do_what_one_does_and_go_on_from_each_others_checkpoints(t
 
 
 @pytest.mark.slow
+def test_one_two_and_four_processes_go_on_from_each_others_checkpoints(tmp_path):
+    def settings_of(name):
+        return [*settings(tmp_path, name), "rollout.tasks_per_step=4"]
+
+    def going_on(size, *others):
+        return [["go_on", str(tmp_path / x), str(tmp_path / f"{x}-{size}"), 1] for x in others]
+
+    setup.start(configs.load("corridor-tiny", settings_of("1"))).run()
+    for size, *jobs in (
+        (4, ["start", settings_of("4")], *going_on(4, "1")),
+        (2, ["start", settings_of("2")], *going_on(2, "4")),
+        (4, *going_on(4, "2", "4")),
+    ):
+        code, said = forked_ranks.torchrun(size, jobs, tmp_path)
+        assert code == 0, said[-3000:]
+    copy(tmp_path / "4", tmp_path / "4-1", 1)
+    setup.resume(tmp_path / "4-1").run()
+    assert any(record.get("update/grad_norm", 0) > 0 for record in lines(tmp_path / "1"))
+    for other in ("2", "4", "1-4", "4-2", "2-4", "4-1"):
+        check_alike(tmp_path / "1", tmp_path / other)
+    check_alike(tmp_path / "4", tmp_path / "4-4", within=0)  # the same processes: to the bit
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "told"),
     [
