@@ -27,7 +27,7 @@ from harness.distributed.process_group import ProcessGroup, torchrun_processes
 from harness.model import tiny
 from harness.model.packing import Sample
 from harness.model.policy import Policy
-from harness.runs import checkpoints, training_state
+from harness.runs import checkpoints, saving, training_state
 from harness.training.optimizer import make_optimizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -116,7 +116,7 @@ def cycle(processes: ProcessGroup, folder: Path, run: Path, *, resumes: bool) ->
     take_step(policy, optimizer)
     found["step"] = peak_of()
     forget_peak()
-    checkpoints.save(run, 1, policy, optimizer, keep=1)
+    saving.begin(run, 1, policy, optimizer, keep=1).finish()
     found["save"] = peak_of()
     return found
 

@@ -49,8 +49,18 @@ class PolicyServer:
         self._policy, self._seconds = policy, seconds
         self._completer = HFCompleter(policy)
         self.versions, self.answered = ["default"], 0
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._ended.wait())
+
+    def close(self) -> None:
+        """End the thread; requests that are being answered are given up."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
 
     def answer(self, path: str, body: dict[str, Any]) -> Any:
         """Return what a route answers, JSON-plain."""
@@ -95,7 +105,7 @@ class PolicyServer:
         version = self.versions[-1]
         sampling = Sampling(asked["temperature"], asked["max_tokens"], asked["top_p"])
         request = self._made(tuple(body["token_ids"]), sampling, asked["seed"])
-        made = asyncio.run_coroutine_threadsafe(request, self.loop).result()
+        made = asyncio.run_coroutine_threadsafe(request, self._loop).result()
         time.sleep(max(self._seconds(asked["seed"]) - (time.monotonic() - begin), 0.0))
         self.answered += 1
         steps = [
@@ -153,4 +163,4 @@ def serving(policy: Policy, seconds: Seconds = lambda _: 0.0) -> Iterator[tuple[
     finally:
         httpd.shutdown()
         httpd.server_close()
-        answers.loop.call_soon_threadsafe(answers.loop.stop)
+        answers.close()

@@ -295,6 +295,8 @@ class CheckpointConfig(Section):
     """Number of further checkpoints to keep: the best by `best`, among those with an evaluation."""
     best: Literal["success", "score"] = "success"
     """Figure of the validation split that ranks checkpoints."""
+    in_background: bool = False
+    """Go on while the files reach the disk: a checkpoint counts once the next step is done."""
 
 
 class LogConfig(Section):

@@ -1,7 +1,7 @@
 """Run folders: checkpoints, metrics, progress and provenance.
 
 Takes the state and the metrics of a run, and writes them so that an interruption loses nothing.
-`checkpoints` and `fsync` write files atomically, `metrics` and `tracking` write metrics.
+`saving` and `fsync` write files atomically, `metrics` and `tracking` write metrics.
 """
 
 from __future__ import annotations

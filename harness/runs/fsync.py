@@ -51,7 +51,15 @@ def flush(path: Path) -> None:
 def flush_all(folder: Path) -> None:
     """Wait until a folder and everything in it is on the disk."""
     for path in sorted(folder.rglob("*")):
-        if not path.is_symlink():
+        if not path.is_symlink() and not path.is_dir():
+            flush(path)
+    flush_folders(folder)
+
+
+def flush_folders(folder: Path) -> None:
+    """Wait until the names in a folder, in all folders in it and in the one above are on the disk."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
             flush(path)
     flush(folder)
     flush(folder.parent)

@@ -27,7 +27,7 @@ from harness.preflight.resolve import loss_settings, plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
 from harness.rollouts.player import Player, StepRollouts
-from harness.runs import checkpoints, fsync, tracking, training_state
+from harness.runs import fsync, saving, tracking, training_state
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
@@ -83,6 +83,7 @@ class Trainer:
             GRACE_S if processes.size == 1 else None
         )  # several processes end their step together
         self._is_saved = resumed is not None
+        self._saving: saving.Saving | None = None
         self.credit = self._make_credit(reference, credit_settings)
         self.generator, self._rollout_generator = self._make_generators(reference)
         for shared in (policy, reference):
@@ -104,15 +105,8 @@ class Trainer:
             self._rollout_generator.sync()
         evaluated = processes.run_on_first(lambda: folder.drop_after(self.step if resumed else -1))
         self._progress = progress or Progress(config.run.steps, self.step, 0, is_shown=False)
-        self.evaluations = StepEvaluations(
-            config,
-            folder,
-            self.generator.completer,
-            self.stop.run,
-            processes,
-            evaluated,
-            self._progress,
-        )
+        play = (self.generator.completer, self.stop.run, processes, evaluated, self._progress)
+        self.evaluations = StepEvaluations(config, folder, *play)
         self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
@@ -218,6 +212,7 @@ class Trainer:
             self.step += 1
             self._is_saved = False
             self.processes.run_on_first(self.folder.lock.check)
+            self._finish_saving()
             self.log.write(self.step, figures)
             self._progress.step(figures)
             self._evaluate_and_save()
@@ -244,6 +239,7 @@ class Trainer:
         """Save the last step, close everything and raise `TrainingStopped`."""
         if not self._is_saved:
             self.save()
+        self._finish_saving()
         self.close()
         number = self.stop.number or SIGTERM  # another process got the signal
         how = self.folder.how_to_resume(self.config.run.steps)
@@ -361,7 +357,7 @@ class Trainer:
         self.log.flush()
         wanted = self.config.checkpoint
         with self.phases("save"):
-            checkpoints.save(
+            self._saving = saving.begin(
                 self.folder.path,
                 self.step,
                 self.policy,
@@ -375,6 +371,16 @@ class Trainer:
                 average=self._average,
             )
         self._is_saved = True
+        if not wanted.in_background or self.step == self.config.run.steps:
+            self._finish_saving()
+
+    def _finish_saving(self) -> None:
+        """Complete the checkpoint that is being saved, if one is; all processes call this."""
+        if self._saving is None:
+            return
+        with self.phases("save"):
+            begun, self._saving = self._saving, None
+            begun.finish()
         if self.processes.is_first:
             fsync.discard(self.folder.warm_start)
 

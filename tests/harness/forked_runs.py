@@ -73,7 +73,7 @@ def save_at_every_moment(origin, step, report):
     has, for each, the signal that ended it, the step of the newest checkpoint that is whole, and
     the checkpoints and the link to the best one after that one was taken up.
     """
-    from harness.runs import checkpoints
+    from harness.runs import checkpoints, saving
     from harness.training import setup
 
     _quiet()
@@ -86,7 +86,7 @@ def save_at_every_moment(origin, step, report):
             _die_at(len(found) + 1, folder)
             policy, optimizer = trainer.policy, trainer.learner.optimizer
             validation = {"success": 0.9}
-            checkpoints.save(folder, step, policy, optimizer, keep=1, validation=validation)
+            saving.begin(folder, step, policy, optimizer, keep=1, validation=validation).finish()
             os._exit(0)
         _, status = os.waitpid(child, 0)
         newest = checkpoints.newest(folder).step

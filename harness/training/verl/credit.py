@@ -24,7 +24,7 @@ from harness.preflight import recorded_files
 from harness.preflight.resolve import credit_settings
 from harness.rollouts import rollout_files
 from harness.rollouts.player import rollout_figures
-from harness.runs import checkpoints
+from harness.runs import saving
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training.credit_step import Credit, CreditAssignment
@@ -198,7 +198,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         if "hf_model" not in self.config.actor_rollout_ref.actor.checkpoint.save_contents:
             return
         folder = Path(self.config.trainer.default_local_dir) / f"global_step_{self.global_steps}"
-        checkpoints.adopt(
+        saving.adopt(
             self._folder.path,
             self.global_steps,
             folder / "actor" / "huggingface",

@@ -94,6 +94,7 @@ REFUSED: Final = {
     "eval.final_splits": "set it to [], and use `harness eval --model RUN` after the run",
     "checkpoint.keep_best": "verl keeps the newest alone",
     "checkpoint.best": "verl keeps the newest alone",
+    "checkpoint.in_background": "verl waits for its files",
     "log.price_per_hour": "costs are not counted there",
 }
 """Settings that have no counterpart: any but the default is refused, and this says what to do. A

@@ -46,6 +46,7 @@ NEW = (
     ("agent", "thoughts", "keep"),
     ("agent", "scratchpad", 0),
     ("agent", "summary_tokens", 4096),
+    ("checkpoint", "in_background", False),
     ("log", "pictures", True),
     ("log", "trackio", None),
     ("method", "overlong_share", None),

@@ -15,7 +15,7 @@ import torch
 
 from harness.distributed.process_group import ProcessGroup, ReportedElsewhere
 from harness.model.policy import Policy
-from harness.runs import checkpoints
+from harness.runs import checkpoints, saving
 from harness.types.errors import TrainingError
 
 SIZE = 2
@@ -111,4 +111,4 @@ def _save(policy, folder, step, store, rank, disturb):
         weight.grad = torch.ones_like(weight)
     optimizer.step()
     disturb(rank)
-    checkpoints.save(folder, step, policy, optimizer, keep=1)
+    saving.begin(folder, step, policy, optimizer, keep=1).finish()

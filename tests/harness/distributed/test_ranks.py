@@ -61,7 +61,7 @@ METHODS = {
     ],
 }
 
-OF_SEVERAL = {"oprl": ["policy.offload='parameters'"]}
+OF_SEVERAL = {"oprl": ["policy.offload='parameters'", "checkpoint.in_background=true"]}
 RESUMED = ("gigpo", "ppo")
 QUIET = {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
 

@@ -9,7 +9,7 @@ from fault_points import enumerate_faults, points
 
 from agentgyms.models.answer_store import AnswerStore
 from harness import config as configs
-from harness.runs import checkpoints
+from harness.runs import checkpoints, saving
 from harness.training.learner import Learner
 
 EVERY = [
@@ -32,10 +32,10 @@ def test_a_save_that_fails_anywhere_leaves_a_checkpoint(policy, tmp_path, one_th
     """The old checkpoint or the new one is whole, and taking it up ends the saving."""
     optimizer = Learner(policy, None, configs.OptimizerConfig(), "clipped", {}, 1.0).optimizer
     begun, run = tmp_path / "begun", tmp_path / "run"
-    checkpoints.save(begun, 1, policy, optimizer, keep=1, validation={"success": 0.1})
+    saving.begin(begun, 1, policy, optimizer, keep=1, validation={"success": 0.1}).finish()
 
     def save():
-        checkpoints.save(run, 2, policy, optimizer, keep=1, validation={"success": 0.9})
+        saving.begin(run, 2, policy, optimizer, keep=1, validation={"success": 0.9}).finish()
 
     def prepare():
         shutil.rmtree(run, ignore_errors=True)
@@ -52,7 +52,7 @@ def test_a_save_that_fails_anywhere_leaves_a_checkpoint(policy, tmp_path, one_th
             assert names == ["best", "step-000002"]
         else:
             assert set(names) <= {"best", "step-000001", ".step-000002.partial"}
-        assert checkpoints.save(run, 3, policy, optimizer, keep=1).step == 3
+        assert saving.begin(run, 3, policy, optimizer, keep=1).finish().step == 3
 
     prepare()
     calls = {point.call for point in points(save, run)}

@@ -31,7 +31,7 @@ from harness.model.policy import Policy
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.runs import checkpoints, metrics
+from harness.runs import checkpoints, metrics, saving
 from harness.runs.checkpoints import Checkpoint
 from harness.training import failure_hints, setup
 from harness.training.learner import Learner
@@ -70,7 +70,7 @@ def settings(folder, name, *overrides):
 
 
 KILLED = {
-    "ppo": (5, []),
+    "ppo": (5, ["checkpoint.in_background=true"]),
     "oprl": (5, []),
     "tree_grpo": (
         10,
@@ -312,7 +312,7 @@ class Saved:
 
 
 def save(trainer, run, step, **options):
-    return checkpoints.save(run, step, trainer.policy, trainer.learner.optimizer, **options)
+    return saving.begin(run, step, trainer.policy, trainer.learner.optimizer, **options).finish()
 
 
 def steps_in(run):

@@ -22,7 +22,7 @@ from harness.prompts import load
 from harness.rollouts.agent import Agent
 from harness.rollouts.demonstrations import Demonstration, Demonstrator
 from harness.rollouts.env_pool import EnvPool
-from harness.runs import checkpoints, training_state
+from harness.runs import checkpoints, saving, training_state
 from harness.runs.runfolder import RunFolder
 from harness.training import setup
 from harness.training.learner import Learner
@@ -118,7 +118,7 @@ def test_method_grpo_runs_too(tmp_path):
 
 def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
     path = tmp_path / "run"
-    saved = checkpoints.save(path, 1, whole.policy, whole.learner.optimizer, keep=2)
+    saved = saving.begin(path, 1, whole.policy, whole.learner.optimizer, keep=2).finish()
     (path / "checkpoints/.step-000002.partial").mkdir()
     assert checkpoints.find_all(path) == [saved]
     (saved.folder / "trainer.pt").write_bytes(b"cut off")

@@ -1,0 +1,49 @@
+"""Sizes and SHA-256 of a folder's files, which tell whether they are what was written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from harness.runs import fsync
+
+FileDigests = dict[str, tuple[int, str]]
+"""Size and SHA-256 of files, by their paths in a folder."""
+
+
+def flushed(folder: Path, names: Iterable[str]) -> FileDigests:
+    """Wait until files are on the disk, and return the digests of what is there."""
+    found = {}
+    for name in names:
+        fsync.flush(folder / name)
+        found[name] = ((folder / name).stat().st_size, _digest(folder / name))
+    return found
+
+
+def names_of(folder: Path) -> list[str]:
+    """Return the paths of all files in a folder, in order."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return [path.relative_to(folder).as_posix() for path in files]
+
+
+def damage_of(folder: Path, files: Mapping[str, tuple[int, str]]) -> str:
+    """Return what is wrong with the files of a folder; "" if they are undamaged."""
+    for name, (size, digest) in files.items():
+        path = folder / name
+        try:
+            missing = not path.is_file()
+        except OSError as e:
+            return f"{folder} names a file {name!r:.80} that cannot be read: {e.strerror}"
+        if missing:
+            return f"{path} is missing"
+        if path.stat().st_size != size:
+            return f"{path} has {path.stat().st_size} bytes, {size} were written"
+        if _digest(path) != digest:
+            return f"{path} is damaged: its SHA-256 is not the one that was written"
+    return ""
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,179 @@
+"""Checkpoints are written atomically: after a kill at any moment, a complete one is there.
+
+Several processes write at the same time, each its own files. Then each waits until its share of the
+files is on the disk and computes their digests, in a thread, beside which training may go on. The
+last file, which makes the folder a checkpoint, is the first process's, after all others have ended.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from harness.annotators import Annotator
+from harness.distributed.joining import is_connection_error
+from harness.distributed.process_group import ProcessGroup
+from harness.model.policy import Policy
+from harness.model.weight_average import WeightAverage
+from harness.runs import checkpoints, file_digests, fsync, training_state
+from harness.runs.checkpoints import AVERAGE, DESCRIPTION, Checkpoint
+from harness.runs.file_digests import FileDigests
+from harness.runs.training_state import NO_ANNOTATORS, NO_PARTS, Part
+from harness.types.errors import TrainingError
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A checkpoint whose files are written, and perhaps not on the disk yet.
+
+    Attributes:
+        partial: The folder until it is complete.
+        step: Number of completed steps.
+        processes: All of them save.
+        digests: Of this process's share of the files, once those are on the disk.
+        complete: Makes the folder a checkpoint, in the first process.
+    """
+
+    partial: Path
+    step: int
+    processes: ProcessGroup
+    digests: Future[FileDigests]
+    complete: Callable[[FileDigests], Checkpoint]
+
+    def finish(self) -> Checkpoint:
+        """Wait until all files are on the disk, and complete the checkpoint.
+
+        All processes call this.
+
+        Raises:
+            TrainingError: A file did not reach the disk; older checkpoints are unchanged.
+            ReportedElsewhere: The same, in the other processes.
+        """
+        with _reported(self.partial, self.step, self.processes):
+            shares = self.processes.gather(self.processes.run_on_all(self.digests.result))
+            found = dict(ChainMap(*shares))
+            ordered = {name: found[name] for name in sorted(found, key=Path)}
+            return self.processes.run_on_first(lambda: self.complete(ordered))
+
+
+def begin(
+    run: Path,
+    step: int,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    annotators: Mapping[str, Annotator] = NO_ANNOTATORS,
+    *,
+    keep: int,
+    keep_best: int = 0,
+    best: str = "success",
+    validation: Mapping[str, float] | None = None,
+    parts: Mapping[str, Part] = NO_PARTS,
+    average: WeightAverage | None = None,
+) -> Saving:
+    """Write the state after `step` steps; `Saving.finish` then removes what is not kept.
+
+    All processes call this, and each writes a part.
+
+    Args:
+        run: The run's folder.
+        step: Number of completed steps.
+        policy: Writes its own files.
+        optimizer: Its state is saved.
+        annotators: By name; their states are saved.
+        keep: Number of newest checkpoints to keep.
+        keep_best: Number of best checkpoints to keep besides; of equal ones the earlier.
+        best: The figure of `validation` that ranks checkpoints; greater is better.
+        validation: Figures of the evaluation at this step.
+        parts: By name; their states are saved.
+        average: Is saved as a model of its own.
+
+    Raises:
+        TrainingError: It cannot be written, for instance on a full disk; older ones are unchanged.
+        ReportedElsewhere: The same, in the other processes.
+    """
+    root, processes = run / "checkpoints", policy.processes
+    partial = root / f".step-{step:06d}.partial"
+
+    def prepare() -> None:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+
+    def complete(files: FileDigests) -> Checkpoint:
+        saved = _complete(partial, step, validation or {}, files)
+        checkpoints.remove_old(root, step, keep, keep_best, best)
+        return saved
+
+    with _reported(partial, step, processes):
+        processes.run_on_first(prepare)
+        policy.save(partial)
+        training_state.write(partial, policy, optimizer, annotators, parts)
+        if average is not None:
+            average.save(partial / AVERAGE)
+        names = processes.run_on_first(lambda: file_digests.names_of(partial))
+    flushing = ThreadPoolExecutor(1, "checkpoint")
+    digests = flushing.submit(file_digests.flushed, partial, processes.share(names))
+    flushing.shutdown(wait=False)
+    return Saving(partial, step, processes, digests, complete)
+
+
+def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
+    """Make a checkpoint of a model that another engine saved; it holds no state to resume from.
+
+    Args:
+        run: The run's folder.
+        step: Number of completed steps.
+        model: A folder that transformers loads, on the same disk: files are linked, not copied.
+        keep: Number of newest checkpoints to keep.
+
+    Raises:
+        TrainingError: It cannot be written.
+    """
+    root = run / "checkpoints"
+    partial = root / f".step-{step:06d}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        root.mkdir(exist_ok=True)
+        shutil.copytree(model, partial, copy_function=os.link)
+        files = file_digests.flushed(partial, file_digests.names_of(partial))
+        saved = _complete(partial, step, {}, files)
+        checkpoints.remove_old(root, step, keep, 0, "success")
+    except (OSError, shutil.Error) as e:
+        raise TrainingError(f"the model of step {step} cannot be linked in {root}: {e}") from e
+    return saved
+
+
+@contextmanager
+def _reported(partial: Path, step: int, processes: ProcessGroup) -> Iterator[None]:
+    """Remove the folder after an error, and say what cannot be written."""
+    try:
+        yield
+    except Exception as e:  # the libraries that write the files raise errors of any kind
+        if not processes.is_first or (isinstance(e, RuntimeError) and is_connection_error(e)):
+            raise
+        if not (partial / DESCRIPTION).exists():
+            shutil.rmtree(partial, ignore_errors=True)
+        raise TrainingError(
+            f"the checkpoint of step {step} cannot be written to {partial.parent}: {e}; make room "
+            "there (see checkpoint.keep and checkpoint.keep_best)"
+        ) from e
+
+
+def _complete(
+    partial: Path, step: int, validation: Mapping[str, float], files: FileDigests
+) -> Checkpoint:
+    """Write the description of a folder with all files, and rename the folder."""
+    fsync.flush_folders(partial)
+    known = {name: value for name, value in validation.items() if math.isfinite(value)}
+    described = {"step": step, "validation": known, "files": files}
+    fsync.write(partial / DESCRIPTION, json.dumps(described, indent=1))
+    return checkpoints.renamed(Checkpoint(partial, step, known))
