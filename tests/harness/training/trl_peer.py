@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from transformers.utils import get_json_schema
 from trl import GRPOConfig
 from trl.chat_template_utils import qwen3_chat_template
 
@@ -85,14 +86,16 @@ class Watched(CreditTrainer):
 
 
 def trained(run, folder):
-    transformers.set_seed(7)
+    transformers.set_seed(1)
     rows = seeds(4)
     corpus = [json.dumps(row) for row in rows] + [qwen3_chat_template] * 3
     player = environment_factory("ALFWorld", **KWARGS)()
     corpus += [str(player.reset(seed=seed)) for seed in range(4)]
-    tokenizer = make_tokenizer(corpus, 900, chat_template=qwen3_chat_template)
+    # Learned so that prompts, which list the tools, are short.
+    corpus += [json.dumps(get_json_schema(getattr(player, t.name))) for t in player._tools] * 3
+    tokenizer = make_tokenizer(corpus, 1500, chat_template=qwen3_chat_template)
     tokenizer.padding_side = "left"
-    size = TinyConfig(hidden=32, layers=1, heads=2, feed_forward=32, max_length=8192)
+    size = TinyConfig(hidden=16, layers=1, heads=1, feed_forward=16, max_length=8192)
     config = architecture(size, len(tokenizer), **special_tokens(tokenizer))
     model = Bounded(config)
     model.tokenizer, model.said, model.pad = tokenizer, set(), tokenizer.eos_token_id
