@@ -1,12 +1,16 @@
 """Has TorchRL check and play environments.
 
 Run as a script in a Python with TorchRL and PyTorch. Standard input is JSON: a list of episodes,
-each with `env_id`, `seed` and `actions`; standard output has for each its texts, sums of pictures,
-rewards and ends, the first state included.
+each with `env_id`, `seed` and `actions`; standard output has the `episodes`, for each its texts,
+sums of pictures, rewards and ends, the first state included, and what the `example` prints.
 """
 
+import contextlib
+import io
 import json
+import runpy
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 from tensordict import NonTensorData
@@ -14,6 +18,14 @@ from torchrl.envs import GymWrapper
 from torchrl.envs.utils import check_env_specs
 
 import agentgyms.adapters.torchrl  # noqa: F401
+
+EXAMPLE = Path(__file__).parents[2] / "examples/clients/torchrl_rollout.py"
+
+
+def by_example():
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        runpy.run_path(str(EXAMPLE))
+    return said.getvalue()
 
 
 def played(asked):
@@ -38,5 +50,6 @@ def played(asked):
 
 
 if __name__ == "__main__":
-    told = [played(asked) for asked in json.load(sys.stdin)]
+    episodes = [played(asked) for asked in json.load(sys.stdin)]
+    told = {"episodes": episodes, "example": by_example()}
     sys.stdout.write("\n" + json.dumps(told))  # behind what TorchRL logs there

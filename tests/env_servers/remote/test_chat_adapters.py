@@ -246,7 +246,8 @@ def test_torchrl_checks_environments_and_plays_the_same_episodes():
     known = {env_id: expert_turns(env_id, 6) for env_id in (CORRIDOR, PICTURES)}
     asked = [{"env_id": i, "seed": 6, "actions": actions} for i, (actions, _) in known.items()]
     got = peer("torchrl_peer.py", asked, also=sysconfig.get_path("purelib"))
-    for episode, (actions, told) in zip(got, known.values(), strict=True):
+    assert got["example"].endswith("open door: The door is open. (1.0)\n")
+    for episode, (actions, told) in zip(got["episodes"], known.values(), strict=True):
         observations = [observation for observation, *_ in told]
         assert episode["texts"] == [text_of(one) for one in observations]
         seen = [one for one in observations if not isinstance(one, str)]

@@ -6,10 +6,13 @@ what the gateway said of them.
 """
 
 import json
+import runpy
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
+EXAMPLE = Path(__file__).parents[3] / "examples/clients/langgraph_agent.py"
 SYSTEM = "You walk along a corridor. Say one action."
 
 
@@ -78,6 +81,8 @@ def begin(server, episode):
 
 def play(gateway, server, episode):
     """Play an episode and ask for its reward; return what the gateway says of it."""
+    if episode["client"] == "langgraph":
+        return by_langgraph(gateway, server, episode)
     name, session, state = begin(server, episode)
     headers = {"X-Group-Id": episode["group"], "X-Session-Id": name}
     status, told = ask(f"{gateway}/v1/rollouts/{episode['name']}", {}, headers)
@@ -114,6 +119,14 @@ def by_pydantic_ai(base, session, state):
         history = done.all_messages()
         action = act(done.output, state["info"]["admissible_actions"], solves=False)
         _, state = ask(f"{session}/step", {"action": action, "turn": turn})
+
+
+def by_langgraph(gateway, server, episode):
+    """Play with the example's agent of LangGraph."""
+    agent = runpy.run_path(str(EXAMPLE))["play"]
+    turns, task, name = episode["turns"], episode["task"], episode["name"]
+    group = {"group": episode["group"], "member": name}
+    return 200, agent(gateway, server, 0, **group, max_turns=turns, task_id=task)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Agents of others play with the policy in training through its gateway."""
 
 import asyncio
+import itertools
 import json
 import os
 import subprocess
@@ -27,10 +28,9 @@ SIZE = 3
 
 def episodes(clients):
     return [
-        {"client": clients[i % len(clients)], "group": task, "name": f"{task[-3:]}-{i}"}
+        {"client": clients[number % len(clients)], "group": task, "name": f"{task[-3:]}-{i}"}
         | {"task": task, "turns": 8 if i == 0 else 3, "solves": i == 0}
-        for task in TASKS
-        for i in range(SIZE)
+        for number, (task, i) in enumerate(itertools.product(TASKS, range(SIZE)))
     ]
 
 
@@ -179,12 +179,13 @@ def _credit_of(trainer, rollouts, own):
 def test_clients_of_others_play(trainer, tmp_path):
     python = os.environ["AGENTGYMS_ADAPTERS_PYTHON"]
     asked = {"gateway": trainer._player.server.url, "server": trainer.environments}
-    asked["episodes"] = episodes(["openai", "anthropic", "pydantic_ai"])
+    asked["episodes"] = episodes(["openai", "anthropic", "pydantic_ai", "langgraph"])
 
     def play():
         done = subprocess.run(
             [python, str(Path(gateway_peer.__file__))],
             input=json.dumps(asked),
+            env={**os.environ, "PYTHONPATH": str(Path(gateway_peer.__file__).parents[3])},
             capture_output=True,
             text=True,
             timeout=300,

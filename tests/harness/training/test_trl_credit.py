@@ -112,7 +112,9 @@ def test_trl_trains_on_the_advantages_that_the_estimators_give(tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    runs = json.loads(done.stdout)
+    told = json.loads(done.stdout)
+    assert told["example"]["step"] == 1
+    runs = told["runs"]
     for name, run in zip(METHODS, runs, strict=True):
         table, rows = table_of(run, 4, split="train", max_turns=10)
         advantage = credit.get(name)(table).astype(np.float32)
