@@ -1,6 +1,6 @@
 """Plays an episode with an agent of LangGraph, from which a run of this harness learns.
 
-pip install -e '.[harness,server]' langgraph langchain-openai
+pip install -e '.[harness,server]' langgraph langchain-openai requests
 python -m env_servers agentgyms/ALFWorld-v0 --port 8001
 harness gateway alfworld-tiny --set env.kwargs.url='"http://127.0.0.1:8001"'
 python examples/clients/langgraph_agent.py 7 0      # the seed, and one of the group's members

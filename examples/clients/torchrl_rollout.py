@@ -1,6 +1,6 @@
 """Plays an episode in TorchRL, which keeps its texts beside the tensors.
 
-pip install -e . torch torchrl
+pip install -e '.[torchrl]'
 python examples/clients/torchrl_rollout.py
 """
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sysconfig
 import time
+import tomllib
 from pathlib import Path
 
 import doc_blocks
@@ -77,7 +78,7 @@ def test_openenv_accepts_the_example(peer):
     folder = peer.folder / "openenv"
     shutil.copytree(doc_blocks.ROOT / "examples/openenv", folder)
     (folder / "uv.lock").touch()
-    lines = code("cp -r examples/openenv").splitlines()
+    lines = code("cd examples/openenv").splitlines()
     (validate,) = [line for line in lines if line.startswith("openenv")]
     assert told(peer(*shlex.split(validate), at=folder)).startswith("[OK]")
     shown = "from server.app import app, main\nprint(sorted(r.path for r in app.routes))"
@@ -90,6 +91,15 @@ def test_verifiers_finds_the_taskset(peer):
     assert told(peer("python", "-c", shown)).splitlines()[-1] == "240"
     command = shlex.split(code("vf-eval").replace("\\\n", ""))
     assert "household" in told(peer(*command, "--dry-run", "true"))
+
+
+def test_the_example_of_openenv_finds_this_package_and_has_a_program():
+    folder = doc_blocks.ROOT / "examples/openenv"
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    path = project["tool"]["uv"]["sources"]["agentgyms"]["path"]
+    assert (folder / path).resolve() == doc_blocks.ROOT
+    assert project["project"]["scripts"] == {"server": "server.app:main"}
+    assert project["build-system"]  # without one uv installs no program
 
 
 def test_skyrl_gets_a_dataset_and_plays_a_row(peer):

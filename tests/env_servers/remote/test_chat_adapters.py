@@ -26,6 +26,7 @@ PICTURES = "agentgyms/VisualSokoban-v0"
         ("inspect_ai", "inspect_ai", "inspect"),
         ("skyrl", "skyrl_gym", "skyrl"),
         ("tinker", "tinker_cookbook", "tinker"),
+        ("torchrl", "torchrl", "torchrl"),
     ],
 )
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch, module, package, extra):
