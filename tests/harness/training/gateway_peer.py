@@ -8,6 +8,7 @@ what the gateway said of them.
 import json
 import runpy
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -127,6 +128,40 @@ def by_langgraph(gateway, server, episode):
     turns, task, name = episode["turns"], episode["task"], episode["name"]
     group = {"group": episode["group"], "member": name}
     return 200, agent(gateway, server, 0, **group, max_turns=turns, task_id=task)
+
+
+def trained(trainer, play):
+    """Take a step while `play` runs in a thread; return its figures, rollouts and advantages."""
+    seen, assign = [], trainer.credit.assign
+
+    def keep(rollouts):
+        credit = assign(rollouts)
+        seen.append((rollouts, credit.advantage))
+        return credit
+
+    trainer.credit.assign = keep
+    failed = []
+
+    def run():
+        try:
+            play()
+        except BaseException as e:
+            failed.append(e)
+            trainer._player.gateway.book._whole.extend([[], []])  # the step ends, and fails
+            trainer._player.gateway.wake()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        figures = trainer.train_step()
+    except Exception:
+        thread.join()
+        if failed:
+            raise failed[0] from None
+        raise
+    thread.join()
+    ((rollouts, advantage),) = seen
+    return figures, rollouts, advantage
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import subprocess
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import gateway_peer
 import numpy as np
 import pytest
 from function_actor import FunctionActor
-from gateway_peer import ask
+from gateway_peer import ask, trained
 from small_training import small
 
 from env_servers import Server, create_app
@@ -58,40 +57,6 @@ def trainer(tmp_path):
         made.environments = server.url
         yield made
         made.close()
-
-
-def trained(trainer, play):
-    """Take a step while `play` runs in a thread; return its figures, rollouts and advantages."""
-    seen, assign = [], trainer.credit.assign
-
-    def keep(rollouts):
-        credit = assign(rollouts)
-        seen.append((rollouts, credit.advantage))
-        return credit
-
-    trainer.credit.assign = keep
-    failed = []
-
-    def run():
-        try:
-            play()
-        except BaseException as e:
-            failed.append(e)
-            trainer._player.gateway.book._whole.extend([[], []])  # the step ends, and fails
-            trainer._player.gateway.wake()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        figures = trainer.train_step()
-    except Exception:
-        thread.join()
-        if failed:
-            raise failed[0] from None
-        raise
-    thread.join()
-    ((rollouts, advantage),) = seen
-    return figures, rollouts, advantage
 
 
 def played_by_the_harness(rollouts):
