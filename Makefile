@@ -22,7 +22,7 @@ PEERS := .venv-peers
 ADAPTERS := .venv-adapters
 # And Helm and SkyPilot, which read what docker/helm and examples/ give them.
 DEPLOY := .venv-deploy
-# And TRL, which an adapter is for and benchmarks of training compare with.
+# And TRL, which benchmarks of training compare with.
 TRL := .venv-trl
 # And verl, which trains on Ray and asks for another version of transformers.
 VERL := .venv-verl
@@ -48,8 +48,7 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
   AGENTGYMS_ADAPTERS_PYTHON=$(CURDIR)/$(ADAPTERS)/bin/python \
   AGENTGYMS_DEPLOY_PYTHON=$(CURDIR)/$(DEPLOY)/bin/python \
   AGENTGYMS_DOCS_PYTHON=$(CURDIR)/$(DOCS)/bin/python \
-  AGENTGYMS_VERL_PYTHON=$(CURDIR)/$(VERL)/bin/python \
-  $(if $(wildcard $(TRL)/stamp),AGENTGYMS_TRL_PYTHON=$(CURDIR)/$(TRL)/bin/python)
+  AGENTGYMS_VERL_PYTHON=$(CURDIR)/$(VERL)/bin/python
 
 # Tests start many processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -130,7 +129,7 @@ $(DEPLOY)/stamp: requirements-deploy.txt
 	$(DEPLOY)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-deploy.txt
 	@touch $@
 
-# It takes what $(VENV) has, PyTorch above all, from there; `make test-real` runs TRL's test where this is.
+# It takes what $(VENV) has, PyTorch above all, from there.
 PURELIB := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 $(TRL)/stamp: requirements-trl.txt | $(VENV)/test.stamp
 	$(BIN)/python -m venv $(TRL)

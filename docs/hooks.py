@@ -47,9 +47,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 def _examples() -> str:
     """Return a page with all examples."""
-    found = sorted(file for file in (ROOT / "examples").iterdir() if file.suffix in _LANGUAGES)
+    folders = [ROOT / "examples", ROOT / "examples/clients"]
+    found = [file for folder in folders for file in sorted(folder.iterdir())]
     parts = [
-        f"## {file.name}\n\n```{_LANGUAGES[file.suffix]}\n{file.read_text()}```\n" for file in found
+        f"## {file.name}\n\n```{_LANGUAGES[file.suffix]}\n{file.read_text()}```\n"
+        for file in found
+        if file.suffix in _LANGUAGES
     ]
     return "\n".join(["# Examples\n\nThe files in `examples/`; tests run them.\n", *parts])
 
@@ -67,7 +70,7 @@ def _link(match: re.Match[str], place: str, source: str) -> str:
     words, target, anchor = match.groups()
     file = posixpath.normpath(posixpath.join(posixpath.dirname(place), target))
     found = TOP.get(file) or (file.startswith("docs/") and file.removeprefix("docs/"))
-    if posixpath.dirname(file) == "examples":
+    if posixpath.dirname(file) in ("examples", "examples/clients"):
         found, anchor = EXAMPLES, f"#{posixpath.basename(file).replace('.', '')}"
     if not found:
         return words if (ROOT / file).exists() else match[0]

@@ -20,7 +20,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 ONLY_WHEN_ASKED = {
-    "adapters": "runs OpenEnv and verifiers: AGENTGYMS_ADAPTERS_PYTHON=... pytest -m adapters",
+    "adapters": "runs others' projects: AGENTGYMS_ADAPTERS_PYTHON=... pytest -m adapters",
     "appworld": "runs AppWorld: AGENTGYMS_APPWORLD_PYTHON=/path/to/python pytest -m appworld",
     "browser": "drives Chromium: pytest -m browser",
     "deploy": "runs Helm and SkyPilot: AGENTGYMS_DEPLOY_PYTHON=/path/to/python pytest -m deploy",

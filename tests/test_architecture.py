@@ -199,15 +199,29 @@ def test_each_room_says_what_it_is(package):
         assert ast.get_docstring(ast.parse(init.read_text())), f"{init} needs a docstring"
 
 
-def test_importing_agentgyms_is_cheap_and_brings_no_engine():
-    code = """
+def of_adapters():
+    """Return the libraries that adapters import beside those that agentgyms always needs."""
+    within = [module for module in MODULES if module.startswith("agentgyms.adapters")]
+    tops = {name.partition(".")[0] for module in within for name in imported(module)}
+    return tops - sys.stdlib_module_names - {"agentgyms", "gymnasium", "numpy", "PIL"}
+
+
+def test_importing_agentgyms_is_cheap_and_brings_no_engine_and_no_adapter():
+    """It does not even ask for them, for here they are mostly not installed."""
+    heavy = {"torch", "flask", "textworld", "alfworld", "transformers", "matplotlib", "requests"}
+    heavy |= {"httpx2", "opentelemetry", "ray"} | of_adapters()
+    assert heavy >= {"openenv", "verifiers", "torchrl", "inspect_ai", "mcp", "tinker_cookbook"}
+    code = f"""
 import sys, time
+class Finder:
+    asked = set()
+    def find_spec(self, name, *_):
+        self.asked |= {{name, name.partition(".")[0]}}
+sys.meta_path.insert(0, Finder())
 start = time.process_time()
 import agentgyms
 spent = time.process_time() - start
-heavy = {"torch", "flask", "textworld", "alfworld", "transformers", "matplotlib", "requests"}
-heavy |= {"httpx2"}
-print(spent, sorted(heavy & set(sys.modules)))
+print(spent, sorted(Finder.asked & {heavy | {"agentgyms.adapters"}}))
 """
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CLIENTS = sorted((ROOT / "examples" / "clients").glob("*.py"))
+"""tests/docs/test_adapter_blocks.py and the tests of TRL and of the gateway run these."""
 BY_HAND = "train_by_hand.py"
 
 
@@ -27,13 +29,14 @@ def run(name, *arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*EXAMPLES, *CLIENTS], ids=lambda path: path.stem)
 def test_an_example_is_short_and_says_how_to_run_it(path):
     source = path.read_text()
     assert source.count("\n") <= (150 if path.name == BY_HAND else 59)
     about = ast.get_docstring(ast.parse(source))
     assert re.match(r"[A-Z]\w+s .*\.\n\n", about), "the first line says what it shows"
-    assert f"python examples/{path.name}" in about
+    found = path.relative_to(ROOT)
+    assert f"python {found}" in about or f"cd {found.parent}\n" in about
     known = (ROOT / "pyproject.toml").read_text()
     for extra in re.findall(r"\.\[(\w+)\]", about):
         assert f"\n{extra} = [" in known

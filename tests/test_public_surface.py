@@ -17,6 +17,10 @@ from harness import credit, losses
 
 MODULES = {
     "agentgyms": "Feedback Outcome Task TaskSet TextEnv __version__ errors expert keys make_group",
+    "agentgyms.adapters.episodes": "ChatEpisode",
+    "agentgyms.adapters.messages": "INSTRUCTIONS chat_message image_urls parse_action tools_of "
+    "turn_text user_messages user_text",
+    "agentgyms.adapters.trl": "environment_factory seeds",
     "agentgyms.core": "Expert Feedback Outcome Task TaskSet TextEnv UnicodeText",
     "agentgyms.core.keys": "INVALID_ACTION state_key",
     "agentgyms.core.errors": "AgentGymsError BadOption BadRequest BadSnapshot CallerError "
@@ -53,6 +57,7 @@ PROGRAMS = {
     "agentgyms replay": "path --set",
     "agentgyms export": "recordings --format --output",
     "agentgyms serve": "arguments",
+    "agentgyms mcp": "env_id --set --text --http --record",
     "agentgyms doctor": "--json",
     "agentgyms data": "",
     "agentgyms data list": "--json",
@@ -70,6 +75,7 @@ PROGRAMS = {
     "harness eval": "config_file --env --split --agent --model --url --backend --seeds --tasks "
     "--trials --examples --temperature --name --env-arg --set --resume --print-config",
     "harness report": "paths --format --bold --reported --paired --curve --html --output",
+    "harness export": "run folder --checkpoint --precision --push",
     "harness credit": "paths --example --methods --set --preset --reward --reward-scale --group "
     "--html --csv --json",
 }
@@ -152,7 +158,9 @@ def test_public_names_can_be_imported(module):
     exec(code, {})  # in one line, as users write it
 
 
-@pytest.mark.parametrize("module", ["openenv", "verifiers"])
+@pytest.mark.parametrize(
+    "module", ["inspect_ai", "mcp", "openenv", "skyrl", "tinker", "torchrl", "trl", "verifiers"]
+)
 def test_adapters_are_where_they_were(module):
     assert importlib.util.find_spec(f"agentgyms.adapters.{module}")
 

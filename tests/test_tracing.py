@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,35 @@ def test_programs_send_spans_to_the_exporter_that_the_variable_names():
     assert told["resource"]["attributes"]["service.name"] == "mine"
     done = by_peer("-c", SPAN, AGENTGYMS_TRACES="nowhere")
     assert "names no exporter that is installed: expected one of console" in done.stderr
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Keeps what exporters post."""
+
+    def do_POST(self):
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posted.append((self.path, self.headers["Content-Encoding"], content))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.adapters
+def test_a_collector_gets_spans_in_opentelemetrys_own_protocol():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        server.posted = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = f"http://127.0.0.1:{server.server_port}"
+        exporter = {"AGENTGYMS_TRACES": "otlp_proto_http", "OTEL_EXPORTER_OTLP_ENDPOINT": where}
+        done = by_peer("-c", SPAN, **exporter)
+        server.shutdown()
+    assert done.returncode == 0, done.stderr[-3000:]
+    ((path, encoding, content),) = server.posted
+    assert (path, encoding) == ("/v1/traces", None)
+    assert all(words in content for words in (b"outer", b"mine", b"agentgyms.turn"))
 
 
 def test_without_the_variable_nothing_is_imported():

@@ -17,6 +17,8 @@ INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
     "the actions that work now. Think first if you like; then give one action in <action></action>."
 )
+"""A system prompt for models whose actions `parse_action` reads."""
+
 TOOL_INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
     "the calls that work now. Think first if you like; then call one tool."

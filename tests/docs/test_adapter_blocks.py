@@ -1,4 +1,4 @@
-"""The code of docs/clients.md for other projects runs where these are installed."""
+"""The code of docs/clients.md and examples/clients for other projects runs where these are."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sysconfig
 import time
+import tomllib
 from pathlib import Path
 
 import doc_blocks
@@ -45,6 +46,9 @@ def peer(tmp_path):
     return start
 
 
+EXAMPLES = doc_blocks.ROOT / "examples/clients"
+
+
 def told(process):
     """Return what a program printed, which must have ended well."""
     output, _ = process.communicate(timeout=300)
@@ -74,7 +78,7 @@ def test_openenv_accepts_the_example(peer):
     folder = peer.folder / "openenv"
     shutil.copytree(doc_blocks.ROOT / "examples/openenv", folder)
     (folder / "uv.lock").touch()
-    lines = code("cp -r examples/openenv").splitlines()
+    lines = code("cd examples/openenv").splitlines()
     (validate,) = [line for line in lines if line.startswith("openenv")]
     assert told(peer(*shlex.split(validate), at=folder)).startswith("[OK]")
     shown = "from server.app import app, main\nprint(sorted(r.path for r in app.routes))"
@@ -82,27 +86,42 @@ def test_openenv_accepts_the_example(peer):
 
 
 def test_verifiers_finds_the_taskset(peer):
-    (peer.folder / "household.py").write_text(code("from agentgyms.adapters.verifiers"))
+    (peer.folder / "household.py").symlink_to(EXAMPLES / "household.py")
     shown = code("import verifiers.v1") + "print(len(list(env.taskset)))\n"
     assert told(peer("python", "-c", shown)).splitlines()[-1] == "240"
     command = shlex.split(code("vf-eval").replace("\\\n", ""))
     assert "household" in told(peer(*command, "--dry-run", "true"))
 
 
-def test_skyrl_gets_a_dataset(peer):
-    shown = code("from datasets import Dataset") + "print(name)\n"
-    assert told(peer("python", "-c", shown)).splitlines()[-1] == "alfworld"
+def test_the_example_of_openenv_finds_this_package_and_has_a_program():
+    folder = doc_blocks.ROOT / "examples/openenv"
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    path = project["tool"]["uv"]["sources"]["agentgyms"]["path"]
+    assert (folder / path).resolve() == doc_blocks.ROOT
+    assert project["project"]["scripts"] == {"server": "server.app:main"}
+    assert project["build-system"]  # without one uv installs no program
+
+
+def test_skyrl_gets_a_dataset_and_plays_a_row(peer):
+    said = told(peer("python", EXAMPLES / "skyrl_dataset.py"))
+    assert said.startswith("Your task: ")
+    assert said.endswith("{'return': 0.0, 'success': 0.0, 'turns': 3.0, 'score': 0.0}\n")
     read = "import pyarrow.parquet as p\nprint(p.read_table('train.parquet').num_rows)"
     assert told(peer("python", "-c", read)) == "512\n"
 
 
-def test_tinker_gets_a_dataset(peer):
-    shown = code("from agentgyms.adapters.tinker") + (
-        "import asyncio\ndataset, _ = asyncio.run(dataset_builder())\n"
-        "print(len(dataset), [group.seed for group in dataset.get_batch(1)][:2])\n"
-    )
-    ran = peer("python", "-c", shown, also=sysconfig.get_path("purelib"))  # PyTorch is there
-    assert told(ran).splitlines()[-1] == "100 [16, 17]"
+def test_tinker_gets_a_dataset_and_plays_a_turn(peer):
+    pytorch = sysconfig.get_path("purelib")
+    said = told(peer("python", EXAMPLES / "tinker_dataset.py", also=pytorch))
+    assert "100 batches; seeds of the second: [16, 17, " in said
+    assert "user: Your task: " in said
+    assert said.endswith("reward 0.0, over: False\n")
+
+
+def test_an_agent_plays_by_mcp(peer):
+    said = told(peer("python", EXAMPLES / "mcp_agent.py")).splitlines()
+    assert said[0] == "tools: reset, walk, take_key, open_door, end_episode"
+    assert said[-1] == "The episode is over: success"
 
 
 def test_inspect_evaluates_and_shows_its_log(peer):

@@ -9,22 +9,16 @@ import asyncio
 import json
 import os
 import sys
-import types
+from pathlib import Path
 
 import verifiers.v1 as vf
 
-from agentgyms.adapters import verifiers as adapter
-
 os.environ["PEER_KEY"] = "none"
-# The module that a user writes: two lines, found by its name.
-module = types.ModuleType("text_tasks")
-module.__all__ = ["ChatHarness", "TextEnvironment", "TextTaskset"]
-vars(module).update({name: getattr(adapter, name) for name in module.__all__})
-sys.modules["text_tasks"] = module
+sys.path.append(str(Path(__file__).parents[2] / "examples/clients"))  # with `household`
 
 
 async def play(url, settings, task_id):
-    config = vf.resolve_env_config({"taskset": {"id": "text_tasks", **settings}})
+    config = vf.resolve_env_config({"taskset": {"id": "household", **settings}})
     env = vf.load_environment(config)
     tasks = [task for task in env.taskset if task.data.id == task_id]
     client = vf.EvalClientConfig(base_url=url, api_key_var="PEER_KEY")

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import wrappers
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from agentgyms.registration import ENVIRONMENTS
 
@@ -55,6 +55,41 @@ def test_a_copy_goes_on_as_the_original_does(env_id: str, copied: Callable[[Any]
     assert _future(again) == _future(env)
     for one in (before, again, env):
         one.close()
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_two_environments_of_one_seed_say_the_same(env_id: str) -> None:
+    """In every value, type and order of keys, through an end and the episode behind it."""
+    one, two = gym.make(env_id, max_turns=6), gym.make(env_id, max_turns=6)
+    one.action_space.seed(0)
+    assert data_equivalence(one.reset(seed=0), two.reset(seed=0), exact=True)
+    for _ in range(9):
+        action = one.action_space.sample()
+        here, there = one.step(action), two.step(action)
+        assert data_equivalence(here, there, exact=True)
+        assert list(here[-1]) == list(there[-1])
+        if here[2] or here[3]:
+            assert data_equivalence(one.reset(seed=0), two.reset(seed=0), exact=True)
+    one.close()
+    two.close()
+
+
+RENDERED = {"ansi": str, "rgb_array": np.ndarray, "ansi_list": list, "rgb_array_list": list}
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_every_mode_renders(env_id: str) -> None:
+    modes = set(gym.make(env_id).metadata["render_modes"]) - {"human"}
+    assert modes
+    for mode in modes:
+        env = gym.make(env_id, render_mode=mode)
+        env.reset(seed=0)
+        for _ in range(2):
+            shown = env.render()
+            assert isinstance(shown, RENDERED[mode])
+            assert len(shown)
+            env.step(env.action_space.sample())
+        env.close()
 
 
 CORRIDOR, SOKOBAN = "agentgyms/Corridor-v0", "agentgyms/Sokoban-v0"

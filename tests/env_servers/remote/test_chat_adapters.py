@@ -1,4 +1,4 @@
-"""Environments of inspect_ai, SkyRL and Tinker's cookbook, played by the real packages."""
+"""Environments of inspect_ai, SkyRL, Tinker's cookbook and TorchRL, played by the real packages."""
 
 import importlib
 import math
@@ -26,6 +26,7 @@ PICTURES = "agentgyms/VisualSokoban-v0"
         ("inspect_ai", "inspect_ai", "inspect"),
         ("skyrl", "skyrl_gym", "skyrl"),
         ("tinker", "tinker_cookbook", "tinker"),
+        ("torchrl", "torchrl", "torchrl"),
     ],
 )
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch, module, package, extra):
@@ -239,3 +240,18 @@ def test_tinker_plays_groups_of_one_state():
     assert f"Assistant: {replies[0]}\n\nUser: {told[1][0]}" in solved["read"][-1]
     first, second = other["trajectories"]
     assert [logs for *_, logs in first] == [logs for *_, logs in second]
+
+
+@pytest.mark.adapters
+def test_torchrl_checks_environments_and_plays_the_same_episodes():
+    known = {env_id: expert_turns(env_id, 6) for env_id in (CORRIDOR, PICTURES)}
+    asked = [{"env_id": i, "seed": 6, "actions": actions} for i, (actions, _) in known.items()]
+    got = peer("torchrl_peer.py", asked, also=sysconfig.get_path("purelib"))
+    assert got["example"].endswith("open door: The door is open. (1.0)\n")
+    for episode, (actions, told) in zip(got["episodes"], known.values(), strict=True):
+        observations = [observation for observation, *_ in told]
+        assert episode["texts"] == [text_of(one) for one in observations]
+        seen = [one for one in observations if not isinstance(one, str)]
+        assert episode["pictures"] == [int(one["image"].sum()) for one in seen]
+        assert episode["rewards"] == pytest.approx([reward for _, reward, _ in told[1:]])
+        assert episode["terminated"] == [*[False] * (len(actions) - 1), True]

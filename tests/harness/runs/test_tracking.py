@@ -1,5 +1,6 @@
 """What a run shows of itself: figures, their trackers, phases, progress and pictures."""
 
+import importlib
 import io
 import json
 import os
@@ -163,10 +164,20 @@ def test_what_is_shared_holds_no_address_key_or_folder():
     assert tracking.tags(config) == ["gigpo", "ALFWorld-v0", "qwen-7b"]
 
 
-@pytest.mark.slow
-def test_wandb_offline_keeps_the_figures_and_a_resumed_run_goes_on(tmp_path, monkeypatch):
-    pytest.importorskip("wandb")
+@pytest.fixture
+def wandb(monkeypatch):
+    """W&B of the Python that has others' projects, which is of the same version."""
+    python = os.environ["AGENTGYMS_ADAPTERS_PYTHON"]
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    found = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True)
+    monkeypatch.setattr(sys, "path", [*sys.path, found.stdout.strip()])
     monkeypatch.setenv("WANDB_MODE", "offline")
+    return importlib.import_module("wandb")
+
+
+@pytest.mark.adapters
+@pytest.mark.filterwarnings("ignore")
+def test_wandb_offline_keeps_the_figures_and_a_resumed_run_goes_on(tmp_path, wandb):
     config = configs.load("alfworld-tiny", [*PRIVATE, "log.tensorboard=false"])
     for steps in ((1, 2, 3), (3, 4)):
         log = MetricsLog(tmp_path, None, tracking.open_all(config, tmp_path))

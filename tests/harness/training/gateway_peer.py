@@ -6,10 +6,14 @@ what the gateway said of them.
 """
 
 import json
+import runpy
 import sys
+import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
+EXAMPLE = Path(__file__).parents[3] / "examples/clients/langgraph_agent.py"
 SYSTEM = "You walk along a corridor. Say one action."
 
 
@@ -78,6 +82,8 @@ def begin(server, episode):
 
 def play(gateway, server, episode):
     """Play an episode and ask for its reward; return what the gateway says of it."""
+    if episode["client"] == "langgraph":
+        return by_langgraph(gateway, server, episode)
     name, session, state = begin(server, episode)
     headers = {"X-Group-Id": episode["group"], "X-Session-Id": name}
     status, told = ask(f"{gateway}/v1/rollouts/{episode['name']}", {}, headers)
@@ -114,6 +120,48 @@ def by_pydantic_ai(base, session, state):
         history = done.all_messages()
         action = act(done.output, state["info"]["admissible_actions"], solves=False)
         _, state = ask(f"{session}/step", {"action": action, "turn": turn})
+
+
+def by_langgraph(gateway, server, episode):
+    """Play with the example's agent of LangGraph."""
+    agent = runpy.run_path(str(EXAMPLE))["play"]
+    turns, task, name = episode["turns"], episode["task"], episode["name"]
+    group = {"group": episode["group"], "member": name}
+    return 200, agent(gateway, server, 0, **group, max_turns=turns, task_id=task)
+
+
+def trained(trainer, play):
+    """Take a step while `play` runs in a thread; return its figures, rollouts and advantages."""
+    seen, assign = [], trainer.credit.assign
+
+    def keep(rollouts):
+        credit = assign(rollouts)
+        seen.append((rollouts, credit.advantage))
+        return credit
+
+    trainer.credit.assign = keep
+    failed = []
+
+    def run():
+        try:
+            play()
+        except BaseException as e:
+            failed.append(e)
+            trainer._player.gateway.book._whole.extend([[], []])  # the step ends, and fails
+            trainer._player.gateway.wake()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        figures = trainer.train_step()
+    except Exception:
+        thread.join()
+        if failed:
+            raise failed[0] from None
+        raise
+    thread.join()
+    ((rollouts, advantage),) = seen
+    return figures, rollouts, advantage
 
 
 if __name__ == "__main__":

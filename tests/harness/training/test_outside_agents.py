@@ -1,10 +1,10 @@
 """Agents of others play with the policy in training through its gateway."""
 
 import asyncio
+import itertools
 import json
 import os
 import subprocess
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import gateway_peer
 import numpy as np
 import pytest
 from function_actor import FunctionActor
-from gateway_peer import ask
+from gateway_peer import ask, trained
 from small_training import small
 
 from env_servers import Server, create_app
@@ -27,10 +27,9 @@ SIZE = 3
 
 def episodes(clients):
     return [
-        {"client": clients[i % len(clients)], "group": task, "name": f"{task[-3:]}-{i}"}
+        {"client": clients[number % len(clients)], "group": task, "name": f"{task[-3:]}-{i}"}
         | {"task": task, "turns": 8 if i == 0 else 3, "solves": i == 0}
-        for task in TASKS
-        for i in range(SIZE)
+        for number, (task, i) in enumerate(itertools.product(TASKS, range(SIZE)))
     ]
 
 
@@ -58,40 +57,6 @@ def trainer(tmp_path):
         made.environments = server.url
         yield made
         made.close()
-
-
-def trained(trainer, play):
-    """Take a step while `play` runs in a thread; return its figures, rollouts and advantages."""
-    seen, assign = [], trainer.credit.assign
-
-    def keep(rollouts):
-        credit = assign(rollouts)
-        seen.append((rollouts, credit.advantage))
-        return credit
-
-    trainer.credit.assign = keep
-    failed = []
-
-    def run():
-        try:
-            play()
-        except BaseException as e:
-            failed.append(e)
-            trainer._player.gateway.book._whole.extend([[], []])  # the step ends, and fails
-            trainer._player.gateway.wake()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        figures = trainer.train_step()
-    except Exception:
-        thread.join()
-        if failed:
-            raise failed[0] from None
-        raise
-    thread.join()
-    ((rollouts, advantage),) = seen
-    return figures, rollouts, advantage
 
 
 def played_by_the_harness(rollouts):
@@ -179,12 +144,13 @@ def _credit_of(trainer, rollouts, own):
 def test_clients_of_others_play(trainer, tmp_path):
     python = os.environ["AGENTGYMS_ADAPTERS_PYTHON"]
     asked = {"gateway": trainer._player.server.url, "server": trainer.environments}
-    asked["episodes"] = episodes(["openai", "anthropic", "pydantic_ai"])
+    asked["episodes"] = episodes(["openai", "anthropic", "pydantic_ai", "langgraph"])
 
     def play():
         done = subprocess.run(
             [python, str(Path(gateway_peer.__file__))],
             input=json.dumps(asked),
+            env={**os.environ, "PYTHONPATH": str(Path(gateway_peer.__file__).parents[3])},
             capture_output=True,
             text=True,
             timeout=300,

@@ -1,8 +1,9 @@
-"""TRL trains a tiny Qwen with this harness's credit; where TRL is installed."""
+"""TRL trains a tiny Qwen with this harness's credit, and what a turn of its episodes is."""
 
 import json
 import os
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import gymnasium as gym
@@ -16,7 +17,9 @@ from harness.training.trl_rollouts import from_tool_calls
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-PYTHON = os.environ.get("AGENTGYMS_TRL_PYTHON", "")
+PYTHON = os.environ.get("AGENTGYMS_ADAPTERS_PYTHON", "")
+PACKAGES = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
+"""Ours, and what is only here, PyTorch above all."""
 METHODS = ("gigpo", "scpo", "graphgpo")
 
 
@@ -97,20 +100,21 @@ def table_of(run, size, **kwargs):
 
 
 @pytest.mark.adapters
-@pytest.mark.skipif(not PYTHON, reason="needs AGENTGYMS_TRL_PYTHON, a Python with TRL")
 def test_trl_trains_on_the_advantages_that_the_estimators_give(tmp_path):
     """The same batch, played again here: equal in every token, to the last bit of float32."""
     asked = [{"credit": name, "hyperparameters": {}, "steps": 1} for name in METHODS]
     done = subprocess.run(
         [PYTHON, str(HERE / "trl_peer.py"), str(tmp_path)],
         input=json.dumps(asked),
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TRL_EXPERIMENTAL_SILENCE": "1"},
+        env={**os.environ, "PYTHONPATH": PACKAGES, "TRL_EXPERIMENTAL_SILENCE": "1"},
         capture_output=True,
         text=True,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    runs = json.loads(done.stdout)
+    told = json.loads(done.stdout)
+    assert told["example"]["step"] == 1
+    runs = told["runs"]
     for name, run in zip(METHODS, runs, strict=True):
         table, rows = table_of(run, 4, split="train", max_turns=10)
         advantage = credit.get(name)(table).astype(np.float32)

@@ -1,16 +1,19 @@
 """Training with vLLM for real, on the CPU: an engine in the trainer's process, and servers."""
 
 import asyncio
+import itertools
 import json
 import subprocess
 import threading
 import time
 
+import gateway_peer
 import numpy as np
 import pytest
 import vllm_serving
 import vllm_training
 
+from env_servers import Server, create_app
 from harness import config as configs
 from harness.inference.completers import Sampling
 from harness.rollouts import rollout_files
@@ -216,3 +219,34 @@ def stale_weights_are_noticed(run, folder):
     server.load(generator.completer.version, lambda server: server.reload(str(folder)))
     with pytest.raises(TrainingError, match="does not answer with the policy's weights"):
         generator._restore(server)
+
+
+def test_agents_of_others_play_with_the_servers_and_a_step_learns_from_it(
+    servers, folder, tmp_path
+):
+    urls = tuple(server.url for server in servers)
+    settings = vllm_training.settings(folder, tmp_path, "gate", backend="server", urls=urls)
+    values = configs.to_dict(settings)
+    values["agent"]["context"] = "transcript"
+    values["rollout"] |= {"tasks_per_step": 1, "group_size": 2, "gateway": "127.0.0.1:0"}
+    with Server(create_app("agentgyms/Corridor-v0", token="", split="train")) as environments:
+        run = start(configs.from_dict(values))
+        run._player.gateway._sessions._urls = [environments.url]
+        where = (run._player.server.url, environments.url)
+        episode = {"client": "http", "group": "g", "task": "train/free-000", "turns": 3}
+
+        def play():
+            for name, solves in (("a", True), ("b", False)):
+                told = gateway_peer.play(*where, {**episode, "name": name, "solves": solves})
+                assert told[0] == 200
+
+        figures, rollouts, _ = gateway_peer.trained(run, play)
+        run.close()
+    check_mismatch(figures)
+    assert len(rollouts) == 2
+    for rollout in rollouts:
+        for before, after in itertools.pairwise(rollout.turns):
+            context = before.completion.prompt_ids + before.completion.response_ids
+            assert after.completion.prompt_ids[: len(context)] == context
+        for turn in rollout.turns:
+            assert len(turn.completion.logprobs) == len(turn.completion.response_ids) > 0

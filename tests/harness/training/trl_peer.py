@@ -3,19 +3,23 @@
     trl_peer.py FOLDER
 
 Run as a script in a Python with TRL. Standard input is JSON: for each run its `credit`,
-`hyperparameters` and the `steps` to train. Standard output has for each run how far the weights
-moved, the losses, and the last batch: seeds, calls and the advantages that TRL trained on.
+`hyperparameters` and the `steps` to train. Standard output has for each of the `runs` how far the
+weights moved, the losses, and the last batch: seeds, calls and the advantages that TRL trained on;
+and what a step of the `example` logged.
 
 The model is too small to know what to say, so decoding is bounded by a grammar: it samples one of a
 few calls, one of which is the expert's, and ends after the episode.
 """
 
+import contextlib
 import json
+import runpy
 import sys
 from pathlib import Path
 
 import torch
 import transformers
+from transformers.utils import get_json_schema
 from trl import GRPOConfig
 from trl.chat_template_utils import qwen3_chat_template
 
@@ -26,6 +30,7 @@ from harness.config import TinyConfig
 from harness.model.tiny import architecture, make_tokenizer, special_tokens
 from harness.training.trl import CreditTrainer
 
+EXAMPLE = Path(__file__).parents[3] / "examples/clients/trl_training.py"
 KWARGS = {"split": "train", "max_turns": 10}
 LOOK, UNKNOWN = ToolCall("look", {}), ToolCall("wait", {})
 
@@ -84,16 +89,23 @@ class Watched(CreditTrainer):
         return batch
 
 
-def trained(run, folder):
-    transformers.set_seed(7)
-    rows = seeds(4)
+def tiny(rows):
+    """Return a tokenizer with TRL's template for tools, and a model's configuration."""
     corpus = [json.dumps(row) for row in rows] + [qwen3_chat_template] * 3
     player = environment_factory("ALFWorld", **KWARGS)()
     corpus += [str(player.reset(seed=seed)) for seed in range(4)]
-    tokenizer = make_tokenizer(corpus, 900, chat_template=qwen3_chat_template)
+    # Learned so that prompts, which list the tools, are short.
+    corpus += [json.dumps(get_json_schema(getattr(player, t.name))) for t in player._tools] * 3
+    tokenizer = make_tokenizer(corpus, 1500, chat_template=qwen3_chat_template)
     tokenizer.padding_side = "left"
-    size = TinyConfig(hidden=32, layers=1, heads=2, feed_forward=32, max_length=8192)
-    config = architecture(size, len(tokenizer), **special_tokens(tokenizer))
+    size = TinyConfig(hidden=16, layers=1, heads=1, feed_forward=16, max_length=8192)
+    return tokenizer, architecture(size, len(tokenizer), **special_tokens(tokenizer))
+
+
+def trained(run, folder):
+    transformers.set_seed(1)
+    rows = seeds(4)
+    tokenizer, config = tiny(rows)
     model = Bounded(config)
     model.tokenizer, model.said, model.pad = tokenizer, set(), tokenizer.eos_token_id
     before = {name: one.detach().clone() for name, one in model.named_parameters()}
@@ -138,8 +150,21 @@ def trained(run, folder):
     }
 
 
+def by_example(folder):
+    """Train a step by the example, with a model that says anything; return its figures."""
+    tokenizer, config = tiny(seeds(4))
+    for part in (tokenizer, transformers.Qwen2ForCausalLM(config)):
+        part.save_pretrained(folder / "model")
+    sys.argv[1:] = [str(folder / "model"), "--steps", "1", "--tokens", "8"]
+    with contextlib.chdir(folder):
+        ran = runpy.run_path(str(EXAMPLE))
+    return ran["trainer"].state.log_history[-1]
+
+
 if __name__ == "__main__":
     replies, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
     torch.set_num_threads(1)
     asked = json.load(sys.stdin)
-    replies.write(json.dumps([trained(run, Path(sys.argv[1])) for run in asked]))
+    folder = Path(sys.argv[1])
+    told = {"runs": [trained(run, folder) for run in asked], "example": by_example(folder)}
+    replies.write(json.dumps(told))
