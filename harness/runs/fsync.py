@@ -57,7 +57,7 @@ def flush_all(folder: Path) -> None:
 
 
 def flush_folders(folder: Path) -> None:
-    """Wait until the names in a folder, in all folders in it and in the one above are on the disk."""
+    """Wait until a folder, all folders in it and the one above list their names on the disk."""
     for path in sorted(folder.rglob("*")):
         if path.is_dir() and not path.is_symlink():
             flush(path)
