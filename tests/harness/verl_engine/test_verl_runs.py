@@ -136,7 +136,8 @@ class Training:
     """A command that trains in a folder, and what it says."""
 
     def __init__(self, folder, words):
-        self.folder, self._log = folder, folder.with_suffix(".log")
+        self.folder = folder
+        self._log = folder.with_name(f"output-{len(list(folder.parent.iterdir()))}")
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 words, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT
