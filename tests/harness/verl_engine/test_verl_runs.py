@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -206,19 +207,23 @@ def cluster():
     words += [f"--ray-client-server-port={port + 1}", "--include-dashboard=false"]
     words += ["--num-cpus=32", "--num-gpus=1", f"--object-store-memory={75 << 20}"]
     full = {**ENVIRONMENT, "RAY_local_fs_capacity_threshold": "0"}  # every disk counts as full
-    with subprocess.Popen(words, env=full, stdout=subprocess.DEVNULL) as process:
-        while is_free(port):
-            assert process.poll() is None
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port}", psutil.Process(process.pid)
-        process.terminate()
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as place:
+        process = subprocess.Popen([*words, f"--temp-dir={place}"], env=full)
+        try:
+            while is_free(port):
+                assert process.poll() is None
+                time.sleep(0.1)
+            yield f"127.0.0.1:{port}", psutil.Process(process.pid)
+        finally:
+            process.terminate()
+            process.wait()
 
 
 @pytest.fixture(scope="module")
 def without_a_worker(cluster, servers, tmp_path_factory):
     """A run in that cluster: one of its servers dies, then a worker."""
     place, (address, ray) = tmp_path_factory.mktemp("ends"), cluster
-    own = ("run.steps=12", "run.keep_rollouts=1", "checkpoint.every=1", "checkpoint.keep=20")
+    own = ("run.steps=16", "run.keep_rollouts=1", "checkpoint.every=1", "checkpoint.keep=20")
     own = (*own, "rollout.tasks_per_step=2", "optimizer.mini_batches=1")
     own = (*own, f"env.kwargs.url={json.dumps(servers.urls)}", "env.kwargs.patience={lost_s=1}")
     training = Training(place / "run", command(place, "run", *own, address=address))
@@ -283,10 +288,10 @@ def test_a_full_object_store_ends_the_run(without_room):
 
 def test_the_run_goes_on_after_each_of_them(without_room):
     before, _ = without_room
-    assert before.saved < 12
+    assert before.saved < 16
     training = before.resume()
     assert training.process.wait() == 0, training.told[-6000:]
     steps = [one["step"] for one in metrics.read(training.folder) if "update/loss" in one]
-    assert steps == list(range(1, 13))
+    assert steps == list(range(1, 17))
     settings = json.loads((training.folder / "verl.json").read_text())
-    assert settings["trainer.total_training_steps"] == 12
+    assert settings["trainer.total_training_steps"] == 16
