@@ -62,10 +62,9 @@ def reason(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, RayActorError):
         return f"a worker is gone: {' '.join(lines[:2])}"
-    last = (
-        lines[-1:] if isinstance(error, RayError) else lines[:1]
-    )  # there the traceback comes first
-    return " ".join([f"{type(error).__name__}:", *last])
+    if isinstance(error, RayError):
+        lines = lines[-1:]  # a traceback comes before
+    return " ".join([f"{type(error).__name__}:", *lines[:1]])
 
 
 def _probe(_: Any) -> None:
