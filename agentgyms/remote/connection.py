@@ -52,10 +52,10 @@ class Connection:
         url: One address, or several.
         token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
         transport: Sends the requests; None makes one connection pool per address.
-        patience: How long to wait.
+        patience: How long to wait, also as numbers by their names.
 
     Raises:
-        BadOption: There is no address, or the token cannot be sent.
+        BadOption: There is no address, the token cannot be sent, or `patience` is wrong.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Connection:
         url: str | Sequence[str],
         token: str | None,
         transport: Transport | None,
-        patience: Patience | None,
+        patience: Patience | Mapping[str, float] | None,
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url or ())
         if not urls:
@@ -79,7 +79,7 @@ class Connection:
         given = os.environ.get(framing.TOKEN_VARIABLE, "") if token is None else token
         secret = framing.check_token(given)
         self.env_id = env_id
-        self.patience = patience or Patience()
+        self.patience = Patience.of(patience)
         self.endpoints = [
             Endpoint(address, env_id, secret, carrier, self.patience)
             for one in dict.fromkeys(urls)

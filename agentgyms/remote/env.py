@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
@@ -42,7 +42,7 @@ class RemoteEnv(TextEnv):
         url: Address of a server, or several of replicas.
         token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
         transport: Sends the requests; None uses HTTP.
-        patience: How long to wait for a server.
+        patience: How long to wait for a server, also as numbers by their names.
         **kwargs: Arguments of the environment.
 
     Raises:
@@ -67,7 +67,7 @@ class RemoteEnv(TextEnv):
         url: str | Sequence[str],
         token: str | None = None,
         transport: Transport | None = None,
-        patience: Patience | None = None,
+        patience: Patience | Mapping[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
         """Open a session."""

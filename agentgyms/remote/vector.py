@@ -42,7 +42,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         autoreset_mode: When a finished environment is reset; with DISABLED, never: call
             `reset(options={"reset_mask": ...})`.
         transport: Sends the requests; None uses HTTP.
-        patience: How long to wait for a server.
+        patience: How long to wait for a server, also as numbers by their names.
         **kwargs: Arguments of every environment.
 
     Raises:
@@ -59,7 +59,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         token: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         transport: Transport | None = None,
-        patience: Patience | None = None,
+        patience: Patience | Mapping[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
         """Open the sessions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
-import ray
 import torch
 import transfer_queue
 from omegaconf import open_dict
@@ -24,15 +24,15 @@ from harness.preflight import recorded_files
 from harness.preflight.resolve import credit_settings
 from harness.rollouts import rollout_files
 from harness.rollouts.player import rollout_figures
-from harness.runs import saving
+from harness.runs import fsync, saving
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training.credit_step import Credit, CreditAssignment
+from harness.training.verl import ending
 from harness.training.verl.episodes import ROLLOUT, TURNS, unpacked
 from harness.training.verl.recipe import recipe_of
-from harness.training.verl.settings import NAME
+from harness.training.verl.settings import ENDED, NAME
 from harness.types.arrays import Floats
-from harness.types.errors import TrainingError
 from harness.types.rollout import Rollout
 
 _FIGURES: Final = {
@@ -80,19 +80,15 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._log = MetricsLog(self._folder.path, self.global_steps or None)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """Train; a worker that is gone ends the run, where verl would wait for its episodes."""
-        workers = agent_loop_manager.agent_loop_workers
-        wait, asked = self.replay_buffer._wait_for_next_poll, list[Any]()
-
-        def watched(*args: Any) -> Any:
-            asked[:] = asked or [one.__ray_call__.remote(_nothing) for one in workers]
-            answered, waiting = ray.wait(asked, num_returns=len(asked), timeout=0)
-            ray.get(answered)  # raises the error of a worker that is gone
-            asked[:] = waiting
-            return wait(*args)
-
-        self.replay_buffer._wait_for_next_poll = watched
-        super().fit(agent_loop_manager)
+        """Train; a run that cannot go on ends, and its folder says why."""
+        ending.watch(self.replay_buffer, agent_loop_manager.agent_loop_workers)
+        try:
+            super().fit(agent_loop_manager)
+        except Exception as e:
+            with contextlib.suppress(OSError):  # a disk may be full
+                path = Path(self.config.trainer.default_local_dir) / ENDED
+                fsync.write(path, f"at step {self.global_steps}, {ending.reason(e)}")
+            raise
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, float]) -> Any:
         """Let verl correct for its generator, then put our advantages in the place of its own."""
@@ -152,16 +148,8 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         return max(1, math.ceil(self._rows / optimizer.mini_batch_size))
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
-        """Refuse a step without episodes, which verl would not end on.
-
-        Raises:
-            TrainingError: Every episode was lost.
-        """
+        """Remember the number of rows before verl adds others."""
         self._rows = len(batch)
-        if not self._rows:
-            raise TrainingError(
-                f"every episode of step {self.global_steps} was lost: the workers' output says why"
-            )
         return super()._balance_batch(batch, *args, **kwargs)
 
     def _update_actor(self, batch: Any, metrics: dict[str, float]) -> Any:
@@ -204,10 +192,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
             folder / "actor" / "huggingface",
             keep=self._recipe.checkpoint.keep,
         )
-
-
-def _nothing(_: Any) -> None:
-    """Answer that the actor lives."""
 
 
 def credit_of(config: Config) -> CreditAssignment:

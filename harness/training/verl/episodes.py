@@ -95,7 +95,11 @@ class ServedCompleter:
 
 
 class Worker:
-    """What the episodes of one of verl's processes share: recipe, tokenizer and environments."""
+    """What the episodes of one of verl's processes share: recipe, tokenizer and environments.
+
+    Attributes:
+        last_loss: Why the last episode that was lost here was; None before the first.
+    """
 
     def __init__(self, settings: Any, tokenizer: Any) -> None:
         """Environments are made when needed."""
@@ -109,6 +113,7 @@ class Worker:
         lengths = settings.actor_rollout_ref.rollout
         both = lengths.prompt_length + lengths.response_length
         self.max_length = int(lengths.max_model_len or both)
+        self.last_loss: Exception | None = None
         self._pools: dict[str, EnvPool] = {}
         self._places = asyncio.Semaphore(self.config.rollout.max_live)
 
@@ -163,7 +168,11 @@ class AgentGymsLoop(AgentLoopBase):  # type: ignore[misc]
             self.server_manager, worker.chat_tokenizer, sampling_params, worker.max_length
         )
         step, member = int(row.get("global_steps") or 0), int(row.get("session_id") or 0)
-        rollout = await worker.play(completer, row, step, member)
+        try:
+            rollout = await worker.play(completer, row, step, member)
+        except Exception as e:
+            worker.last_loss = e
+            raise
         rows = outputs_of(rollout, worker.config, completer.versions)
         if not row["extra_info"]["is_evaluated"]:
             return rows
@@ -179,6 +188,11 @@ def _shared(settings: Any, tokenizer: Any) -> Worker:
     if not _SHARED:
         _SHARED[NAME] = Worker(settings, tokenizer)
     return _SHARED[NAME]
+
+
+def last_loss() -> Exception | None:
+    """Return why the last episode was lost of those that this process lost; None without one."""
+    return _SHARED[NAME].last_loss if _SHARED else None
 
 
 def outputs_of(

@@ -15,7 +15,7 @@ from harness.config import TINY_MODELS, Config
 from harness.preflight.resolve import resolve
 from harness.runs import fsync
 from harness.runs.runfolder import RunFolder
-from harness.training.verl.settings import translate
+from harness.training.verl.settings import ENDED, translate
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.json_files import read_object
 
@@ -65,12 +65,15 @@ def resume(folder: Path) -> Path:
         "TOKENIZERS_PARALLELISM": "false",
     }
     words = [f"++{name}={literal(value)}" for name, value in settings.items()]
+    ended = folder / "verl" / ENDED
+    ended.unlink(missing_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "verl.trainer.main_ppo", *words], env=environment, check=False
     )
     if done.returncode:
+        why = ended.read_text(encoding="utf-8") if ended.is_file() else "see its output above"
         raise TrainingError(
-            f"verl ended with status {done.returncode}, see its output above; what it saved is in "
+            f"verl ended with status {done.returncode}: {why}. What it saved is in "
             f"{folder / 'verl'}, and `harness train --resume {folder}` goes on from there"
         )
     return folder

@@ -13,6 +13,8 @@ from harness.types.errors import ConfigError
 
 NAME: Final = "agentgyms"
 """Under which verl finds the episodes, the trainer and our settings."""
+ENDED: Final = "ended.txt"
+"""File beside verl's checkpoints that says why a run could not go on."""
 
 _ACTOR: Final = "actor_rollout_ref.actor"
 _MODEL: Final = "actor_rollout_ref.model"

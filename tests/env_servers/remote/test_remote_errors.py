@@ -295,6 +295,32 @@ def test_what_is_no_address(url):
         RemoteEnv(CORRIDOR, url=url)
 
 
+def test_patience_is_numbers_by_their_names_too():
+    transport = InProcessTransport({"http://server": create_app(CORRIDOR)})
+    given = {"lost_s": 300, "attempts": 2}
+    with gym.make(CORRIDOR, url="http://server", transport=transport, patience=given) as env:
+        env.reset(seed=0)
+        assert env.unwrapped._connection.patience == Patience(lost_s=300, attempts=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"lost": 1}, "expected connect_s, .*; did you mean lost_s"),
+        ({"lost_s": "9"}, "a number of seconds from 0 on, got '9'"),
+        ({"lost_s": -1}, "from 0 on, got -1"),
+        ({"read_s": float("inf")}, "got inf"),
+        ({"read_s": True}, "got True"),
+        ({"attempts": 0}, "a whole number from 1 on, got 0"),
+        (60, "numbers by names, got 60"),
+        ({"attempts": 1.5}, "a whole number from 1 on, got 1.5"),
+    ],
+)
+def test_what_is_no_patience(given, why):
+    with pytest.raises(errors.BadOption, match=f"patience.*{why}"):
+        RemoteEnv(CORRIDOR, url="http://127.0.0.1:9", patience=given)
+
+
 def test_nobody_answers():
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]

@@ -38,12 +38,12 @@ class Server:
             extra_fields={"global_steps": self.step},
         )
 
-    async def update(self, weights, step):
+    async def update(self, path, step):
         own = dict(self.policy.model.named_parameters())
         with torch.no_grad():
-            for name, weight in weights.items():
+            for name, weight in torch.load(path).items():
                 if name in own:
-                    own[name].copy_(torch.as_tensor(weight))
+                    own[name].copy_(weight)
         self.step = step or 0
 
     async def sleep(self):

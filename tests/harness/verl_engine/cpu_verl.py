@@ -4,6 +4,7 @@ verl imports it by VERL_USE_EXTERNAL_MODULES, with VERL_PLATFORM=cpu and rollout
 """
 
 import asyncio
+import tempfile
 import types
 from contextlib import contextmanager
 from typing import Any
@@ -131,10 +132,22 @@ def _with_gloo(backend=None, *words, **named):
 torch.distributed.init_process_group = _with_gloo
 
 # What follows imports verl's workers, which ask for the platform.
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer  # noqa: E402
 from verl.workers.engine.base import EngineRegistry  # noqa: E402
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead  # noqa: E402
 from verl.workers.rollout.base import _ROLLOUT_REGISTRY, BaseRollout  # noqa: E402
 from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry  # noqa: E402
+
+_wait = ReplayBuffer._wait_for_next_poll
+
+
+def _soon(self, *words):
+    """verl looks for episodes every two seconds, which is longer than they take here."""
+    self.poll_interval = 0.1
+    return _wait(self, *words)
+
+
+ReplayBuffer._wait_for_next_poll = _soon
 
 
 class Replica(RolloutReplica):
@@ -162,9 +175,11 @@ class Adapter(BaseRollout):
         whole = {}
         for name, weight in weights:
             full = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
-            whole[name] = full.detach().float().cpu().numpy()
+            whole[name] = full.detach().float().cpu()
         server = ray.get_actor(f"cpu_server_{torch.distributed.get_rank()}")
-        await asyncio.wrap_future(server.update.remote(whole, global_steps).future())
+        with tempfile.NamedTemporaryFile() as file:  # not by Ray, as verl's servers take them
+            torch.save(whole, file.name)
+            await asyncio.wrap_future(server.update.remote(file.name, global_steps).future())
 
 
 _ROLLOUT_REGISTRY[NAME, "async"] = f"{__name__}.Adapter"

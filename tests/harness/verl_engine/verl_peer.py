@@ -1,7 +1,9 @@
 """Checks that run where verl is: `python verl_peer.py CHECK ...`; it fails by an assertion."""
 
+import contextlib
 import json
 import sys
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -100,7 +102,7 @@ def gradients(run):
     run = Path(run)
     config = configs.from_dict(json.loads((run / "config.json").read_text()))
     policy = Policy.load(str(run / "verl" / "start"), "cpu")
-    (file,) = (run / "rollouts").iterdir()
+    file = min((run / "rollouts").iterdir())
     rollouts = rollout_files.read(file).rollouts
     advantage = credit_of(config).assign(rollouts).advantage
     batch = to_batch(samples(rollouts, advantage), policy.pad_id)
@@ -122,7 +124,24 @@ def gradients(run):
         torch.testing.assert_close(theirs, own.grad * scale, rtol=1e-4, atol=near)
         compared += own.numel()
     assert compared == whole.numel()
+    assert whole.norm() > 0
     sys.stdout.write(f"{compared} parameters, norm {float(whole.norm())}\n")
+
+
+def fill(address):
+    """Take all room in a cluster's object store, from the first line of the input on."""
+    import ray
+    from ray.exceptions import OutOfDiskError
+
+    ray.init(address, log_to_driver=False)
+    sys.stdin.readline()
+    held = []
+    while True:
+        for size in (1 << 22, 1 << 18, 1 << 16):
+            with contextlib.suppress(OutOfDiskError):
+                while True:
+                    held.append(ray.put(bytes(size)))
+        time.sleep(0.1)  # the run frees some
 
 
 if __name__ == "__main__":
