@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import textwrap
+import threading
 import warnings
 from typing import Final
 
@@ -19,6 +21,9 @@ _TAGGED: Final = re.compile(r"<code>(?P<code>.*?)(?:</code>|\Z)", re.DOTALL | re
 _LANGUAGES: Final = ("", "py", "python", "python3")
 _BROKEN_ESCAPES: Final = ("ignore", None, Warning, re.compile("<action>"), 0)
 _TOO_DEEP: Final = "the code is nested too deeply"
+_parsing = threading.Lock()
+"""Held while code is parsed: CPython 3.11 counts the depth of all threads' trees in one place, and
+raises SystemError where the collection of garbage lets another thread parse meanwhile."""
 
 
 class NoCode(ValueError):
@@ -64,13 +69,24 @@ def parse(code: str) -> ast.Module:
         # One filter for this file name alone; `catch_warnings` is not thread-safe.
         warnings.filterwarnings("ignore", module="<action>")
     try:
-        return ast.parse(code, filename="<action>")
+        with _parsing:
+            return ast.parse(code, filename="<action>")
     except (RecursionError, MemoryError):
         raise SyntaxError(_TOO_DEEP) from None
     except SyntaxError:
         raise
     except ValueError as e:  # null bytes, lone surrogates
         raise SyntaxError(str(e)) from None
+
+
+def _reset_after_fork() -> None:
+    """Take a new lock in a forked child: the thread that held the old one may not exist there."""
+    global _parsing
+    _parsing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def canonical(code: str) -> str:

@@ -1,7 +1,9 @@
 """What of an action is code, and what the agent reads of an output."""
 
+import gc
 import sys
 import threading
+import time
 import warnings
 
 import pytest
@@ -160,3 +162,47 @@ def test_long_outputs_lose_their_middle(total, limit):
 def test_errors_take_one_line():
     assert observations.one_line("Exception: a\n  b") == "Exception: a b"
     assert len(observations.one_line("x" * 5000)) == 400
+
+
+class Garbage:
+    """Is in a cycle; while it is collected, other threads run."""
+
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        time.sleep(0)
+
+
+@pytest.fixture
+def much_garbage():
+    """Collect garbage often, and change threads often."""
+    before = gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(20, 1, 1)
+    sys.setswitchinterval(1e-6)
+    yield
+    gc.set_threshold(*before[0])
+    sys.setswitchinterval(before[1])
+
+
+def test_threads_that_parse_at_once_do_not_disturb_each_other(much_garbage):
+    """CPython 3.11 counts the depth of trees for all threads together."""
+    code = "a = {b['x']: b['y'] for b in f.g()}\n" * 5
+    wrong = []
+
+    def parse(depth):
+        for _ in range(0 if depth else 100):
+            Garbage()
+            try:
+                code_extraction.parse(code)
+            except (SystemError, SyntaxError) as e:
+                wrong.append(e)
+        if depth:
+            parse(depth - 1)
+
+    threads = [threading.Thread(target=parse, args=(10 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
