@@ -2,8 +2,10 @@
 
 PYTHON ?= python3
 VENV := .venv
+# `CONSTRAINTS=constraints-lowest.txt VENV=.venv-lowest` tests with the lowest versions (Python 3.11).
+CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
 # What pip compiles on one core, on all of them; some packages hold files that are no Python.
 COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
 # A folder of official ALFWorld games for `make train`, the generated ones if empty.
@@ -75,14 +77,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Stamps: one per set of packages, made again when what they depend on changes.
-$(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/train.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing PyTorch, transformers and what they need into $(VENV), once, in silence: 290 MB to download"
 	@echo "and 1,050 MB on disk with PyTorch for CPUs, several GB where pip takes the one for NVIDIA GPUs"
 	$(PIP) -e '.[harness]'
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/test.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing PyTorch, transformers and tools for tests into $(VENV), once, in silence: 1,650 MB on disk"
 	@echo "with PyTorch for CPUs, several GB where pip takes the one for NVIDIA GPUs"
 	$(PIP) -e '.[harness,dev]'
@@ -203,6 +205,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
+	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

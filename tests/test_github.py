@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import shell_calls
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -60,6 +63,31 @@ def test_versions_are_those_of_the_package():
             assert version in told | {"${{ matrix.python }}"}
     lowest = min(told, key=lambda version: int(version.partition(".")[2]))
     assert PROJECT["requires-python"] == f">={lowest}"
+
+
+def requirements(names):
+    """Yield requirements, in place of our own extras those that they stand for."""
+    for one in map(Requirement, names):
+        if one.name != PROJECT["name"]:
+            yield one
+        for extra in one.extras if one.name == PROJECT["name"] else ():
+            yield from requirements(PROJECT["optional-dependencies"][extra])
+
+
+def test_the_lowest_versions_are_those_that_a_lane_tests():
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    pinned = [Requirement(line) for line in lines if not line.startswith("#")]
+    pins = {canonicalize_name(one.name): one for one in pinned}
+    assert all(re.fullmatch(r"==[^*,]+", str(pin.specifier)) for pin in pins.values())
+    named = list(requirements([*PROJECT["dependencies"], "agentgyms[harness,dev]"]))
+    assert len({one.name for one in named}) > 25
+    for one in named:
+        lowest = [Version(part.version) for part in one.specifier if part.operator == ">="]
+        pin = str(pins[canonicalize_name(one.name)].specifier)
+        assert lowest == [Version(pin.removeprefix("=="))], one
+    job = read(ROOT / ".github/workflows/checks.yml")["jobs"]["lowest"]
+    assert job["steps"][-1]["run"].endswith(" CONSTRAINTS=constraints-lowest.txt")
+    assert PROJECT["requires-python"] == f">={job['steps'][1]['with']['python-version']}"
 
 
 def test_the_checks_are_those_of_contributing():
