@@ -12,6 +12,8 @@ COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || tr
 DATA ?=
 RECIPE ?= $(if $(DATA),alfworld-tiny-official,alfworld-tiny)
 ARGS ?=
+# The project's address for `make dist`, such as https://host/owner/name.
+URL ?=
 # The official ALFWorld engine lives in an environment of its own.
 OFFICIAL := .venv-alfworld
 # So does AppWorld, which also unpacks its apps into it.
@@ -56,7 +58,7 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
 # Tests start many processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help train test test-real mutants fuzz soak check format docs bench clean
+.PHONY: help train test test-real mutants fuzz soak check format docs dist bench clean
 
 help:
 	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
@@ -69,6 +71,7 @@ help:
 	@echo "make soak       MINUTES=120: servers of eight environments under faults, with a report"
 	@echo "make check      format, lint and types"
 	@echo "make docs       the documentation as a web site, in build/docs"
+	@echo "make dist       an sdist and a wheel, in dist; URL=https://host/owner/name names the project's address"
 	@echo "make bench      the benchmarks behind the figures in README.md"
 	@echo "make clean      remove what these have made, but for runs/ and evaluations/"
 
@@ -193,6 +196,10 @@ format: $(VENV)/test.stamp
 docs: $(DOCS)/stamp
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(DOCS)/bin/python -m mkdocs build --strict $(ARGS)
 	@echo "look at it: python3 -m http.server -d build/docs"
+
+dist: $(VENV)/test.stamp
+	$(PIP) build
+	$(BIN)/python .github/dist.py dist $(URL)
 
 bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(TRL)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)

@@ -39,7 +39,7 @@ def test_workflows_call_what_exists(path, tmp_path):
         needed = job.get("needs", [])
         assert {needed} <= set(workflow["jobs"]) if isinstance(needed, str) else not needed
     scripts = [step["run"] for step in steps(workflow) if "run" in step]
-    begin = "GITHUB_REF_NAME=v1 GITHUB_REPOSITORY=a/b"
+    begin = "GITHUB_REF_NAME=v1 GITHUB_SERVER_URL=https://host GITHUB_REPOSITORY=a/b"
     called = shell_calls.calls([begin, *scripts], ["gh", "make", "pip", "python"], tmp_path)
     for program, *words in (call for calls in called for call in calls):
         if program == "make":
@@ -119,12 +119,24 @@ def test_there_is_a_form_for_each_kind_of_issue():
         assert target in TARGETS
 
 
-@pytest.fixture
-def release_notes():
-    spec = importlib.util.spec_from_file_location("notes", ROOT / ".github/release_notes.py")
+def program(name):
+    """Return the module of a program in `.github`."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f".github/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.notes
+    return module
+
+
+@pytest.fixture
+def release_notes():
+    return program("release_notes").notes
+
+
+@pytest.mark.parametrize("url", ["http://host/a", "https://host", 'https://host/a"b', "host/a/b"])
+def test_a_distribution_has_no_address_that_is_none(url, tmp_path):
+    with pytest.raises(SystemExit, match="expected an address such as https://host/owner/name"):
+        program("dist").main(str(tmp_path), url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_notes_of_a_release_are_its_section_of_the_changelog(release_notes):
