@@ -2,14 +2,18 @@
 
 PYTHON ?= python3
 VENV := .venv
+# `CONSTRAINTS=constraints-lowest.txt VENV=.venv-lowest` tests with the lowest versions (Python 3.11).
+CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
 # What pip compiles on one core, on all of them; some packages hold files that are no Python.
 COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true
 # A folder of official ALFWorld games for `make train`, the generated ones if empty.
 DATA ?=
 RECIPE ?= $(if $(DATA),alfworld-tiny-official,alfworld-tiny)
 ARGS ?=
+# The project's address for `make dist`, such as https://host/owner/name.
+URL ?=
 # The official ALFWorld engine lives in an environment of its own.
 OFFICIAL := .venv-alfworld
 # So does AppWorld, which also unpacks its apps into it.
@@ -53,7 +57,7 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
 # Tests start many processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help train test test-real mutants fuzz soak check format docs bench clean
+.PHONY: help train test test-real mutants fuzz soak check format docs dist bench clean
 
 help:
 	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
@@ -66,6 +70,7 @@ help:
 	@echo "make soak       MINUTES=120: servers of eight environments under faults, with a report"
 	@echo "make check      format, lint and types"
 	@echo "make docs       the documentation as a web site, in build/docs"
+	@echo "make dist       an sdist and a wheel, in dist; URL=https://host/owner/name names the project's address"
 	@echo "make bench      the benchmarks behind the figures in README.md"
 	@echo "make clean      remove what these have made, but for runs/ and evaluations/"
 
@@ -74,14 +79,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Stamps: one per set of packages, made again when what they depend on changes.
-$(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/train.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing PyTorch, transformers and what they need into $(VENV), once, in silence: 290 MB to download"
 	@echo "and 1,050 MB on disk with PyTorch for CPUs, several GB where pip takes the one for NVIDIA GPUs"
 	$(PIP) -e '.[harness]'
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/test.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing PyTorch, transformers and tools for tests into $(VENV), once, in silence: 1,650 MB on disk"
 	@echo "with PyTorch for CPUs, several GB where pip takes the one for NVIDIA GPUs"
 	$(PIP) -e '.[harness,dev]'
@@ -191,6 +196,10 @@ docs: $(DOCS)/stamp
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(CURDIR) $(DOCS)/bin/python -m mkdocs build --strict $(ARGS)
 	@echo "look at it: python3 -m http.server -d build/docs"
 
+dist: $(VENV)/test.stamp
+	$(PIP) build
+	$(BIN)/python .github/dist.py dist $(URL)
+
 bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(TRL)/stamp
 	AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python $(BIN)/python benchmarks/alfworld.py $(ARGS)
 	AGENTGYMS_PEER_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python benchmarks/sokoban.py
@@ -202,6 +211,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
+	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

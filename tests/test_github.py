@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import shell_calls
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -36,7 +39,7 @@ def test_workflows_call_what_exists(path, tmp_path):
         needed = job.get("needs", [])
         assert {needed} <= set(workflow["jobs"]) if isinstance(needed, str) else not needed
     scripts = [step["run"] for step in steps(workflow) if "run" in step]
-    begin = "GITHUB_REF_NAME=v1 GITHUB_REPOSITORY=a/b"
+    begin = "GITHUB_REF_NAME=v1 GITHUB_SERVER_URL=https://host GITHUB_REPOSITORY=a/b"
     called = shell_calls.calls([begin, *scripts], ["gh", "make", "pip", "python"], tmp_path)
     for program, *words in (call for calls in called for call in calls):
         if program == "make":
@@ -60,6 +63,31 @@ def test_versions_are_those_of_the_package():
             assert version in told | {"${{ matrix.python }}"}
     lowest = min(told, key=lambda version: int(version.partition(".")[2]))
     assert PROJECT["requires-python"] == f">={lowest}"
+
+
+def requirements(names):
+    """Yield requirements, in place of our own extras those that they stand for."""
+    for one in map(Requirement, names):
+        if one.name != PROJECT["name"]:
+            yield one
+        for extra in one.extras if one.name == PROJECT["name"] else ():
+            yield from requirements(PROJECT["optional-dependencies"][extra])
+
+
+def test_the_lowest_versions_are_those_that_a_lane_tests():
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    pinned = [Requirement(line) for line in lines if not line.startswith("#")]
+    pins = {canonicalize_name(one.name): one for one in pinned}
+    assert all(re.fullmatch(r"==[^*,]+", str(pin.specifier)) for pin in pins.values())
+    named = list(requirements([*PROJECT["dependencies"], "agentgyms[harness,dev]"]))
+    assert len({one.name for one in named}) > 25
+    for one in named:
+        lowest = [Version(part.version) for part in one.specifier if part.operator == ">="]
+        pin = str(pins[canonicalize_name(one.name)].specifier)
+        assert lowest == [Version(pin.removeprefix("=="))], one
+    job = read(ROOT / ".github/workflows/checks.yml")["jobs"]["lowest"]
+    assert job["steps"][-1]["run"].endswith(" CONSTRAINTS=constraints-lowest.txt")
+    assert PROJECT["requires-python"] == f">={job['steps'][1]['with']['python-version']}"
 
 
 def test_the_checks_are_those_of_contributing():
@@ -91,12 +119,24 @@ def test_there_is_a_form_for_each_kind_of_issue():
         assert target in TARGETS
 
 
-@pytest.fixture
-def release_notes():
-    spec = importlib.util.spec_from_file_location("notes", ROOT / ".github/release_notes.py")
+def program(name):
+    """Return the module of a program in `.github`."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f".github/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.notes
+    return module
+
+
+@pytest.fixture
+def release_notes():
+    return program("release_notes").notes
+
+
+@pytest.mark.parametrize("url", ["http://host/a", "https://host", 'https://host/a"b', "host/a/b"])
+def test_a_distribution_has_no_address_that_is_none(url, tmp_path):
+    with pytest.raises(SystemExit, match="expected an address such as https://host/owner/name"):
+        program("dist").main(str(tmp_path), url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_notes_of_a_release_are_its_section_of_the_changelog(release_notes):

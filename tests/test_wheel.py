@@ -1,6 +1,7 @@
 """The distribution outside the source tree: an sdist, the wheel built of it, and what both hold."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -10,10 +11,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+PROJECT = (ROOT / "pyproject.toml").read_text()
+README = (ROOT / "README.md").read_text()
 PACKAGES = ("agentgyms", "env_servers", "harness")
 SMALL = (
     "run.steps=2",
@@ -44,18 +48,26 @@ def output(words, **options):
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """An sdist of this tree, and the wheel that is built of it."""
-    folder = tmp_path_factory.mktemp("built")
-    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+def build(tmp_path_factory):
+    """A function that does what `make dist` does, for an address; it returns sdist and wheel."""
+    program = tmp_path_factory.mktemp("program")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    output([*pip, "install", "--target", folder / "backend", *requires])
-    code = f"import hatchling.build; print(hatchling.build.build_sdist({str(folder)!r}))"
-    there = {**os.environ, "PYTHONPATH": str(folder / "backend")}
-    sdist = output([sys.executable, "-c", code], cwd=ROOT, env=there).splitlines()[-1]
-    output([*pip, "wheel", "--no-deps", "--wheel-dir", folder, folder / sdist])
-    (wheel,) = folder.glob("*.whl")
-    return folder / sdist, wheel
+    output([*pip, "install", "--target", program, "build"])
+    there = {**os.environ, "PYTHONPATH": str(program)}
+
+    def run(url):
+        folder = tmp_path_factory.mktemp("built")
+        output([sys.executable, ROOT / ".github/dist.py", folder, url], env=there)
+        (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+        return sdist, wheel
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def built(build):
+    """An sdist of this tree, and the wheel that is built of it."""
+    return build("")
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +116,43 @@ def test_every_file_of_the_packages_is_in_both(built):
     assert sources() <= names
     files = {"pyproject.toml", "README.md", "LICENSE"}
     assert files | {"docs/training.md", "examples/train_by_hand.py"} <= names
+
+
+def described(wheel):
+    """Return the metadata of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Metadata.from_email(archive.read(name))
+
+
+LINKS = re.compile(r"(!?)\[[^\]]*\]\(([^)#]+)")
+
+
+def test_metadata_name_the_address_that_is_given(build):
+    url, project = "https://host.example/owner/name", tomllib.loads(PROJECT)["project"]
+    made = described(build(f"{url}/")[1])
+    tag = f"v{project['version']}"
+    assert made.project_urls == {
+        "Homepage": url,
+        "Source": url,
+        "Documentation": f"{url}/blob/{tag}/README.md",
+        "Changelog": f"{url}/blob/{tag}/CHANGELOG.md",
+        "Issues": f"{url}/issues",
+    }
+    links = LINKS.findall(made.description)
+    assert len(links) == len(LINKS.findall(README)) > 20
+    for mark, link in links:
+        assert link.startswith("https://"), link
+        kind = "raw" if mark else "blob"
+        path = link.removeprefix(f"{url}/{kind}/{tag}/")
+        assert path == link or (ROOT / path).exists()
+        assert not mark or path != link
+
+
+def test_without_an_address_the_readme_is_that_of_the_tree(built):
+    made = described(built[1])
+    assert not made.project_urls
+    assert made.description == README
 
 
 def test_our_packages_come_from_the_wheel(installed):

@@ -63,6 +63,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         **kwargs: Any,
     ) -> None:
         """Open the sessions."""
+        self.closed = True  # until there are some: gymnasium 1.1 closes what is collected
         if not isinstance(num_envs, int) or num_envs < 1:
             raise BadOption(f"num_envs must be a positive integer, got {num_envs!r}")
         self.num_envs = num_envs
@@ -73,6 +74,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             RemoteEnv.adopt(self._connection, lease, kwargs, shared=True)
             for lease in self._connection.open_many(kwargs, num_envs)
         ]
+        self.closed = False
         first = self.envs[0]
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = first.render_mode

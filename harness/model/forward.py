@@ -265,7 +265,7 @@ class Network:
 
 def checkpoint_activations(model: Any) -> None:
     """Have a transformers model compute activations again in the backward pass."""
-    enable = getattr(model, "activation_checkpointing_enable", None)  # of transformers 5
+    enable = getattr(model, "activation_checkpointing_enable", None)  # of newer versions
     (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
 
 

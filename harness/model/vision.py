@@ -75,7 +75,7 @@ class Vision:
             return 1
         height, width, _ = image.pixels.shape
         try:
-            patches = self.image_processor.get_number_of_image_patches(height, width)
+            patches = self.image_processor.get_number_of_image_patches(height, width, {})
         except ValueError as e:
             raise ConfigError(
                 f"the environment's image has {height} x {width} pixels, which the model's image "
@@ -163,7 +163,10 @@ class Vision:
             torch.stack([grid for _, grid in prepared.values()]).to(device),
             return_dict=True,
         )
-        levels = [output.pooler_output, *(getattr(output, "deepstack_features", None) or ())]
+        levels = [output.pooler_output]
+        for level in getattr(output, "deepstack_features", None) or ():
+            whole = isinstance(level, torch.Tensor)  # in older versions of transformers
+            levels.append(level.split([len(one) for one in levels[0]]) if whole else level)
         of_image = [dict(zip(prepared, level, strict=True)) for level in levels]
         feature, *deep = (torch.cat([level[image] for image in images]) for level in of_image)
         return feature, tuple(deep), torch.stack([prepared[image][1] for image in images])
@@ -186,7 +189,7 @@ def load_image_processor(path: str, source: Mapping[str, Any]) -> Any:
         path: The folder or name.
         source: Arguments of transformers that say where it is loaded from.
     """
-    from transformers import AutoImageProcessor
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-    load: Any = AutoImageProcessor.from_pretrained
-    return load(path, backend="pil", **source)
+    load: Any = Qwen2VLImageProcessorPil.from_pretrained  # of all `MODEL_TYPES`
+    return load(path, **source)

@@ -31,8 +31,8 @@ from harness.model.forward import checkpoint_activations
 NAME: Final = "counted_sdpa"
 """transformers' name of an attention on fake tensors that is its own on real ones."""
 
-_TOKENS: Final = 192
-"""Whole chunks of 64 tokens of linear attention."""
+TOKENS: Final = 192
+"""Length of the sequence that is counted: whole chunks of 64 tokens of linear attention."""
 _HALF: Final = 2
 NO_ADAPTERS: Final = LoraConfig()
 
@@ -166,7 +166,7 @@ def _measure(
         weights = {_storage(parameter) for parameter in model.parameters()}
         shapes = {parameter.shape[-2:] for parameter in model.parameters()}
         shapes |= {shape[::-1] for shape in shapes}
-        tokens = torch.zeros(1, _TOKENS, dtype=torch.long)
+        tokens = torch.zeros(1, TOKENS, dtype=torch.long)
 
         def is_activation(tensor: torch.Tensor) -> bool:
             own = _storage(tensor) not in weights and getattr(tensor, "fake_mode", None) is fake
@@ -193,7 +193,7 @@ def _measure(
             checkpoint_activations(model)
         with Tracker(is_activation) as backward:
             run().sum().backward()  # type: ignore[no-untyped-call]
-    return _Measured(*(n / _TOKENS for n in (sum(held.values()), forward.most, backward.most)))
+    return _Measured(*(n / TOKENS for n in (sum(held.values()), forward.most, backward.most)))
 
 
 def _model(fields: dict[str, Any], kinds: list[str], weight: int, lora: LoraConfig) -> Any:

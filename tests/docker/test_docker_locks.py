@@ -62,6 +62,8 @@ def test_pins_hold_everything_that_the_server_needs(extra):
     if extra == "browser":
         assert optional["browser"][0] == "agentgyms[server]"
         lines += optional["browser"][1:]
+    if any(metadata.version(name) != version for name, version in pins.items()):
+        pytest.skip("other versions are installed than images have, which need other packages")
     asked = [Requirement(line) for line in lines]
     missing, done = list(asked), set()
     while missing:

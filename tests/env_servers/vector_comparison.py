@@ -43,7 +43,7 @@ def assert_equal(here: Any, there: Any, where: str) -> None:
     assert type(here) is type(there), where
     if isinstance(here, dict):
         # The order of keys depends on which member had a figure first.
-        assert sorted(here) == sorted(there), where
+        assert here.keys() == there.keys(), where
         for key, value in here.items():
             assert_equal(value, there[key], f"{where}[{key!r}]")
     elif isinstance(here, np.ndarray):

@@ -130,8 +130,8 @@ class DecodeBatch(Generic[Row]):
         self._shift = torch.cat([self._shift, other._shift])
         self._mask = torch.cat([pad(self._mask, (mine, 0)), pad(other._mask, (theirs, 0))])
         for layer, added in zip(self._cache.layers, other._cache.layers, strict=True):
-            for states, more in zip(_states(layer), _states(added), strict=True):
-                states.update({k: torch.cat([v, more[k]]) for k, v in states.items()})
+            for (states, k), (more, _) in zip(_states(layer), _states(added), strict=True):
+                states[k] = torch.cat([states[k], more[k]])
             if hasattr(layer, "keys"):
                 layer.keys = _stack(layer.keys, added.keys, mine, theirs)
                 layer.values = _stack(layer.values, added.values, mine, theirs)
@@ -168,8 +168,8 @@ class DecodeBatch(Generic[Row]):
         """Replace the cache's states, and keys and values, by parts of them."""
         select = of_keys or of_states
         for layer in self._cache.layers:
-            for states in _states(layer):
-                states.update({k: of_states(v) for k, v in states.items()})
+            for states, k in _states(layer):
+                states[k] = of_states(states[k])
             if hasattr(layer, "keys"):
                 layer.keys, layer.values = select(layer.keys), select(layer.values)
 
@@ -191,11 +191,18 @@ def _new_cache(config: Any) -> Any:
     return cache
 
 
-def _states(layer: Any) -> list[dict[int, torch.Tensor]]:
-    """Return the states of a layer with linear attention, [B, ...] by number; else none."""
-    if not hasattr(layer, "recurrent_states"):
-        return []
-    return [layer.conv_states, layer.recurrent_states]
+def _states(layer: Any) -> list[tuple[dict[Any, torch.Tensor], Any]]:
+    """Return where a layer with linear attention has its states, [B, ...]: mappings and their keys.
+
+    The states are numbered in some versions of transformers, and attributes in others (5.9).
+    """
+    found: list[tuple[dict[Any, torch.Tensor], Any]] = []
+    for name in ("conv_states", "recurrent_states"):
+        if hasattr(layer, name):
+            states = getattr(layer, name)
+            numbered = isinstance(states, dict)
+            found += [(states, k) for k in states] if numbered else [(vars(layer), name)]
+    return found
 
 
 def _stack(mine: torch.Tensor, added: torch.Tensor, left: int, added_left: int) -> torch.Tensor:

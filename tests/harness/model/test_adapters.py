@@ -15,6 +15,7 @@ from small_training import last_checkpoint, lines, run, small
 from harness.config import LoraConfig, OptimizerConfig
 from harness.evaluation import model_source
 from harness.model import adapters
+from harness.model.forward import checkpoint_activations
 from harness.model.packing import to_batch
 from harness.model.policy import Policy
 from harness.reporting import run_and_report
@@ -189,7 +190,7 @@ def test_checkpointing_changes_no_gradient(adapted, precision, padding_free):
         own = learn(adapted(precision=precision), 1)
         own.set_padding_free(padding_free)
         if saves_memory:
-            own.model.activation_checkpointing_enable({"use_reentrant": False})
+            checkpoint_activations(own.model)
         own.model.train()
         own.model.zero_grad()
         own.logprobs(to_batch(ROWS, 0))[0].sum().backward()

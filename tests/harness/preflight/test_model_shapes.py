@@ -9,6 +9,7 @@ from transformers import AutoModelForImageTextToText as ImageText
 
 from harness import config as configs
 from harness.model import adapters
+from harness.model.forward import checkpoint_activations
 from harness.preflight import activations, memory, model_shapes, passes, resolve
 from harness.preflight.machine import Machine, Precision
 from harness.types.errors import ConfigError
@@ -152,7 +153,7 @@ def test_activations_are_those_measured(family, precision):
     model = AutoModel.from_config(config, dtype=dtype).train()
     found = activations.count(text, precision.weight, precision.compute)
     layers, rest = found.layers, found.rest
-    measured = kept_by(model, precision, torch.zeros(2, 64, dtype=torch.long))
+    measured = kept_by(model, precision, torch.zeros(2, activations.TOKENS, dtype=torch.long))
     assert len(layers) == 4
     assert sum(layers) + rest == pytest.approx(measured, rel=0.05)
     if shape:
@@ -164,7 +165,7 @@ def test_checkpointing_keeps_the_inputs_of_layers(family):
     """The layer that is whole in the backward pass alone comes on top."""
     config = described(family)
     shape, model = model_shapes.measure(config), AutoModel.from_config(config).train()
-    model.activation_checkpointing_enable({"use_reentrant": False})
+    checkpoint_activations(model)
     found = activations.count(shape.text, 4, 4)
     measured = kept_by(model, FULL, torch.zeros(2, 64, dtype=torch.long))
     counted = passes.kept_bytes(run(True), shape, found) + found.rest

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from harness.cli.main import main
@@ -35,6 +36,7 @@ SAYS = {
 }
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="torch 2.6 keeps attention's weights")
 @pytest.mark.parametrize("column", range(3))
 def test_the_table_says_what_the_dry_run_says(column):
     options = ["--dry-run", "--gpus", "64", "--gpu-memory", "80"]

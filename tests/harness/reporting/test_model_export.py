@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 import torch
@@ -88,7 +89,7 @@ def test_the_card_tells_evaluations_settings_and_versions(trained, tmp_path):
     for evaluation in sorted((trained / "evaluations").glob("*.json")):
         told = json.loads(evaluation.read_text())
         assert f"| {told['split']} | {told['step']} |" in body
-    assert f"| torch | {torch.__version__} |" in body
+    assert f"| torch | {metadata.version('torch')} |" in body
     assert "harness eval --model FOLDER --env agentgyms/Corridor-v0" in body
 
 
