@@ -93,9 +93,17 @@ def score_one(processes, folder, told):
 
 
 def gradients(
-    processes, folder, told, precision, replicas=1, reduce_once=False, offload=None, sequence=1
+    processes,
+    folder,
+    told,
+    precision,
+    replicas=1,
+    reduce_once=False,
+    offload=None,
+    sequence=1,
+    sequences=None,
 ):
-    """Write the gradients of a model for a few seeded sequences in several micro-batches."""
+    """Write the gradients of a model in several micro-batches, for seeded sequences or a file's."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     network = Network(model, 0, "cpu", precision)
     network.layout = fsdp.Layout(
@@ -104,6 +112,8 @@ def gradients(
     network.shard(processes)
     rng = np.random.default_rng(5)
     drawn = [rng.integers(1, 200, 12 + 3 * i).tolist() for i in range(9)]
+    if sequences is not None:
+        drawn = json.loads(Path(sequences).read_text())
     rows = [Sample(tuple(x[:5]), tuple(x[5:]), (0.0,) * (len(x) - 5), 1.0) for x in drawn]
     for batch in network.micro_batches(rows, 64):
         logprob, _ = network.logprobs(batch)
