@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from chat_server import ChatServer
 from click.testing import CliRunner
-from compose_file import DOCKER, is_second_generation, readable
 
 from agentgyms.cli.main import main as agentgyms_cli
 from agentgyms.group import GroupEnv
@@ -102,10 +101,9 @@ def compose(programs, tmp_path, monkeypatch):
     """`docker compose`, whatever it is called here, on a free port; afterwards nothing is left."""
     if not shutil.which("docker") or _run("docker", "info").returncode:
         pytest.skip("no Docker engine answers")
-    if not is_second_generation():
+    if _run("docker", "compose", "version").returncode:
         standalone = shutil.which("docker-compose") or pytest.skip("there is no compose")
-        real = shlex.quote(str(shutil.which("docker")))
-        other = shlex.join([str(standalone), "--project-directory", str(DOCKER)])
+        real, other = shlex.quote(str(shutil.which("docker"))), shlex.quote(str(standalone))
         script = f'[ "$1" = compose ] || exec {real} "$@"\nshift\nexec {other} "$@"'
         _program(programs / "docker", script)
     override = tmp_path / "override.yaml"
@@ -114,7 +112,7 @@ def compose(programs, tmp_path, monkeypatch):
     override.write_text(json.dumps({"services": {"alfworld": change}}))
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    monkeypatch.setenv("COMPOSE_FILE", f"{readable(tmp_path)}{os.pathsep}{override}")
+    monkeypatch.setenv("COMPOSE_FILE", f"{ROOT}/docker/compose.yaml{os.pathsep}{override}")
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", change["image"])
     monkeypatch.setenv("ALFWORLD_PORT", str(port))
     yield f"http://127.0.0.1:{port}"

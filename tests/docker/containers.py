@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from compose_file import DOCKER, is_second_generation, readable
 from ports import free_port, is_free
 
+DOCKER = Path(__file__).parents[2] / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 GATES = [name for name in SERVICES if name.endswith("-gate")]
@@ -85,8 +85,8 @@ class Project:
         changes = {n: {"image": i, "build": {"network": "host"}} for n, i in self._images.items()}
         override = folder / f"{self._tag}.yaml"
         override.write_text(yaml.safe_dump({"services": changes}))
-        self._compose = [*_compose_command(), "-p", self._tag, "--project-directory", str(DOCKER)]
-        self._compose += ["-f", str(readable(folder)), "-f", str(override)]
+        self._compose = [*_compose_command(), "-p", self._tag]
+        self._compose += ["-f", str(DOCKER / "compose.yaml"), "-f", str(override)]
         published = [port_variable(n) for n in SERVICES if "ports" in SERVICES[n]]
         first = free_port(len(published))
         ports = {variable: str(first + i) for i, variable in enumerate(published)}
@@ -221,7 +221,7 @@ def _url(container: str) -> str:
 
 
 def _compose_command() -> list[str]:
-    if is_second_generation():
+    if docker("compose", "version", check=False).returncode == 0:
         return ["docker", "compose"]
     if shutil.which("docker-compose"):
         return ["docker-compose"]
