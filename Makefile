@@ -211,6 +211,6 @@ bench: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(PEERS)/stamp $(T
 
 # What training and evaluations have made in runs/ and evaluations/ stays.
 clean:
-	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(MUTANTS) $(DOCS)
+	rm -rf $(VENV) .venv-lowest $(OFFICIAL) $(APPWORLD) $(SOTOPIA) $(ADAPTERS) $(DEPLOY) $(PEERS) $(TRL) $(VERL) $(MUTANTS) $(DOCS)
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist .fuzz soak *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data.manifests import digest_file
 from harness.evaluation import episodes, figures
 from harness.evaluation.episode_store import RECORDINGS
 from harness.evaluation.episodes import EpisodeRecord
@@ -42,7 +42,7 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
         known = counted["figures"]
         counted["figures"] = {name: known[name] for name in _OF_OUTCOMES if name in known}
         return _said("counted from its outcomes", differences(result, counted))
-    if file_digest(recordings) != result["recordings"]["sha256"]:
+    if digest_file(recordings) != result["recordings"]["sha256"]:
         return f"{recordings} was changed after it was counted: its SHA-256 is another one"
     found = episodes.read(recordings)
     task_ids = [task_id for task_id, _ in result["tasks"]]
@@ -50,12 +50,6 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
         if task_ids[episode.index] != episode.task_id:
             return f"task {episode.index} is {task_ids[episode.index]}, played {episode.task_id}"
     return _said("counted from the recordings", differences(result, _counted(result, found)))
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def count(

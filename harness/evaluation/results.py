@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.arguments import OF_CONNECTIONS
+from agentgyms.data.manifests import digest_file
 from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
 from harness.evaluation import episodes, recount
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
@@ -177,7 +178,7 @@ def write(
         "episodes": {"planned": len(planned), "finished": len(ended), "missing": len(missing)},
         "missing": [_missing(tasks[key[1]][0], key, lost.get(key)) for key in missing],
         "figures": counted["figures"],
-        "recordings": {"file": RECORDINGS, "sha256": recount.file_digest(recordings)},
+        "recordings": {"file": RECORDINGS, "sha256": digest_file(recordings)},
         "tasks": tasks,
         "outcomes": counted["outcomes"],
     }

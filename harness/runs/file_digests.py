@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from agentgyms.data.manifests import digest_file
 from harness.runs import fsync
 
 FileDigests = dict[str, tuple[int, str]]
@@ -17,7 +17,7 @@ def flushed(folder: Path, names: Iterable[str]) -> FileDigests:
     found = {}
     for name in names:
         fsync.flush(folder / name)
-        found[name] = ((folder / name).stat().st_size, _digest(folder / name))
+        found[name] = ((folder / name).stat().st_size, digest_file(folder / name))
     return found
 
 
@@ -39,11 +39,6 @@ def damage_of(folder: Path, files: Mapping[str, tuple[int, str]]) -> str:
             return f"{path} is missing"
         if path.stat().st_size != size:
             return f"{path} has {path.stat().st_size} bytes, {size} were written"
-        if _digest(path) != digest:
+        if digest_file(path) != digest:
             return f"{path} is damaged: its SHA-256 is not the one that was written"
     return ""
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -97,6 +97,9 @@ def begin(
         parts: By name; their states are saved.
         average: Is saved as a model of its own.
 
+    Returns:
+        What all processes have to finish; no other `begin` may come before.
+
     Raises:
         TrainingError: It cannot be written, for instance on a full disk; older ones are unchanged.
         ReportedElsewhere: The same, in the other processes.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from agentgyms.data.manifests import digest_file
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
 from harness.evaluation import recount
-from harness.evaluation.recount import file_digest
 from harness.evaluation.results import FORMAT, read_json
 from harness.reporting.results import run_results, training_runs
 from harness.reporting.results.choice import LAST, Choice
@@ -95,7 +95,7 @@ class LoadedEvaluation:
                 "evaluate its model with harness eval"
             )
         path = self.folder / self.result["recordings"]["file"]
-        if path.is_file() and file_digest(path) != self.result["recordings"]["sha256"]:
+        if path.is_file() and digest_file(path) != self.result["recordings"]["sha256"]:
             raise ResultError(
                 f"{path} was changed after it was counted: its SHA-256 is not the one in "
                 "result.json"

@@ -31,10 +31,11 @@ from harness.model.policy import Policy
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.runs import checkpoints, metrics, saving
+from harness.runs import checkpoints, file_digests, metrics, saving
 from harness.runs.checkpoints import Checkpoint
 from harness.training import failure_hints, setup
 from harness.training.learner import Learner
+from harness.training.trainer import Trainer
 from harness.types.errors import CheckpointError, ConfigError, TrainingError, TrainingStopped
 from harness.types.task_draws import TaskDraw
 
@@ -325,6 +326,31 @@ def steps_in(run):
 @pytest.fixture
 def saved(policy):
     return Saved(policy)
+
+
+def test_a_run_goes_on_while_a_checkpoint_reaches_the_disk(tmp_path, monkeypatch):
+    """Its files are flushed once the next step has begun, and count when that has ended."""
+    begun, waited, counted = threading.Event(), [], []
+    flush, step = file_digests.flushed, Trainer.train_step
+
+    def flushed(folder, names):
+        if folder.name == ".step-000001.partial":
+            waited.append(begun.wait(60))
+        return flush(folder, names)
+
+    def train_step(trainer):
+        counted.append(steps_in(tmp_path / "run"))
+        if trainer.step == 1:
+            begun.set()
+        return step(trainer)
+
+    monkeypatch.setattr(file_digests, "flushed", flushed)
+    monkeypatch.setattr(Trainer, "train_step", train_step)
+    more = ("run.steps=3", "checkpoint.in_background=true", "checkpoint.keep=9")
+    setup.start(configs.load("corridor-tiny", settings(tmp_path, "run", *more))).run()
+    assert waited == [True]
+    assert counted == [[], [0], [0, 1]]
+    assert steps_in(tmp_path / "run") == [0, 1, 2, 3]
 
 
 def test_the_newest_and_the_best_are_kept(saved, tmp_path):
