@@ -1,4 +1,4 @@
-"""What the five papers say of training, beside small runs: a table of papers_small.sh's runs.
+"""Compares what the five papers say of training with small runs: the table of docs/papers_small.md.
 
 python benchmarks/studies/papers_small.py runs/papers_small --scorer embedding:FOLDER_OF_MINILM
 """
@@ -67,7 +67,7 @@ def figures(rollouts: Sequence[Rollout], scorer: Scorer) -> Iterator[tuple[str, 
         yield f"rho {size}", of("ecpo", turns)["reliability"]
         ecpo, gigpo = (np.ptp(advantage(name, turns)) for name in ("ecpo", "gigpo"))
         yield f"range {size}", float(ecpo / gigpo) if gigpo else 1.0
-    yield "divergent", diagnostics.divergent_anchors(turns)
+        yield f"divergent {size}", diagnostics.divergent_anchors(turns)
     for history in HISTORIES:
         yield f"merged {history}", of("salt", turns, history=history)["merge_rate"]
     for name, changed in VARIANTS.items():
@@ -182,7 +182,9 @@ def _on_kept_rollouts() -> Iterator[Claim]:
     """Yield the claims that the kept rollouts of a run with GiGPO show."""
     own = ("kept",)
     text = "divergent anchors become more in training, % of repeated states"
-    yield Claim("ECPO Figure 1", text, own, lambda kept: rise(kept["divergent"]), 100)
+    yield Claim("ECPO Figure 1", text, own, lambda kept: rise(kept["divergent 8"]), 100)
+    text = "groups of 4 have more divergent anchors than groups of 8, % of repeated states"
+    yield Claim("ECPO section 1", text, own, _gap("divergent 4", "divergent 8"), 100)
     text = "rho is larger in groups of 8 than of 4"
     yield Claim("ECPO Figure 4a", text, own, _gap("rho 8", "rho 4"))
     text = "shrinkage narrows GiGPO's range of advantages in groups of 4, % of the range"

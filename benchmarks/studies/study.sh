@@ -3,13 +3,12 @@
 # SEEDS and METHODS choose a part of it, RECIPE another recipe. Every seed is warmed up once; all its
 # methods start from there. What is finished is skipped, and what was interrupted goes on.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/resumable.sh"
 
 out=${1:-runs/study}
 changes=("${@:2}")
 mkdir -p "$out"
 cd "$out"
-harness=(${HARNESS:-harness})
-export OMP_NUM_THREADS=1
 
 # What a method needs beside its name, on one scale: returns are centred, not divided, over turns.
 settings() {
@@ -43,27 +42,15 @@ settings() {
   echo "method.credit={$own}"
 }
 
-train() { # folder, settings...
-  local folder=$1 given=()
-  shift
-  if [[ -e $folder/done ]]; then return; fi
-  if compgen -G "$folder/checkpoints/step-*/checkpoint.json" >/dev/null; then
-    "${harness[@]}" train --resume "$folder"
-  else
-    rm -rf "$folder"
-    for one in ${changes[@]+"${changes[@]}"} "$@"; do given+=(--set "$one"); done
-    "${harness[@]}" train "${RECIPE:-alfworld-tiny-study}" --set run.output=. --set "run.name=$folder" "${given[@]}"
-  fi
-  touch "$folder/done"
-}
-
 for seed in ${SEEDS:-1 2 3}; do
   mkdir -p "seed-$seed"
   pushd "seed-$seed" >/dev/null
-  train start "run.seed=$seed" run.steps=0
+  recipe=${RECIPE:-alfworld-tiny-study}
+  same=(${changes[@]+"${changes[@]}"} "run.seed=$seed")
+  train "$recipe" start "${same[@]}" run.steps=0
   for method in ${METHODS:-grpo gigpo salt scpo ecpo gvpo oprl}; do
     mapfile -t own < <(settings "$method")
-    train "$method" "run.seed=$seed" policy.model=start/checkpoints/step-000000 \
+    train "$recipe" "$method" "${same[@]}" policy.model=start/checkpoints/step-000000 \
       warmstart.episodes=0 "method.name=$method" "${own[@]}"
   done
   popd >/dev/null

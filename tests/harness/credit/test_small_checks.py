@@ -1,6 +1,8 @@
-"""The small checks of the papers' claims, on the bundled rollouts."""
+"""The small checks of the papers' claims: on bundled rollouts, on their page, by short runs."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +12,16 @@ import pytest
 from harness.annotators import semantic
 from harness.reporting.credit_view import example
 
-STUDIES = Path(__file__).resolve().parents[3] / "benchmarks" / "studies"
+ROOT = Path(__file__).resolve().parents[3]
+STUDIES = ROOT / "benchmarks" / "studies"
+SHRUNK = [
+    "run.steps=3",
+    "run.keep_rollouts=1",
+    "warmstart.steps=20",
+    "warmstart.episodes=60",
+    "rollout.tasks_per_step=2",
+    "eval.every=0",
+]
 
 
 @pytest.fixture(scope="module")
@@ -61,5 +72,33 @@ def test_each_claim_reads_figures_that_are_there(checks, series):
     logged |= {f"credit/{name}": np.ones(4) for name in calls}
     runs = dict.fromkeys(("oprl", "gvpo", "grpo", "dr_grpo"), logged) | {"kept": series}
     rows = [claim.row([runs, runs, runs]) for claim in checks.claims()]
-    assert len(rows) == len(set(rows)) == 19
+    assert len(rows) == len(set(rows)) == 20
     assert any("correlation" in row and row.endswith("| holds |") for row in rows)
+
+
+def test_the_page_has_every_claim_and_reads_its_intervals(checks):
+    text = (ROOT / "docs" / "papers_small.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    told = {(row[0], row[1]): row[2:] for row in rows if len(row) == 5}
+    for claim in checks.claims():
+        figure, interval, verdict = told[claim.place, claim.text]
+        low, high = (float(number) for number in interval.split(" to "))
+        assert low <= float(figure) <= high
+        assert verdict == (
+            "holds" if low > 0 else "the opposite" if high < 0 else "not told apart from 0"
+        )
+
+
+@pytest.mark.slow
+def test_the_pages_runs_train_and_are_judged(tmp_path):
+    chosen = {"SEEDS": "0", "HARNESS": f"{sys.executable} -m harness"}
+    run = ["bash", str(STUDIES / "papers_small.sh"), str(tmp_path), *SHRUNK]
+    for _ in range(2):  # the second time finds all of them done
+        told = subprocess.run(
+            run, env=os.environ | chosen, check=True, capture_output=True, text=True
+        ).stdout
+    assert not told
+    table = [sys.executable, str(STUDIES / "papers_small.py"), str(tmp_path)]
+    table += ["--seeds", "0", "--scorer", "lexical"]
+    told = subprocess.run(table, check=True, capture_output=True, text=True).stdout
+    assert told.count("| one seed |") == 20
