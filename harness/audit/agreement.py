@@ -259,5 +259,9 @@ _STATISTICS: Final[dict[str, _Factory]] = {
 }
 NAMES: Final = tuple(_STATISTICS)
 CORRELATIONS: Final = NAMES[:4]
-KINDS: Final = dict.fromkeys(CORRELATIONS, Kind.CORRELATION) | dict.fromkeys(NAMES[4:], Kind.SHARE)
+KINDS: Final = (
+    dict.fromkeys(CORRELATIONS, Kind.CORRELATION)
+    | dict.fromkeys(NAMES[4:], Kind.SHARE)
+    | {"gradient": Kind.COSINE}
+)
 """The kinds of the figures; all others are numbers."""

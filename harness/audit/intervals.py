@@ -6,7 +6,9 @@ of the figures without one task each (Efron and Stein 1981, eq. 1.2), wider by t
 as one task bears on its own spread. Student's quantile has one degree of freedom less than tasks,
 and fewer where few tasks rule the figure: Satterthwaite's 2n / (k - 1), k the kurtosis of what each
 task changes. A correlation's interval is symmetric in Fisher's z, a share's is Wilson's with as
-many values as give the share that standard error. A difference's is made of both intervals.
+many values as give the share that standard error. A cosine's is around the value less its bias,
+with a third of Satterthwaite's degrees: few tasks rule a sum of gradients, a draw often lacks them,
+and its k is too small. A difference's interval is made of both.
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ Statistic = Callable[[Floats], float]
 
 _FLAT: Final = 1e-12
 """A smaller standard error is rounding."""
+_RULING: Final = 1 / 3
+"""Share of Satterthwaite's degrees of freedom for a cosine: with all of them GiGPO's is held in 88 %
+of the cases of 8 tasks, with a third in 95 %."""
 
 
 class Kind(Enum):
     """What a figure is, which tells the scale of its interval."""
 
     CORRELATION = "correlation"
+    COSINE = "cosine"
     SHARE = "share"
     NUMBER = "number"
 
@@ -83,15 +89,17 @@ def figures(
         tasks: The number of tasks that bear the figure.
     """
     found: dict[str, Figure] = {}
-    first, of_first = np.empty(0), (math.nan, math.nan)
+    first, first_arms = np.empty(0), (math.nan, math.nan)
+    # Errors of two cosines that the same tasks rule cancel: their difference needs no wider arms.
+    of_arms = Kind.CORRELATION if kind is Kind.COSINE else kind
     for name, statistic in statistics.items():
         own = np.array([statistic(sample) for sample in weights])
-        interval = _interval(own, kind, tasks)
+        interval, arms = (_interval(own, one, tasks) for one in (kind, of_arms))
         if not found:
-            first, of_first = own, interval
+            first, first_arms = own, arms
             over = (0.0, 0.0) if np.isfinite(interval).all() else interval
         else:
-            over = _difference(first, of_first, own, interval)
+            over = _difference(first, first_arms, own, arms)
         found[name] = Figure(float(own[0]), interval, float(own[0] - first[0]), over)
     return found
 
@@ -101,20 +109,44 @@ def _interval(values: Floats, kind: Kind, tasks: int) -> tuple[float, float]:
     value, count = float(values[0]), len(values) - 1
     if count < 2 or not np.isfinite(values).all():
         return math.nan, math.nan
-    apart = _apart(values)
-    squares = math.fsum(apart**2)
-    error = math.sqrt(squares)
-    kurtosis = count * math.fsum(apart**4) / squares**2 if error > _FLAT else 1.0
-    # At most n - 1: so many degrees where all tasks change the figure by about as much.
-    quantile = _quantile(min(count - 1.0, 2 * count / max(kurtosis - 1, _FLAT)))
+    if kind is Kind.COSINE and float(np.abs(values).max()) < 1:
+        return _cosine(values)
+    error, quantile = _error(values)
     if kind is Kind.SHARE:
         return _wilson(value, error, quantile, tasks)
-    if error <= _FLAT:
-        return value, value
-    if kind is Kind.CORRELATION and abs(value) < 1:
+    if kind is not Kind.NUMBER and abs(value) < 1:
         middle, half = math.atanh(value), quantile * error / (1 - value * value)
         return math.tanh(middle - half), math.tanh(middle + half)
     return value - quantile * error, value + quantile * error
+
+
+def _cosine(values: Floats) -> tuple[float, float]:
+    """Return the interval of a cosine, given its value and those without one task each."""
+    # numpy's arctanh may have another last digit on another processor.
+    z = np.array([math.atanh(value) for value in values])
+    error, quantile = _error(z, share=_RULING)
+    without = z[1:]
+    middle = z[0] + (len(without) - 1) * (z[0] - math.fsum(without) / len(without))
+    low, high = math.tanh(middle - quantile * error), math.tanh(middle + quantile * error)
+    return min(low, float(values[0])), max(high, float(values[0]))
+
+
+def _error(values: Floats, share: float = 1.0) -> tuple[float, float]:
+    """Return the standard error and Student's quantile.
+
+    Args:
+        values: The value of all tasks, then those without one task each. Shape [1 + P].
+        share: The share of Satterthwaite's degrees of freedom that is taken.
+    """
+    apart = _apart(values)
+    squares = math.fsum(apart**2)
+    error, count = math.sqrt(squares), len(apart)
+    if error <= _FLAT:
+        return 0.0, _quantile(count - 1.0)
+    kurtosis = count * math.fsum(apart**4) / squares**2
+    few = share * 2 * count / max(kurtosis - 1, _FLAT)
+    # At most n - 1: so many degrees where all tasks change the figure by about as much.
+    return error, _quantile(max(1.0, min(count - 1.0, few)))
 
 
 def _difference(

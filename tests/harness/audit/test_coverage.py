@@ -29,15 +29,13 @@ def test_intervals_of_random_credit_hold_zero(tasks):
 @pytest.mark.slow
 @pytest.mark.parametrize("tasks", [4, 8, 16])
 def test_intervals_of_methods_and_of_their_difference_hold_the_true_value(tasks):
-    """GiGPO's gradient, which few tasks rule, is held in about 90 %, as the page says."""
     truth = truth_sets.read(sets.find("searchqa-v1")).truth
     found = covered(truth, tasks, CASES, seed=3)
     for title in agreement.NAMES:
         for kind in (*METHODS, "difference of methods"):
             held = found[kind, title]
-            assert len(held) > CASES / 3
-            true = 0.9 if (kind, title) == ("gigpo", "gradient") else 0.95
-            lowest = true - 3 * math.sqrt(true * (1 - true) / len(held))
+            assert len(held) > CASES / 3, "with 4 tasks precision often has no evidence"
+            lowest = 0.95 - 3 * math.sqrt(0.95 * 0.05 / len(held))
             assert held.mean() > lowest, (kind, title, held.mean())
 
 
@@ -66,6 +64,28 @@ def test_a_figure_that_one_task_rules_has_fewer_degrees_of_freedom():
     low, high = figures(samples(8), {"a": mean}, Kind.NUMBER, 8)["a"].interval
     quantile = (6 * 3.182446 + 2.776445) / 7
     assert (high - low) / 2 == pytest.approx(quantile * math.sqrt(7 / 8) / 7)
+
+
+def test_a_cosine_is_without_its_bias_and_has_a_third_of_the_degrees_of_freedom():
+    """Fisher's z is 1, also without each of seven tasks, and 0.2 without the eighth."""
+    z = iter([1.0] * 8 + [0.2])
+    one = figures(samples(8), {"a": lambda _: math.tanh(next(z))}, Kind.COSINE, 8)["a"]
+    middle = 1 + 7 * (1 - 0.9)
+    degrees = 16 / (43 / 7 - 1) / 3
+    share = (1 - 1 / degrees) / (1 - 1 / 2)  # of two degrees, the rest of one
+    quantile = (1 - share) * 12.706205 + share * 4.302653
+    half = quantile * math.sqrt(7 * 0.1**2 + 0.7**2)
+    assert one.interval == pytest.approx((math.tanh(middle - half), math.tanh(middle + half)))
+
+
+def test_an_interval_holds_its_value():
+    """Less its bias a cosine may leave the interval of one without error."""
+    z = iter([1.0, 0.5, 0.5, 0.5, 0.5])
+    low, high = figures(samples(4), {"a": lambda _: math.tanh(next(z))}, Kind.COSINE, 4)[
+        "a"
+    ].interval
+    assert low == pytest.approx(math.tanh(1))
+    assert high == pytest.approx(math.tanh(2.5))
 
 
 def test_two_methods_that_no_task_tells_apart_are_not_known_to_be_equal():
