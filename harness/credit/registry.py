@@ -165,7 +165,13 @@ def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
         ConfigError: The estimator, its base or a hyperparameter is unknown, or it changes step
             returns that its base does not read.
     """
-    _ESTIMATORS.check(name, hyperparameters, hyperparameters_of(name, hyperparameters))
+    known = hyperparameters_of(name, hyperparameters)
+    if "scale_by_std" in hyperparameters and "scale_by_std" not in known and "norm" in known:
+        raise ConfigError(
+            f"estimator {name!r} has no hyperparameter 'scale_by_std': give norm = \"std\" for true, "
+            'norm = "mean" for false'
+        )
+    _ESTIMATORS.check(name, hyperparameters, known)
     base = _base_of(name, hyperparameters)
     if base is None:
         return

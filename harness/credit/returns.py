@@ -11,6 +11,9 @@ from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of
 
+Statistics = Literal["rollout", "turn"]
+"""What has a score in the statistics of a group; see `outcomes`."""
+
 PenaltyOn = Literal["step", "row", "return"]
 """What the penalty of an invalid action is subtracted from; see `outcomes` and `step_returns`."""
 

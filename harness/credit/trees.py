@@ -6,12 +6,14 @@ R rollouts, G groups.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.credit.groups import encode, label_mean
-from harness.credit.returns import Outcomes, PenaltyOn, outcomes, penalised
+from harness.credit.returns import Outcomes
+from harness.credit.shared import Shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 
@@ -89,15 +91,12 @@ def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
     return value
 
 
-def leaf_outcomes(
-    turns: TurnTable, invalid_penalty: float, penalty_on: PenaltyOn
-) -> tuple[Outcomes, Floats]:
-    """Return the outcome of each rollout, and what the advantage of each turn loses. [N].
+def leaf_outcomes(turns: TurnTable, shared: Shared) -> tuple[Outcomes, Floats]:
+    """Return the outcome of each rollout, and the number that each turn's advantage loses. [N].
 
     A penalty on the `return` is a part of the outcome. One on the `row` is taken off the advantage
     of the invalid turn alone, since a node's value is that of all that follows. `step` is nowhere.
     """
-    _, local = penalised(turns, invalid_penalty, penalty_on)
-    if penalty_on == "row":
-        return outcomes(turns, "rollout", 0.0), local
-    return outcomes(turns, "rollout", invalid_penalty, penalty_on), np.zeros(len(turns))
+    unpaid = replace(shared, invalid_penalty=0.0, penalty_on="step")
+    scores = (unpaid if shared.penalty_on == "row" else shared).outcomes(turns)
+    return scores, shared.row_penalty(turns)

@@ -6,24 +6,23 @@ import numpy as np
 
 from harness.credit.groups import distance, encode, group_std, label_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised, step_returns
+from harness.credit.shared import PENALTY, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of
 
 
 @estimator("rtmc", preset={"gamma": 0.99}, step_returns="reads")
+@with_shared(*PENALTY, gamma=0.99)
 def rtmc(
     turns: TurnTable,
+    shared: Shared,
     *,
-    gamma: float = 0.99,
     prior_visits: float = 2.0,
     normalise: bool = True,
     least_std: float = 1e-8,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Mean return after the action in its state, less the state's mean return.
+    """Mean return after the action in its state, less the state's mean return. Shape [N].
 
     A = Q(s, a) - V'(s). Q is the mean of R_t over the rollouts of the group that take a in s, each
     with the first of its turns that does. V'(s) = (n V + n_0 mean R) / (n + n_0) (Eq. 11): V is the
@@ -38,25 +37,16 @@ def rtmc(
     last turns have one.
 
     Args:
-        turns: N turns of R rollouts.
-        gamma: Discount of R_t, in [0, 1].
+        turns: The turn table; reads states and actions.
+        shared: The settings of R_t, of which the turn's penalty is a part.
         prior_visits: n_0, at least 0; 0 takes V as it is.
         normalise: Divide by the group's standard deviation.
         least_std: A standard deviation up to this counts as none, and is not divided by.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `step_returns`. A turn's own penalty is part of
-            its R_t.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
     number("prior_visits", prior_visits, 0)
     number("least_std", least_std, 0)
     one_of("normalise", normalise, (True, False))
-    returned = step_returns(turns, gamma, invalid_penalty, penalty_on)
+    returned = shared.step_returns(turns)  # R_t, [N]
     if not len(turns):
         return returned
     group = encode(turns.group)
@@ -65,7 +55,7 @@ def rtmc(
     first = np.unique(encode(action, turns.rollout), return_index=True)[1]
     value, visits = _visited(returned[first], state[first])
     found, _ = _visited(returned[first], action[first])
-    reward, _ = penalised(turns, invalid_penalty, penalty_on)
+    reward, _ = shared.penalised(turns)
     returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)
     prior, rollouts = _visited(returns, group[turns.starts])
     total = visits + prior_visits
