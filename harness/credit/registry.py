@@ -168,8 +168,8 @@ def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
     known = hyperparameters_of(name, hyperparameters)
     if "scale_by_std" in hyperparameters and "scale_by_std" not in known and "norm" in known:
         raise ConfigError(
-            f"estimator {name!r} has no hyperparameter 'scale_by_std': give norm = \"std\" for true, "
-            'norm = "mean" for false'
+            f"estimator {name!r} has no hyperparameter 'scale_by_std': "
+            'give norm = "std" for true, norm = "mean" for false'
         )
     _ESTIMATORS.check(name, hyperparameters, known)
     base = _base_of(name, hyperparameters)

@@ -113,7 +113,8 @@ def with_shared(*names: str, **defaults: Any) -> Callable[[Estimator], Estimator
     """Let callers give fields of `Shared` as keywords, beside the estimator's other ones.
 
     The decorated function gets a `Shared` as its second argument. Its signature has the keywords in
-    place of that, so that the registry, presets and recipes see no difference.
+    place of that, which is all that the registry, presets and recipes see, and its docstring names
+    them.
 
     Args:
         *names: The fields that the estimator takes with the defaults of `Shared`.
@@ -128,12 +129,15 @@ def with_shared(*names: str, **defaults: Any) -> Callable[[Estimator], Estimator
             given = {name: settings.pop(name) for name in taken if name in settings}
             return function(turns, replace(base, **given), **settings)
 
-        table, _, *rest = inspect.signature(function).parameters.values()
+        if function.__doc__:  # none with `python -OO`
+            listed = ", ".join(taken)
+            call.__doc__ = f"{function.__doc__}\n    Keywords of `{__name__}.Shared`: {listed}.\n"
+        signature = inspect.signature(function)
+        table, _, *rest = signature.parameters.values()
         kind = inspect.Parameter.KEYWORD_ONLY
         shared = [inspect.Parameter(name, kind, default=getattr(base, name)) for name in taken]
-        parameters = [table, *rest, *shared]
-        parameters.sort(key=lambda parameter: parameter.kind)  # `**settings` comes last
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        parameters = sorted([table, *rest, *shared], key=lambda p: p.kind)  # `**settings` last
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 
     return decorate

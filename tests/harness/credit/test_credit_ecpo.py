@@ -168,7 +168,7 @@ def test_occurrences_without_gate_are_gigpo_where_actions_can_be_compared(table)
 def test_without_steps_or_without_pull_nothing_changes(table):
     np.testing.assert_array_equal(ecpo(table, step_weight=0.0), grpo(table))
     np.testing.assert_array_equal(
-        ecpo(table, norm="mean", step_weight=0.0), grpo(table, scale_by_std=False)
+        ecpo(table, norm="mean", step_weight=0.0), grpo(table, norm="mean")
     )
     np.testing.assert_allclose(ecpo(table, kappa=0.0), ecpo(table, shrink=False), atol=1e-9)
 
@@ -183,7 +183,7 @@ def test_anchors_explain_the_advantages(table, sigma, gate):
         assert sum(len(action.rows) for action in anchor.actions) == anchor.visits > 1
         for action in anchor.actions:
             step[action.rows] = anchor.reliability * action.advantage
-    expected = grpo(table, scale_by_std=False) + step
+    expected = grpo(table, norm="mean") + step
     np.testing.assert_allclose(ecpo(table, **settings), expected, atol=1e-9)
 
 

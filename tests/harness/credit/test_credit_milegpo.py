@@ -163,7 +163,7 @@ def test_a_place_where_failures_turn_round_is_a_trap():
     # Failure rate 1 of the visitors, 1/2 of the group; all failures come here, once again each.
     assert found.trap[graph.source[2]] == pytest.approx(1 / 2 + 0.25)
     assert (found.trap > 0).sum() == 1
-    step = milegpo(table, norm="mean", eta=1.0) - grpo(table, scale_by_std=False)
+    step = milegpo(table, norm="mean", eta=1.0) - grpo(table, norm="mean")
     assert step[0] > 0 > step[1]
 
 

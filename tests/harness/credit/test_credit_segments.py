@@ -118,4 +118,4 @@ def test_without_milestones_beacon_is_the_episode_alone():
             reward=table.reward,
             process_reward=np.zeros(len(table)),
         )
-        np.testing.assert_array_equal(beacon(none), grpo(none, scale_by_std=False))
+        np.testing.assert_array_equal(beacon(none), grpo(none, norm="mean"))
