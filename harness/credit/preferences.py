@@ -98,11 +98,11 @@ class Pairs:
         """Return the derivative of the squared loss in every score. Shape [R]."""
         return self._slope(2 * (self._margin(score) - target), len(score))
 
-    def _slope(self, of_margin: Floats, size: int) -> Floats:
+    def _slope(self, margin_slope: Floats, size: int) -> Floats:
         """Return derivatives in scores of those in the margins. Shape [P] -> [R]."""
         slope = np.zeros(size)
-        np.add.at(slope, self.winner, of_margin / self._size)
-        np.add.at(slope, self.loser, -of_margin / self._size)
+        np.add.at(slope, self.winner, margin_slope / self._size)
+        np.add.at(slope, self.loser, -margin_slope / self._size)
         return slope
 
     def accuracy(self, score: Floats) -> float:

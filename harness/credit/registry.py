@@ -64,7 +64,7 @@ class _Entry:
     step_returns: StepReturns
 
 
-def _of_object(name: str, found: Any) -> _Entry | None:
+def _plugin_entry(name: str, found: Any) -> _Entry | None:
     """Return the entry of a plug-in's function, registered or not."""
     for entry in _ESTIMATORS.entries().values():
         if entry.function is found:
@@ -75,7 +75,7 @@ def _of_object(name: str, found: Any) -> _Entry | None:
 
 
 _ESTIMATORS: Registry[_Entry] = Registry(
-    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_of_object
+    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_plugin_entry
 )
 
 

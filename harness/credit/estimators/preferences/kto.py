@@ -79,8 +79,8 @@ def labels(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> La
     mean = group_mean(found.value, encode(found.place))
     side = np.where(differs(found.value, mean), np.sign(found.value - mean), 0.0)
     own = compare(turns).unit >= 0
-    of_row = np.where(own, side[found.unit] if len(side) else 0.0, 0.0)
-    return Labels((of_row > 0) & turns.valid, of_row < 0)
+    row_side = np.where(own, side[found.unit] if len(side) else 0.0, 0.0)
+    return Labels((row_side > 0) & turns.valid, row_side < 0)
 
 
 def reference_point(turns: TurnTable) -> float:
