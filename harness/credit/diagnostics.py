@@ -1,4 +1,4 @@
-"""Figures about credit, logged at every step: of all methods, and of one estimator each.
+"""Figures about credit, logged at every step: some for all methods, some for one estimator each.
 
 The latter are those in the plots or equations of the papers.
 """
@@ -29,12 +29,9 @@ Figures = dict[str, float]
 
 
 def layer_figures(name: str, turns: TurnTable, settings: Settings) -> Figures:
-    """Return the figures of one estimator, without those of its base.
+    """Return the figures of one estimator, without those of its base; none for most estimators.
 
-    Args:
-        name: The estimator; one that has none of its own gives none.
-        turns: At least one turn, with the columns that the estimator needs.
-        settings: All its hyperparameters, without those of its base.
+    `settings` are all its hyperparameters, without those of its base.
     """
     return FIGURES[name](turns, settings) if name in FIGURES else {}
 
@@ -174,7 +171,7 @@ def _compared(turns: TurnTable, settings: Settings) -> tuple[Pairs, Floats]:
 
 
 def _kto_figures(turns: TurnTable, settings: Settings) -> Figures:
-    """Return KTO's loss and reference point, and the shares of turns that its labels are of."""
+    """Return KTO's loss and reference point, and the shares of desirable and undesirable turns."""
     own = kto.labels(turns, **{key: settings[key] for key in CHOICES})
     return {
         "preference_loss": kto.loss(turns, **settings),
@@ -213,9 +210,9 @@ def _moments(name: str, column: Floats | None) -> Figures:
 
 
 def documentation_calls(turns: TurnTable) -> Figures:
-    """Return the shares of turns that look up documentation; nothing where no action calls APIs.
+    """Return the shares of turns that look up documentation, as in GVPO's Figure 4 for AppWorld.
 
-    GVPO's Figure 4 plots them for AppWorld.
+    The result is empty where no action calls APIs.
     """
     actions = [
         f"{key}\n{text.partition(scpo.SEPARATOR)[0]}"
@@ -264,11 +261,6 @@ def divergent_anchors(
     and actions taken more often, and the highest mean step return is of one taken once.
     Reference: ECPO, Figure 1 and section 1, which draw and describe such an anchor and plot their
     share (9% to 28% in training) without a formula: this one is read off the example.
-
-    Args:
-        turns: N turns of R rollouts.
-        gamma: Discount of the step returns, in [0, 1].
-        invalid_penalty: Subtracted from the step return of an invalid turn.
     """
     if not len(turns):
         return 0.0
@@ -293,13 +285,10 @@ def summarise(
     estimator: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Return the figures to log, under `credit/`: those of every method, then its own.
+    """Return the figures to log, under `credit/`: those of every method, then the estimator's.
 
-    Args:
-        turns: N turns of R rollouts; none give no figures.
-        advantage: Of the turns, or of their tokens.
-        estimator: Name of the estimator, for its own figures; None leaves them out.
-        settings: Its hyperparameters, those of its base beside them.
+    `advantage` has a number for each turn or each token. `settings` are the estimator's and its
+    base's hyperparameters. A table without turns gives no figures.
     """
     if not len(turns):
         return {}
@@ -324,15 +313,10 @@ def summarise(
 def method_figures(
     estimator: str, turns: TurnTable, settings: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the figures specific to an estimator and to its base.
+    """Return the figures specific to an estimator and to its base, under `credit/`.
 
-    Args:
-        estimator: Its name.
-        turns: N turns of R rollouts; none give no figures.
-        settings: Its hyperparameters; the rest are defaults.
-
-    Raises:
-        ConfigError: A name or a hyperparameter is unknown.
+    Hyperparameters that `settings` lack have their defaults. A table without turns gives no
+    figures.
     """
     if not len(turns):
         return {}

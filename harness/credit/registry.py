@@ -59,8 +59,8 @@ _PRESETS: Final = Registry("preset", entries=PRESETS)
 @dataclass(frozen=True, slots=True)
 class _Entry:
     function: Estimator
-    needs: tuple[str, ...]
-    own: Mapping[str, Any]
+    needs: tuple[str, ...]  # columns of the table
+    own: Mapping[str, Any]  # settings of its paper that differ from the presets
     step_returns: StepReturns
 
 
@@ -147,12 +147,7 @@ def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[
 def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTable], Floats]:
     """Return the estimator that another one builds on, with its hyperparameters.
 
-    Args:
-        base: Its name, or a mapping with its `name` and hyperparameters of its own.
-        settings: Further hyperparameters; those in `base` win.
-
-    Raises:
-        ConfigError: The name or a hyperparameter is unknown.
+    `base` is its name, or a mapping with its `name` and hyperparameters, which win over `settings`.
     """
     name, own = _split(base)
     return functools.partial(get(name), **{**settings, **own})
@@ -194,13 +189,10 @@ def reads_step_returns(name: str, hyperparameters: Mapping[str, Any] | None = No
 
 
 def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an estimator's hyperparameters and their defaults.
+    """Return an estimator's hyperparameters and their defaults, with those of its base.
 
-    Those of its base are among them: a name that both have means the outer one's.
-
-    Args:
-        name: The estimator.
-        given: May hold another `base` than the default one.
+    A name that both have means the outer one's. `given` may hold another `base` than the default
+    one.
     """
     own = _ESTIMATORS.hyperparameters(name)
     base = _base_of(name, given or {})

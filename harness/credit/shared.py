@@ -59,11 +59,7 @@ class Shared:
     singleton: Singleton = "zero"
 
     def __post_init__(self) -> None:
-        """Check the ranges.
-
-        Raises:
-            ConfigError: A setting is out of its range.
-        """
+        """Refuse a setting out of its range, with `ConfigError`."""
         one_of("norm", self.norm, ("std", "mean"))
         one_of("ddof", self.ddof, (0, 1))
         number("eps", self.eps, 0)
@@ -114,11 +110,7 @@ def with_shared(*names: str, **defaults: Any) -> Callable[[Estimator], Estimator
 
     The decorated function gets a `Shared` as its second argument. Its signature has the keywords in
     place of that, which is all that the registry, presets and recipes see, and its docstring names
-    them.
-
-    Args:
-        *names: The fields that the estimator takes with the defaults of `Shared`.
-        **defaults: The fields that it takes with other defaults.
+    them. `names` are fields with the defaults of `Shared`, `defaults` fields with other ones.
     """
     base = Shared(**defaults)
     taken = dict.fromkeys((*names, *defaults))

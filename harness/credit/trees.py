@@ -19,19 +19,12 @@ from harness.types.arrays import Floats, Ints
 
 
 class Tree(NamedTuple):
-    """The nodes of all groups. The numbers from U on stand for the groups' first states.
+    """The nodes of all groups. The numbers from U on stand for the groups' first states."""
 
-    Attributes:
-        node: Node of each row, 0..U-1. [N].
-        before: Node before each node, or U + its group's label. [U].
-        depth: Turn of each node. [U].
-        size: U + G.
-    """
-
-    node: Ints
-    before: Ints
-    depth: Ints
-    size: int
+    node: Ints  # [N], 0..U-1
+    before: Ints  # [U], the node before, or U + its group's label
+    depth: Ints  # [U], its turn
+    size: int  # U + G
 
     @property
     def children(self) -> Ints:
@@ -73,13 +66,7 @@ def roots(turns: TurnTable) -> Ints:
 def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
     """Return the value of each node and first state: a leaf's score, else its children's mean.
 
-    Args:
-        tree: Of the table.
-        turns: N turns of R rollouts.
-        score: Of each rollout. [R].
-
-    Returns:
-        Shape [U + G].
+    Shapes [R] -> [U + G].
     """
     value = np.zeros(tree.size)
     last = np.flatnonzero(~turns.goes_on)

@@ -115,56 +115,32 @@ def ecpo(
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The turns of one anchor that took one action, and their statistics.
+    """The turns of one anchor that took one action, and their statistics."""
 
-    Attributes:
-        key: Its `action_key`, or `INVALID`.
-        valid: False for the invalid actions, which count as one.
-        rows: Turns that took it, in order.
-        mean: q_a, their mean step return.
-        shrunk: q~_a; equal to `mean` without shrinkage.
-        advantage: A_act.
-    """
-
-    key: str
-    valid: bool
-    rows: Ints
-    mean: float
-    shrunk: float
-    advantage: float
+    key: str  # its `action_key`, or `INVALID`
+    valid: bool  # false for the invalid actions, which count as one
+    rows: Ints  # the turns that took it, in order
+    mean: float  # q_a, their mean step return
+    shrunk: float  # q~_a; q_a without shrinkage
+    advantage: float  # A_act
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A state that a group was in at least twice, and the evidence for its actions.
+    """A state that a group was in at least twice, and the evidence for its actions."""
 
-    Attributes:
-        group: The table's group.
-        state_key: The state.
-        depth: Turn of its first visit, from 0.
-        visits: N.
-        mean: mu, the mean step return over the visits.
-        between: B.
-        within: W.
-        saturation: The factor of rho that grows with N.
-        sigma: What A_act was divided by.
-        strict_valid: Whether it may give credit.
-        reliability: rho.
-        actions: One entry for each canonical action; the most frequent ones first.
-    """
-
-    group: int
+    group: int  # the table's
     state_key: str
-    depth: int
-    visits: int
-    mean: float
-    between: float
-    within: float
-    saturation: float
-    sigma: float
-    strict_valid: bool
-    reliability: float
-    actions: tuple[Action, ...]
+    depth: int  # turn of its first visit, from 0
+    visits: int  # N
+    mean: float  # mu, the mean step return over the visits
+    between: float  # B
+    within: float  # W
+    saturation: float  # the factor of rho that grows with N
+    sigma: float  # the divisor of A_act
+    strict_valid: bool  # it may give credit
+    reliability: float  # rho
+    actions: tuple[Action, ...]  # the canonical ones, the most frequent first
 
     @property
     def divergent(self) -> bool:
@@ -180,15 +156,8 @@ class Anchor:
 def anchors(turns: TurnTable, **hyperparameters: Any) -> list[Anchor]:
     """Return the evidence that `ecpo` sees at every state a group was in at least twice.
 
-    Args:
-        turns: N turns.
-        hyperparameters: Any of `ecpo`; those of the episode part change nothing here.
-
-    Returns:
-        One entry for each group and state, in the order of their first rows.
-
-    Raises:
-        ConfigError: A hyperparameter is unknown or out of its range.
+    Anchors are in the order of their first rows. Hyperparameters of the episode part change
+    nothing.
     """
     check("ecpo", hyperparameters)
     given = {**keyword_defaults(ecpo), **hyperparameters}

@@ -55,14 +55,10 @@ def gae_returns(
     invalid_penalty: float = 0.1,
     penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Return what the critic is trained to: the advantage before whitening plus the value.
+    """Return the critic's target: the advantage before whitening plus the value. Shape [N].
 
     With lambda 1 it is the discounted sum of the rewards to go, less the penalties that are on the
-    return. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `value`.
+    return.
     """
     turns.require(("value",), "gae_returns")
     assert turns.value is not None
@@ -71,11 +67,7 @@ def gae_returns(
 
 
 def temporal_advantages(turns: TurnTable, gamma: float, lam: float) -> Floats:
-    """Return the generalised advantages of a table that has values, before whitening. Shape [N].
-
-    Raises:
-        ConfigError: A discount is not in [0, 1].
-    """
+    """Return the generalised advantages of a table that has values, before whitening. Shape [N]."""
     number("gamma", gamma, 0, 1)
     number("lam", lam, 0, 1)
     assert turns.value is not None

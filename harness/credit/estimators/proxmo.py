@@ -76,13 +76,7 @@ def _polarity(turns: TurnTable, steepness: float) -> Floats:
 
 
 def soft_baselines(turns: TurnTable, returns: Floats, temperature: float) -> Floats:
-    """Return B of each turn. Shapes [N] -> [N].
-
-    Args:
-        turns: N turns.
-        returns: R of each turn. [N].
-        temperature: tau.
-    """
+    """Return B of each turn from R of each turn, with tau for `temperature`. Shapes [N] -> [N]."""
     state = encode(turns.group, turns.state_key)
     first = np.unique(state, return_index=True)[1]
     texts = state_texts(turns, state, first)
@@ -100,14 +94,11 @@ def soft_baselines(turns: TurnTable, returns: Floats, temperature: float) -> Flo
 
 
 def tf_idf(texts: Sequence[str], count: Floats) -> Floats:
-    """Return a vector of length 1 for each text, or 0 for one without words. Shape [S, V].
+    """Return a vector of length 1 for each of S texts, or 0 for one without words. Shape [S, V].
 
     Entries are f (1 + ln((1 + n) / (1 + d))) before they are scaled: f times a word is in the text,
-    in d of all n. Words have two letters at least; case does not matter.
-
-    Args:
-        texts: S texts.
-        count: How often each of them occurs. [S].
+    in d of all n. Words have two letters at least; case does not matter. `count` says how often
+    each text occurs.
     """
     words = [Counter(_WORD.findall(text.lower())) for text in texts]
     column = {word: i for i, word in enumerate(sorted(set().union(*words)))}

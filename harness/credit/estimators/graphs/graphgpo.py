@@ -61,11 +61,7 @@ def graphgpo(
 def goal_values(
     graph: Transitions, decay: float, edge_cost: float, success_reward: float
 ) -> Floats:
-    """Return R_G of a turn that leads to each state, equal ones in groups without success. [S].
-
-    Raises:
-        ConfigError: A number is out of its range.
-    """
+    """Return R_G of a turn that leads to each state, equal ones in groups without success. [S]."""
     number("decay", decay, 0, 1)
     number("edge_cost", edge_cost, 0)
     number("success_reward", success_reward)

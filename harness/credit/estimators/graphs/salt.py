@@ -81,11 +81,7 @@ def merged(
 ) -> list[Ints]:
     """Return the rows of each merged edge: two or more each, in the order of their first rows.
 
-    Args:
-        turns: N turns.
-        history: h; see `salt`, also for `match` and `threshold`.
-        match: `exact` or a scorer.
-        threshold: Similarity that texts must exceed; only with a scorer.
+    The arguments are those of `salt`.
     """
     edge = edges(turns, history=history, match=match, threshold=threshold)
     return sorted((rows for rows in members(edge) if len(rows) > 1), key=lambda rows: int(rows[0]))
@@ -96,14 +92,7 @@ def edges(
 ) -> Ints:
     """Return the edge of each turn as a label: equal labels are one edge. Shape [N].
 
-    Args:
-        turns: N turns.
-        history: h; see `salt`, also for `match` and `threshold`.
-        match: `exact` or a scorer.
-        threshold: Similarity that texts must exceed; only with a scorer.
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range, or the scorer's answer does not fit.
+    The arguments are those of `salt`.
     """
     integer("history", history, 1)
     number("threshold", threshold, 0, 1)

@@ -17,18 +17,12 @@ class Transitions:
 
     A turn leads to the state of the next turn of its rollout, and the last one to its
     `next_state_key`; but the last turn of a success leads to the group's goal, one more state.
-
-    Attributes:
-        source: State that each turn was taken in. Shape [N].
-        target: State that it led to. Shape [N].
-        group: Group of each state, 0..G-1. Shape [S].
-        goal: Whether a state is its group's goal. Shape [S].
     """
 
-    source: Ints
-    target: Ints
-    group: Ints
-    goal: Bools
+    source: Ints  # [N], the state that the turn was taken in
+    target: Ints  # [N], the state that it led to
+    group: Ints  # [S], 0..G-1
+    goal: Bools  # [S], the state is its group's goal
 
     @classmethod
     def of(cls, turns: TurnTable) -> Transitions:
@@ -65,10 +59,7 @@ class Transitions:
         """Return max over states v of weight(v) decay^d(s, v) for each state s. Shapes [S] -> [S].
 
         d(s, v) is the least number of turns from s to v; a state that s does not lead to counts 0.
-
-        Args:
-            weight: Of each state, at least 0.
-            decay: In [0, 1].
+        Weights are at least 0, and `decay` is in [0, 1].
         """
         potential = weight.copy()
         source, target = self.edges()

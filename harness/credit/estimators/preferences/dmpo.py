@@ -41,11 +41,7 @@ def dmpo(turns: TurnTable, *, beta: float = 0.1, gamma: float = 0.7) -> Floats:
 
 
 def scores(turns: TurnTable, *, beta: float = 0.1, gamma: float = 0.7) -> Floats:
-    """Return the score s of every rollout. Shape [R].
-
-    Raises:
-        TableError: The table has no `kl`.
-    """
+    """Return the score s of every rollout; the table must have `kl`. Shape [R]."""
     turns.require(("kl",), "dmpo.scores")
     assert turns.kl is not None
     weighted = occupancy_weights(turns, gamma) * turns.kl

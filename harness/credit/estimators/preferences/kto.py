@@ -70,11 +70,7 @@ def kto(
 
 
 def labels(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> Labels:
-    """Return the labels of turns; those that a sibling shares with its parent have none there.
-
-    Raises:
-        ConfigError: See `compare`.
-    """
+    """Return the labels of turns; those that a sibling shares with its parent have none there."""
     found = compare(turns, level=level, gamma=gamma)
     mean = group_mean(found.value, encode(found.place))
     side = np.where(differs(found.value, mean), np.sign(found.value - mean), 0.0)
@@ -84,11 +80,7 @@ def labels(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> La
 
 
 def reference_point(turns: TurnTable) -> float:
-    """Return z: the mean log-ratio of mismatched answers, or 0 if that is more.
-
-    Raises:
-        TableError: The table has no `value`.
-    """
+    """Return z: the mean log-ratio of mismatched answers (`value`), or 0 if that is more."""
     turns.require(("value",), "kto.reference_point")
     assert turns.value is not None
     return max(0.0, float(turns.value.mean()))

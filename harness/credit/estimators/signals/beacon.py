@@ -66,13 +66,7 @@ def segments(turns: TurnTable, milestone: Bools) -> tuple[Ints, Ints, Bools]:
     """Return each turn's segment, the turns left to its end, and whether it ends at a milestone.
 
     Segments of a rollout are numbered from 0; the turns left are 0 where there is no milestone.
-
-    Args:
-        turns: N turns.
-        milestone: Whether a turn reaches one. [N].
-
-    Returns:
-        Three arrays of shape [N].
+    Shapes [N] each.
     """
     n = len(turns)
     before: Ints = np.cumsum(milestone) - milestone

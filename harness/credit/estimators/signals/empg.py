@@ -26,7 +26,7 @@ def empg(
     zeta: float = 0.05,
     **settings: Any,
 ) -> Floats:
-    """Base's advantage, larger where the policy was certain, plus a bonus for later. Shape [N].
+    """Base's advantage, scaled by the policy's certainty, plus a bonus for later. Shape [N].
 
     A = g_t * A_base + zeta * exp(-k' H_{t+1}), less the mean over the batch.
     g_t = exp(-k H_t) / mean(exp(-k H)), and H is the turn's mean token entropy, moved into [0, 1]
