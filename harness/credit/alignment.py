@@ -147,11 +147,11 @@ def _score_all(
     monotone: bool,
 ) -> list[Alignment]:
     """Lines 8 to 12, with one matrix for each reference: its texts by those of all its rollouts."""
-    of_reference: dict[int, list[Alignment]] = {}
+    by_reference: dict[int, list[Alignment]] = {}
     for pair in pairs:
-        of_reference.setdefault(pair.reference, []).append(pair)
+        by_reference.setdefault(pair.reference, []).append(pair)
     result = {}
-    for siblings in of_reference.values():
+    for siblings in by_reference.values():
         own, place = np.unique(turns.text[siblings[0].reference_rows], return_inverse=True)
         rows = np.concatenate([pair.rows for pair in siblings])
         others, step = np.unique(turns.text[rows], return_inverse=True)

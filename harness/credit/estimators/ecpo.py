@@ -102,8 +102,19 @@ def ecpo(
     """
     number("step_weight", step_weight)
     one_of("level", level, ("action", "occurrence"))
-    weighing = (saturation, sigma, sigma_ddof, between, min_depth, floor, shrink, gate)
-    calibration = Calibration(kappa, tau, *weighing, shared.eps)
+    calibration = Calibration(
+        kappa,
+        tau,
+        saturation,
+        sigma,
+        sigma_ddof,
+        between,
+        min_depth,
+        floor,
+        shrink,
+        gate,
+        eps=shared.eps,
+    )
     returns = shared.step_returns(turns)  # [N]
     found = evidence(turns, returns, calibration)
     if level == "action":

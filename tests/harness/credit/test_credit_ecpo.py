@@ -155,12 +155,12 @@ def test_without_gate_and_shrinkage_it_is_gigpo_on_action_means(table):
 @given(turn_tables())
 def test_occurrences_without_gate_are_gigpo_where_actions_can_be_compared(table):
     step = ecpo(table, level="occurrence", gate=False) - grpo(table)
-    of_gigpo = gigpo(table) - grpo(table)
+    gigpo_step = gigpo(table) - grpo(table)
     comparable = np.zeros(len(table), dtype=bool)
     for anchor in anchors(table):
         if len(anchor.actions) > 1:
             comparable[np.concatenate([action.rows for action in anchor.actions])] = True
-    np.testing.assert_allclose(step, np.where(comparable, of_gigpo, 0), atol=1e-9)
+    np.testing.assert_allclose(step, np.where(comparable, gigpo_step, 0), atol=1e-9)
 
 
 @settings(max_examples=30)

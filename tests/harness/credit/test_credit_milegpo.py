@@ -30,7 +30,7 @@ def reference(
 ):  # fmt: skip
     plain, mixed = [0.0] * len(rows), [0.0] * len(rows)
     for members in by_key(rows, "group").values():
-        r_g, gain = of_group(
+        r_g, gain = group_credit(
             [(rows[i], is_last(rows, i)) for i in members],
             decay, trap_weight, coverage, shrink, branch_keeps,
         )  # fmt: skip
@@ -42,7 +42,7 @@ def reference(
     return [e + g + eta * (m - g) for e, g, m in zip(episode, a_g, a_mix, strict=True)]
 
 
-def of_group(turns, decay, trap_weight, coverage, shrink, branch_keeps):  # noqa: C901
+def group_credit(turns, decay, trap_weight, coverage, shrink, branch_keeps):  # noqa: C901
     """Return r_G / c and delta+ - w delta- of each turn of one group."""
     steps = [(r["state_key"], "GOAL" if last and r["success"] else r["next_state_key"], r)
              for r, last in turns]  # fmt: skip

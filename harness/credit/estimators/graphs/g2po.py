@@ -17,7 +17,7 @@ from harness.types.hyperparameters import number
 def g2po(
     turns: TurnTable, shared: Shared, *, state_weight: float = 1.0, step_weight: float = 1.0
 ) -> Floats:
-    """Episode advantage plus those of a turn's gain in value and of its target. Shape [N].
+    """Episode advantage plus those of the gain in value and of the value reached. Shape [N].
 
     A = A_E + omega (A_gain + kappa A_state). The value of a state is a mean over all visits of the
     group, V(s) = mean of gamma^(T - t) R for turn t, counted from 0, of a rollout of T turns and
