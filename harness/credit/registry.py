@@ -92,11 +92,11 @@ def estimator(
     to `base_estimator`, and its callers may give the base's hyperparameters beside its own.
 
     Args:
-        name: In `harness.credit.get`.
-        needs: Optional columns of the table that it reads.
-        preset: Settings of its paper or code that differ from the presets.
-        step_returns: It `reads` the returns of single turns, or `changes` them for its base, which
-            then must read them: otherwise the change would have no effect.
+        name: The name in `harness.credit.get` and in recipes.
+        needs: The optional columns of the table that it reads.
+        preset: The settings of its paper or code that differ from the presets.
+        step_returns: `reads` if the returns of single turns matter to it; `changes` if it changes
+            them for its base, which then must read them.
     """
 
     def add(function: Estimator) -> Estimator:

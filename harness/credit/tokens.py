@@ -50,7 +50,7 @@ def _branches(turns: TurnTable, lengths: Ints) -> dict[str, Ints]:
     """Return the columns of branches, whose shared turns are counted in tokens."""
     if turns.parent is None or turns.branch_turn is None:
         return {}
-    before = np.cumsum(lengths) - lengths
+    before = np.cumsum(lengths) - lengths  # [N], tokens of the table before the turn
     start = turns.starts[turns.rollout]
     shared = before[start + turns.branch_turn] - before[start]
     return {"parent": np.repeat(turns.parent, lengths), "branch_turn": np.repeat(shared, lengths)}

@@ -35,6 +35,7 @@ class Tree(NamedTuple):
 def tree_of(turns: TurnTable) -> Tree:
     """Return the nodes of a table; without branches each row is one."""
     original, starts = np.arange(len(turns), dtype=np.int64), turns.starts
+    # Parents come before their children: `original` of a parent is final when a child reads it.
     for rollout, parent, length in branches(turns):
         own, above = starts[rollout], starts[parent]
         original[own : own + length] = original[above : above + length]

@@ -52,19 +52,19 @@ def rtmc(
     group = encode(turns.group)
     state = encode(group, turns.state_key)
     action = encode(state, turns.action_key)
-    first = np.unique(encode(action, turns.rollout), return_index=True)[1]
-    value, visits = _visited(returned[first], state[first])
-    found, _ = _visited(returned[first], action[first])
+    first = np.unique(encode(action, turns.rollout), return_index=True)[1]  # of each rollout
+    value, visits = _visited(returned[first], state[first])  # V and n, [S] each
+    action_value, _ = _visited(returned[first], action[first])  # Q
     reward, _ = shared.penalised(turns)
     returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)
-    prior, rollouts = _visited(returns, group[turns.starts])
+    prior, rollouts = _visited(returns, group[turns.starts])  # mean R, [G]
     total = visits + prior_visits
     smoothed = (visits * value)[state] + prior_visits * prior[group]
-    difference = distance(found[action], smoothed / total[state])
+    difference = distance(action_value[action], smoothed / total[state])
     advantage: Floats = np.where(rollouts[group] > 1, difference, 0.0)
     if not normalise:
         return advantage
-    scale = group_std(advantage, group, 0)
+    scale = group_std(advantage, group, ddof=0)
     scaled: Floats = advantage / np.where(scale > least_std, scale, 1.0)
     return scaled
 

@@ -29,7 +29,8 @@ class Transitions:
         """Return the transitions of a table."""
         group, n, goes_on = encode(turns.group), len(turns), turns.goes_on
         reached = np.where(goes_on, np.roll(turns.state_key, -1), turns.next_state_key)
-        won = ~goes_on & turns.success
+        won = ~goes_on & turns.success  # these turns lead to the goal
+        # Rows 0..n-1 are the states that turns were taken in, n..2n-1 those that they led to.
         key: Keys = np.concatenate([turns.state_key, np.where(won, "", reached)])
         goal = np.concatenate([np.zeros(n, np.bool_), won])
         label = encode(np.concatenate([group, group]), goal.astype(np.int64), key)

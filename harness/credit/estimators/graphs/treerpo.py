@@ -30,8 +30,8 @@ def treerpo(turns: TurnTable, shared: Shared) -> Floats:
     tree = tree_of(turns)
     scores, lost = leaf_outcomes(turns, shared)
     value = backed_up(tree, turns, scores.score)
-    head = _heads(tree)
-    begins = np.flatnonzero(head == np.arange(len(head)))
+    head = _heads(tree)  # [U]
+    begins = np.flatnonzero(head == np.arange(len(head)))  # one node for each step
     advantage = np.zeros(len(head))
     place = encode(tree.before[begins])
     advantage[begins] = shared.standardise(value[begins], place)

@@ -68,6 +68,7 @@ def compare(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> C
         valid = np.ones(len(first), np.bool_)
         return Compared(turns.rollout, turns.group[first], episode_returns(turns), own, valid)
     rows = np.arange(len(turns), dtype=np.int64)
+    # Turns that a sibling shares with its parent are the parent's, and are compared once.
     trained = rows if turns.branch_turn is None else rows[turns.turn >= turns.branch_turn]
     unit = np.full(len(turns), -1, np.int64)
     unit[trained] = np.arange(len(trained))

@@ -45,12 +45,12 @@ def aem(
         return advantage
     assert turns.entropy is not None
     group = encode(turns.group)
-    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)  # [G]
     np.minimum.at(low, group, turns.entropy)
     np.maximum.at(high, group, turns.entropy)
     span = (high - low)[group]
     varied = (span >= least_range) & (span > 0)
     scaled = np.divide(turns.entropy - low[group], span, out=np.zeros(len(turns)), where=varied)
-    certainty = np.exp(-lam * scaled)
+    certainty = np.exp(-lam * scaled)  # [N], not yet divided by its mean
     modulated: Floats = advantage * certainty / group_mean(certainty, group)
     return modulated

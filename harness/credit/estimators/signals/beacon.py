@@ -72,7 +72,8 @@ def segments(turns: TurnTable, milestone: Bools) -> tuple[Ints, Ints, Bools]:
     before: Ints = np.cumsum(milestone) - milestone
     segment: Ints = before - before[turns.starts][turns.rollout]
     row = np.arange(n)
+    # The row of the next milestone, the turn itself included: a minimum from the end backwards.
     following = np.minimum.accumulate(np.where(milestone, row, n)[::-1])[::-1]
-    end = np.append(turns.rollout, -1)[following]
+    end = np.append(turns.rollout, -1)[following]  # its rollout; -1 behind the last milestone
     reached = end == turns.rollout
     return segment, np.where(reached, following - row, 0), reached

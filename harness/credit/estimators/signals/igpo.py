@@ -38,6 +38,6 @@ def igpo(turns: TurnTable, shared: Shared) -> Floats:
     returns = np.bincount(turns.rollout, weights=reward)[turns.rollout]
     # Last turns and the others are separate groups: no number of one is compared with the other.
     label = encode(turns.group, turns.goes_on.astype(np.int64))
-    found = np.where(turns.goes_on, turns.process_reward, returns)
-    signal = shared.standardise(found, label)  # x, [N]
+    signal = np.where(turns.goes_on, turns.process_reward, returns)  # g or R, [N]
+    signal = shared.standardise(signal, label)  # x
     return rewards_to_go(signal, turns.rollout, shared.gamma) - shared.row_penalty(turns)

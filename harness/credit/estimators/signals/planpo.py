@@ -57,7 +57,7 @@ def planpo(
     unpaid = replace(turns, reward=np.zeros(len(turns)))  # so that scores are minus the penalties
     lost, group, owner, weight = shared.outcomes(unpaid)
     first = turns.starts if len(lost) == len(turns.starts) else np.arange(len(turns))
-    num_turns = np.bincount(turns.rollout)[turns.rollout]
+    num_turns = np.bincount(turns.rollout)[turns.rollout]  # T, [N]
     returns = episode_returns(turns)[turns.rollout]
     gained = np.where(turns.success, returns / num_turns, 0.0)[first]
     per_turn = gained + lost
