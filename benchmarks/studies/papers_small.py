@@ -88,7 +88,7 @@ def table(rollouts: Sequence[Rollout], size: int) -> TurnTable:
 def of(method: str, turns: TurnTable, **changed: Any) -> dict[str, float]:
     """Return an estimator's own figures with its paper's settings, some of them changed."""
     settings = registry.layers(method, registry.preset("paper", method))[0][1]
-    return diagnostics.of_layer(method, turns, {**settings, **changed})
+    return diagnostics.layer_figures(method, turns, {**settings, **changed})
 
 
 def advantage(method: str, turns: TurnTable) -> np.ndarray[Any, Any]:

@@ -14,8 +14,7 @@ cd "$out"
 settings() {
   local own='statistics="turn",invalid_penalty=0.02'
   case $1 in
-    grpo | salt) own+=',scale_by_std=false' ;;
-    gigpo | hgpo | g2po) own+=',norm="mean"' ;;
+    grpo | salt | gigpo | hgpo | g2po) own+=',norm="mean"' ;;
     scpo) own+=',norm="mean",scorer="exact",alpha=0.1' ;;
     graphgpo) own='statistics="turn",invalid_penalty=0.0' ;; # centred, its graph would add next to nothing
     ecpo) own='statistics="turn",invalid_penalty=0.0,norm="mean"' ;;
@@ -28,7 +27,7 @@ settings() {
       echo 'method.annotators={continuations={count=4}}'
       ;;
     tree_grpo)
-      own+=',scale_by_std=false'
+      own+=',norm="mean"'
       echo 'rollout.group_size=4' # and one sibling of each: as many leaves as GRPO has episodes
       echo 'rollout.branch={at="uniform",points=4,siblings=1}'
       ;;

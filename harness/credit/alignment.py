@@ -33,27 +33,16 @@ SEPARATOR: Final = " || "
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """A failed rollout and the success of its group that it is compared with.
+    """A failed rollout and the success of its group that it is compared with."""
 
-    Attributes:
-        rollout: Index of the failed rollout.
-        reference: Index of the success.
-        rows: The failed rollout's compared turns, as rows of the table. Shape [l].
-        reference_rows: The compared turns of the success. Shape [m].
-        order: Steps, 0..l-1, in the order of matching. Shape [l].
-        credited: (reference position, step) pairs, 0..m-1 and 0..l-1, in the order of matching.
-        credit: Credit of each step, in [0, 1]. Shape [l].
-        similarity: M, of each position and step; None if not all pairs were scored. Shape [m, l].
-    """
-
-    rollout: int
-    reference: int
-    rows: Ints
-    reference_rows: Ints
-    order: Ints
-    credited: Sequence[tuple[int, int]] = ()
-    credit: Floats | None = None
-    similarity: Floats | None = None
+    rollout: int  # of the failure
+    reference: int  # the success's rollout
+    rows: Ints  # [l], the failure's compared turns, as rows of the table
+    reference_rows: Ints  # [m], the success's
+    order: Ints  # [l], the steps 0..l-1 in the order of matching
+    credited: Sequence[tuple[int, int]] = ()  # (reference position, step), in that order
+    credit: Floats | None = None  # [l], in [0, 1]
+    similarity: Floats | None = None  # [m, l]; None if not all pairs were scored
 
 
 def plan(
@@ -75,9 +64,6 @@ def plan(
     Failed rollouts of groups without success are left out. All arguments except `whole` are those
     of the estimator `scpo`. `whole` scores all pairs of positions and steps, for figures, not only
     those that the matcher needs.
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range, or the scorer returns invalid scores.
     """
     check_levels(theta, lam)
     one_of("monotone", monotone, (True, False))
@@ -122,11 +108,7 @@ def sibling_pairs(
     drop_invalid: bool = True,
     no_ops: Sequence[str] = NO_OPS,
 ) -> list[Alignment]:
-    """Algorithm 1, lines 1 to 7: each failed rollout and its reference, without credit.
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-    """
+    """Algorithm 1, lines 1 to 7: each failed rollout and its reference, without credit."""
     number("success_threshold", success_threshold)
     one_of("reference", reference, ("longest", "shortest"))
     one_of("drop_invalid", drop_invalid, (True, False))
@@ -165,11 +147,11 @@ def _score_all(
     monotone: bool,
 ) -> list[Alignment]:
     """Lines 8 to 12, with one matrix for each reference: its texts by those of all its rollouts."""
-    of_reference: dict[int, list[Alignment]] = {}
+    by_reference: dict[int, list[Alignment]] = {}
     for pair in pairs:
-        of_reference.setdefault(pair.reference, []).append(pair)
+        by_reference.setdefault(pair.reference, []).append(pair)
     result = {}
-    for siblings in of_reference.values():
+    for siblings in by_reference.values():
         own, place = np.unique(turns.text[siblings[0].reference_rows], return_inverse=True)
         rows = np.concatenate([pair.rows for pair in siblings])
         others, step = np.unique(turns.text[rows], return_inverse=True)

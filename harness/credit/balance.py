@@ -15,7 +15,7 @@ _Split = tuple[int, int, int, int, list[_Part]]
 
 
 def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
-    """Return the rows of each part, ascending: equally many rows, nearly equal total lengths.
+    """Return the rows of each of k parts, ascending: equally many rows, nearly equal total lengths.
 
     The largest differencing method of Karmarkar and Karp (1982) on tuples of k rows. The rows are
     sorted by length and taken k at a time; then the two tuples whose parts differ most are merged,
@@ -23,13 +23,6 @@ def partitions(lengths: Sequence[int], parts: int) -> list[list[int]]:
     Reference: how verl's `balance_batch` spreads sequences over k workers, ties included.
     Departs from it: it refuses a number of rows that k does not divide. Here rows of length 0 are
     added first and left out of the result, so that parts differ by some rows then.
-
-    Args:
-        lengths: Of the rows, at least 0. Shape [K].
-        parts: k, at least 1.
-
-    Raises:
-        ConfigError: `parts` is not an integer of at least 1.
     """
     integer("parts", parts, 1)
     count = len(lengths)

@@ -1,4 +1,4 @@
-"""Figures about credit, logged at every step: of all methods, and of one estimator each.
+"""Figures about credit, logged at every step: some for all methods, some for one estimator each.
 
 The latter are those in the plots or equations of the papers.
 """
@@ -28,18 +28,15 @@ Settings = Mapping[str, Any]
 Figures = dict[str, float]
 
 
-def of_layer(name: str, turns: TurnTable, settings: Settings) -> Figures:
-    """Return the figures of one estimator, without those of its base.
+def layer_figures(name: str, turns: TurnTable, settings: Settings) -> Figures:
+    """Return the figures of one estimator, without those of its base; none for most estimators.
 
-    Args:
-        name: The estimator; one that has none of its own gives none.
-        turns: At least one turn, with the columns that the estimator needs.
-        settings: All its hyperparameters, without those of its base.
+    `settings` are all its hyperparameters, without those of its base.
     """
     return FIGURES[name](turns, settings) if name in FIGURES else {}
 
 
-def of_ecpo(turns: TurnTable, settings: Settings) -> Figures:
+def _ecpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return figures over the repeated states: mean rho, the share with rho 0, and deviations.
 
     ECPO's Figure 4(a) plots the mean (.538 and .720 at its two group sizes). Its Figure 3(b) plots
@@ -62,13 +59,13 @@ def of_ecpo(turns: TurnTable, settings: Settings) -> Figures:
     }
 
 
-def of_salt(turns: TurnTable, settings: Settings) -> Figures:
+def _salt_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return the share of turns whose edge is merged: SALT's Figure 6, read as over turns."""
     chosen = {key: settings[key] for key in keyword_defaults(salt.edges)}
     return {"merge_rate": float((group_size(salt.edges(turns, **chosen)) > 1).mean())}
 
 
-def of_scpo(turns: TurnTable, settings: Settings) -> Figures:
+def _scpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return credited turns per failed rollout, and the mean credit of a turn times alpha.
 
     SCPO's Figure 7: about 12 and .034 late in training. Failed rollouts of groups without success
@@ -85,23 +82,23 @@ def of_scpo(turns: TurnTable, settings: Settings) -> Figures:
     }
 
 
-def of_gvpo(turns: TurnTable, settings: Settings) -> Figures:
+def _gvpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return turns per rollout, and the share of turns whose advantage the four cases change."""
     shaped = float(turns.failed.mean()) if settings["b"] > 0 else 0.0
     return {"turns_per_rollout": len(turns) / len(turns.starts), "shaped_turns": shaped}
 
 
-def of_oprl(turns: TurnTable, _settings: Settings) -> Figures:
+def _oprl_figures(turns: TurnTable, _settings: Settings) -> Figures:
     """Return mean and standard deviation of the step rewards, as in OPRL's Figure 5."""
     return _moments("process_reward", turns.process_reward)
 
 
-def of_prime(turns: TurnTable, _settings: Settings) -> Figures:
+def _prime_figures(turns: TurnTable, _settings: Settings) -> Figures:
     """Return mean and standard deviation of the implicit process rewards."""
     return _moments("process_reward", turns.process_reward)
 
 
-def of_hcapo(turns: TurnTable, settings: Settings) -> Figures:
+def _hcapo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return the mean hindsight probability, and the share of ratios that are clipped."""
     assert turns.hindsight is not None
     mean = group_mean(turns.hindsight, turns.rollout)
@@ -110,12 +107,12 @@ def of_hcapo(turns: TurnTable, settings: Settings) -> Figures:
     return {"hindsight": float(turns.hindsight.mean()), "hindsight_clipped": float(clipped.mean())}
 
 
-def of_empg(turns: TurnTable, _settings: Settings) -> Figures:
+def _empg_figures(turns: TurnTable, _settings: Settings) -> Figures:
     """Return mean and standard deviation of the turns' entropies, in nats."""
     return _moments("entropy", turns.entropy)
 
 
-def of_gae(turns: TurnTable, settings: Settings) -> Figures:
+def _gae_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return the mean value, and the share of the returns' variance that the critic explains."""
     assert turns.value is not None
     own = {key: settings[key] for key in STEP_RETURNS}
@@ -125,7 +122,7 @@ def of_gae(turns: TurnTable, settings: Settings) -> Figures:
     return {"value": float(turns.value.mean()), "explained_variance": float(explained)}
 
 
-def of_hgpo(turns: TurnTable, settings: Settings) -> Figures:
+def _hgpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return the mean length of the longest common history, in states: 0 for a turn in no group."""
     longest = np.zeros(len(turns))
     for k, (rows, label) in enumerate(hgpo.histories(turns, settings["K"] + 1), start=1):
@@ -133,37 +130,37 @@ def of_hgpo(turns: TurnTable, settings: Settings) -> Figures:
     return {"common_history": float(longest.mean())}
 
 
-def of_reinforce_pp(turns: TurnTable, _settings: Settings) -> Figures:
+def _reinforce_pp_figures(turns: TurnTable, _settings: Settings) -> Figures:
     """Return the mean divergence of a turn from the reference, in nats, where it is measured."""
     return {"divergence": float(turns.kl.mean())} if turns.kl is not None else {}
 
 
-def of_imitation(turns: TurnTable, settings: Settings) -> Figures:
+def _imitation_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return the share of turns that are imitated."""
     return {"imitated_turns": float(imitation.imitation(turns, **settings).mean())}
 
 
-def of_dmpo(turns: TurnTable, settings: Settings) -> Figures:
+def _dmpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return the number of pairs, and the share that the scores put in the right order."""
-    return _of_pairs(dmpo.pairs_of(turns), dmpo.scores(turns, **settings))
+    return _pair_figures(dmpo.pairs_of(turns), dmpo.scores(turns, **settings))
 
 
-def _of_pairs(pairs: Pairs, score: Floats) -> Figures:
+def _pair_figures(pairs: Pairs, score: Floats) -> Figures:
     accuracy = {"pair_accuracy": pairs.accuracy(score)} if len(pairs) else {}
     return {"pairs": float(len(pairs)), **accuracy}
 
 
-def of_dpo(turns: TurnTable, settings: Settings) -> Figures:
+def _dpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return DPO's loss, the number of pairs, and the share that the scores put in order."""
     pairs, score = _compared(turns, settings)
-    return {"preference_loss": pairs.loss(settings["beta"] * score), **_of_pairs(pairs, score)}
+    return {"preference_loss": pairs.loss(settings["beta"] * score), **_pair_figures(pairs, score)}
 
 
-def of_ipo(turns: TurnTable, settings: Settings) -> Figures:
+def _ipo_figures(turns: TurnTable, settings: Settings) -> Figures:
     """Return IPO's loss, the number of pairs, and the share that the scores put in order."""
     pairs, score = _compared(turns, settings)
     goal = 1 / (2 * settings["tau"])
-    return {"preference_loss": pairs.squared_loss(score, goal), **_of_pairs(pairs, score)}
+    return {"preference_loss": pairs.squared_loss(score, goal), **_pair_figures(pairs, score)}
 
 
 def _compared(turns: TurnTable, settings: Settings) -> tuple[Pairs, Floats]:
@@ -173,8 +170,8 @@ def _compared(turns: TurnTable, settings: Settings) -> tuple[Pairs, Floats]:
     return found.pairs(settings["margin"]), found.sums(turns.kl)
 
 
-def of_kto(turns: TurnTable, settings: Settings) -> Figures:
-    """Return KTO's loss and reference point, and the shares of turns that its labels are of."""
+def _kto_figures(turns: TurnTable, settings: Settings) -> Figures:
+    """Return KTO's loss and reference point, and the shares of desirable and undesirable turns."""
     own = kto.labels(turns, **{key: settings[key] for key in CHOICES})
     return {
         "preference_loss": kto.loss(turns, **settings),
@@ -185,24 +182,24 @@ def of_kto(turns: TurnTable, settings: Settings) -> Figures:
 
 
 FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
-    "dmpo": of_dmpo,
-    "dpo": of_dpo,
-    "ecpo": of_ecpo,
-    "empg": of_empg,
-    "gae": of_gae,
-    "gvpo": of_gvpo,
-    "hcapo": of_hcapo,
-    "hgpo": of_hgpo,
-    "imitation": of_imitation,
-    "ipo": of_ipo,
-    "kto": of_kto,
-    "oprl": of_oprl,
-    "cast": of_oprl,
-    "igpo": of_oprl,
-    "prime": of_prime,
-    "reinforce_pp": of_reinforce_pp,
-    "salt": of_salt,
-    "scpo": of_scpo,
+    "dmpo": _dmpo_figures,
+    "dpo": _dpo_figures,
+    "ecpo": _ecpo_figures,
+    "empg": _empg_figures,
+    "gae": _gae_figures,
+    "gvpo": _gvpo_figures,
+    "hcapo": _hcapo_figures,
+    "hgpo": _hgpo_figures,
+    "imitation": _imitation_figures,
+    "ipo": _ipo_figures,
+    "kto": _kto_figures,
+    "oprl": _oprl_figures,
+    "cast": _oprl_figures,
+    "igpo": _oprl_figures,
+    "prime": _prime_figures,
+    "reinforce_pp": _reinforce_pp_figures,
+    "salt": _salt_figures,
+    "scpo": _scpo_figures,
 }
 """Estimators with figures of their own; the others' are those that every method logs."""
 
@@ -213,9 +210,9 @@ def _moments(name: str, column: Floats | None) -> Figures:
 
 
 def documentation_calls(turns: TurnTable) -> Figures:
-    """Return the shares of turns that look up documentation; nothing where no action calls APIs.
+    """Return the shares of turns that look up documentation, as in GVPO's Figure 4 for AppWorld.
 
-    GVPO's Figure 4 plots them for AppWorld.
+    The result is empty where no action calls APIs.
     """
     actions = [
         f"{key}\n{text.partition(scpo.SEPARATOR)[0]}"
@@ -264,11 +261,6 @@ def divergent_anchors(
     and actions taken more often, and the highest mean step return is of one taken once.
     Reference: ECPO, Figure 1 and section 1, which draw and describe such an anchor and plot their
     share (9% to 28% in training) without a formula: this one is read off the example.
-
-    Args:
-        turns: N turns of R rollouts.
-        gamma: Discount of the step returns, in [0, 1].
-        invalid_penalty: Subtracted from the step return of an invalid turn.
     """
     if not len(turns):
         return 0.0
@@ -293,17 +285,14 @@ def summarise(
     estimator: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Return the figures to log, under `credit/`: those of every method, then its own.
+    """Return the figures to log, under `credit/`: those of every method, then the estimator's.
 
-    Args:
-        turns: N turns of R rollouts; none give no figures.
-        advantage: Of the turns, or of their tokens.
-        estimator: Name of the estimator, for its own figures; None leaves them out.
-        settings: Its hyperparameters, those of its base beside them.
+    `advantage` has a number for each turn or each token. `settings` are the estimator's and its
+    base's hyperparameters. A table without turns gives no figures.
     """
     if not len(turns):
         return {}
-    own = of_method(estimator, turns, settings) if estimator is not None else {}
+    own = method_figures(estimator, turns, settings) if estimator is not None else {}
     returns = episode_returns(turns)
     return {
         "credit/advantage_min": float(advantage.min()),
@@ -321,24 +310,19 @@ def summarise(
     }
 
 
-def of_method(
+def method_figures(
     estimator: str, turns: TurnTable, settings: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the figures specific to an estimator and to its base.
+    """Return the figures specific to an estimator and to its base, under `credit/`.
 
-    Args:
-        estimator: Its name.
-        turns: N turns of R rollouts; none give no figures.
-        settings: Its hyperparameters; the rest are defaults.
-
-    Raises:
-        ConfigError: A name or a hyperparameter is unknown.
+    Hyperparameters that `settings` lack have their defaults. A table without turns gives no
+    figures.
     """
     if not len(turns):
         return {}
     figures: dict[str, float] = {}
     for name, own in reversed(layers(estimator, settings or {})):
-        figures |= of_layer(name, turns, own)
+        figures |= layer_figures(name, turns, own)
     return {f"credit/{key}": value for key, value in figures.items()}
 
 

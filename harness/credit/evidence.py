@@ -39,11 +39,7 @@ class Calibration:
     eps: float
 
     def __post_init__(self) -> None:
-        """Check the ranges.
-
-        Raises:
-            ConfigError: A hyperparameter is out of its range.
-        """
+        """Refuse a hyperparameter out of its range, with `ConfigError`."""
         number("kappa", self.kappa, 0)
         number("tau", self.tau, 1e-9)
         one_of("saturation", self.saturation, ("ratio", "exp", "none"))
@@ -64,50 +60,29 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """S states of groups, M pairs of a state and a canonical action taken there, N turns.
+    """S states of groups, M pairs of a state and a canonical action taken there, N turns."""
 
-    Attributes:
-        anchor: State of each turn, 0..S-1. Shape [N].
-        pair: State and action of each turn, 0..M-1. Shape [N].
-        owner: State of each pair. Shape [M].
-        depth: First turn at which the state was visited, from 0. Shape [S].
-        visits: N. Shape [S].
-        mean: mu, mean step return over the visits. Shape [S].
-        between: B, the variance between actions. Shape [S].
-        within: W, the variance within actions. Shape [S].
-        saturation: Growth of trust with N, in [0, 1]. Shape [S].
-        sigma: What advantages are divided by. Shape [S].
-        strict_valid: Whether the state may give credit. Shape [S].
-        reliability: rho, 0 where it may not. Shape [S].
-        action_mean: q, mean step return of an action. Shape [M].
-        estimate: q~, or q without shrinkage. Shape [M].
-        advantage: A_act. Shape [M].
-    """
-
-    anchor: Ints
-    pair: Ints
-    owner: Ints
-    depth: Ints
-    visits: Ints
-    mean: Floats
-    between: Floats
-    within: Floats
-    saturation: Floats
-    sigma: Floats
-    strict_valid: Bools
-    reliability: Floats
-    action_mean: Floats
-    estimate: Floats
-    advantage: Floats
+    anchor: Ints  # [N], the turn's state, 0..S-1
+    pair: Ints  # [N], its state and action, 0..M-1
+    owner: Ints  # [M], the pair's state
+    depth: Ints  # [S], turn of the first visit, from 0
+    visits: Ints  # [S], N of the paper
+    mean: Floats  # [S], mu: the mean step return over the visits
+    between: Floats  # [S], B: the variance between actions
+    within: Floats  # [S], W: the variance within actions
+    saturation: Floats  # [S], growth of trust with N, in [0, 1]
+    sigma: Floats  # [S], the divisor of advantages
+    strict_valid: Bools  # [S], the state may give credit
+    reliability: Floats  # [S], rho; 0 where it may not
+    action_mean: Floats  # [M], q: the mean step return of the action
+    estimate: Floats  # [M], q~; q without shrinkage
+    advantage: Floats  # [M], A_act
 
 
 def evidence(turns: TurnTable, returns: Floats, by: Calibration) -> Evidence:
     """Return the evidence for each state of each group; see `ecpo` for the equations.
 
-    Args:
-        turns: N turns.
-        returns: Step return of each turn. Shape [N].
-        by: How to weigh it.
+    `returns` are the step returns of the turns. Shape [N].
     """
     anchor = encode(turns.group, turns.state_key)
     key = np.where(turns.valid, turns.action_key, INVALID)

@@ -16,10 +16,7 @@ _NOISE: Final = 1e-12
 
 
 def encode(*columns: Ints | Keys) -> Ints:
-    """Return labels of rows, equal exactly when all columns agree. Shapes [K] each -> [K].
-
-    Labels are 0, 1... without gaps, in any order.
-    """
+    """Return labels of rows, 0, 1... in any order, equal exactly when all columns agree. [K]."""
     label = _codes(columns[0])
     for column in columns[1:]:
         code = _codes(column)
@@ -46,18 +43,11 @@ def group_weight(weight: Floats, label: Ints) -> Floats:
 
 
 def label_mean(x: Floats, label: Ints, weight: Floats | None = None) -> Floats:
-    """Mean of the values of each label 0, 1..., weighted if weights are given; 0 of none.
+    """Mean of the values of each of L labels, weighted if weights are given; 0 of none. Shape [L].
 
-    The mean of equal values is exactly their value: what is summed are distances from one of them,
-    which a sum of the values themselves, divided by their number, need not give.
-
-    Args:
-        x: Values. Shape [K].
-        label: The label of each value. Shape [K], below L.
-        weight: The weight of each value; a label's weights sum to a whole number. Shape [K].
-
-    Returns:
-        Shape [L].
+    The mean of equal values is exactly their value: the sum is of distances from one of them, since
+    a sum of the values, divided by their number, need not give it. A label's weights sum to a whole
+    number.
     """
     one = np.zeros(label.max(initial=-1) + 1)
     one[label] = x  # any value of each label
@@ -90,10 +80,7 @@ def standardise(
 
     (x - mean) / (std + eps) with `norm="std"`, x - mean with `norm="mean"`. A group whose values
     are equal up to rounding gets exact zeros: dividing rounding errors by eps would make signals of
-    them. With weights, whose sum in a group is a whole number, that is the group's size.
-
-    Raises:
-        ConfigError: `norm` is neither, `ddof` is not 0 or 1, or `eps` is negative.
+    them. The size of a group is the sum of its weights, a whole number.
     """
     one_of("norm", norm, ("std", "mean"))
     one_of("ddof", ddof, (0, 1))
@@ -128,10 +115,7 @@ def members(label: Ints) -> list[Ints]:
 
 
 def whiten(x: Floats, counted: Bools, *, ddof: int, eps: float) -> Floats:
-    """Distance from the mean of all counted rows, in their standard deviations. Shape [K].
-
-    (x - mean) / (std + eps) where `counted`, 0 elsewhere.
-    """
+    """(x - mean) / (std + eps) over all counted rows, 0 elsewhere. Shape [K]."""
     rows = np.flatnonzero(counted)
     white = np.zeros(len(x))
     one_group = np.zeros(len(rows), dtype=np.int64)

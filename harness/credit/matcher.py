@@ -25,18 +25,12 @@ def next_table(self_similarity: Floats, theta: float = 0.6) -> Ints:
     """Return the position to continue from if the position after j does not match. Shape [m].
 
     It is built as the prefix function of Knuth, Morris and Pratt, with `similarity >= theta` for
-    equality. Where that is an equivalence, next(j) is the longest k < j such that positions 0..k
-    are similar to positions j-k..j one by one, or -1. Similarity need not be transitive, and then
-    the construction may end at another k: it compares position j with k + 1 alone.
+    equality, from the similarities M* of the reference positions. Where that is an equivalence,
+    next(j) is the longest k < j such that positions 0..k are similar to positions j-k..j one by
+    one, or -1. Similarity need not be transitive, and then the construction may end at another k:
+    it compares position j with k + 1 alone.
     Reference: SCPO, Algorithm 2, line 1, which names the table and its threshold and leaves its
     construction open; this is the usual one.
-
-    Args:
-        self_similarity: M*, of each pair of reference positions. Shape [m, m].
-        theta: Least similarity of a match, in [0, 1].
-
-    Raises:
-        ConfigError: The similarities are not a square matrix in [0, 1], or theta is out of range.
     """
     number("theta", theta, 0, 1)
     own = matrix(self_similarity)
@@ -53,10 +47,9 @@ def matches(
     lam: float = 0.4,
     monotone: bool = True,
 ) -> list[tuple[int, int]]:
-    """Return the credited pairs (reference position, step), in the order of matching.
+    """Return the credited pairs (reference position, step) of `match`, in the order of matching.
 
-    The arguments are those of `match`. Pairs with a similarity below `lam` are included: they take
-    their position with credit 0.
+    Pairs with a similarity below `lam` are included: they take their position with credit 0.
     """
     check_levels(theta, lam)
     found = _credited_matches(similarity, self_similarity, order, theta, monotone)
@@ -80,9 +73,9 @@ def match(
     Args:
         similarity: M, of reference positions and failed steps. Shape [m, l].
         self_similarity: M*, of reference positions with each other. Shape [m, m].
-        order: Order in which steps are matched: each of 0..l-1 once. Shape [l].
-        theta: Least similarity of a match, in [0, 1].
-        lam: Soft base lambda, in [0, 1): a similarity up to it gives credit 0.
+        order: The order in which steps are matched: each of 0..l-1 once. Shape [l].
+        theta: The least similarity of a match, in [0, 1].
+        lam: The soft base lambda, in [0, 1): a similarity up to it gives credit 0.
         monotone: False credits every match, also at positions credited before: the paper's ablation
             without monotonicity.
 
@@ -103,11 +96,7 @@ def credit_of(found: Credited, size: int, lam: float) -> Floats:
 
 
 def check_levels(theta: float, lam: float) -> None:
-    """Refuse thresholds out of their ranges.
-
-    Raises:
-        ConfigError: theta is not in [0, 1] or lambda not in [0, 1).
-    """
+    """Refuse theta outside [0, 1] and lambda outside [0, 1), with `ConfigError`."""
     number("theta", theta, 0, 1)
     number("lam", lam, 0, 1)
     if lam == 1:
@@ -161,11 +150,9 @@ def lockstep(
     walks: Sequence[Walk[Result]],
     answer: Callable[[list[tuple[int, tuple[int, int]]]], Sequence[float]],
 ) -> list[Result]:
-    """Return the results of several walks, with one batch of similarities for each of their steps.
+    """Return the results of walks that have not started, with one batch of similarities a step.
 
-    Args:
-        walks: Walks that have not started.
-        answer: Returns the similarities of pairs (index of the walk, the pair that it yielded).
+    `answer` returns the similarities of pairs (index of the walk, the pair that it yielded).
     """
     results: list[Any] = [None] * len(walks)
     requests: list[tuple[int, tuple[int, int]]] = []

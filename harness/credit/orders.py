@@ -35,9 +35,6 @@ def turn_order(turns: TurnTable, order: str) -> Ints:
     `balance_batch` left behind on four GPUs, hence `balanced(4)`.
     Departs from it: lengths are those of the turns' texts in characters, which a table has, not of
     their prompts and responses in tokens.
-
-    Raises:
-        ConfigError: The order is none of these.
     """
     if order == "temporal":
         return turns.turn

@@ -22,15 +22,10 @@ _NOISE: Final = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of a better and a worse one of one group. P pairs among R rollouts, or R turns.
+    """Pairs of a better and a worse one of one group. P pairs among R rollouts, or R turns."""
 
-    Attributes:
-        winner: Index of each pair's better one. Shape [P].
-        loser: Index of its worse one. Shape [P].
-    """
-
-    winner: Ints
-    loser: Ints
+    winner: Ints  # [P] into R, the better one
+    loser: Ints  # [P] into R, the worse one
 
     @classmethod
     def within(cls, group: Ints, positive: Bools) -> Pairs:
@@ -46,14 +41,9 @@ class Pairs:
     def by_value(
         cls, group: Ints, value: Floats, action: Ints, may_win: Bools, margin: float
     ) -> Pairs:
-        """Return all pairs of one group with different actions and values.
+        """Return all pairs of a group whose actions differ, and values by more than `margin`.
 
-        Args:
-            group: Label of what is compared with each other. Shape [R].
-            value: Shape [R].
-            action: Label of what was done; equal ones are no pair. Shape [R].
-            may_win: Which may be the better one. Shape [R].
-            margin: By how much the values of a pair differ, and more.
+        `may_win` says which may be the better one. Shapes [R] each.
         """
         winners, losers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for rows in members(encode(group)):
@@ -98,11 +88,11 @@ class Pairs:
         """Return the derivative of the squared loss in every score. Shape [R]."""
         return self._slope(2 * (self._margin(score) - target), len(score))
 
-    def _slope(self, of_margin: Floats, size: int) -> Floats:
+    def _slope(self, margin_slope: Floats, size: int) -> Floats:
         """Return derivatives in scores of those in the margins. Shape [P] -> [R]."""
         slope = np.zeros(size)
-        np.add.at(slope, self.winner, of_margin / self._size)
-        np.add.at(slope, self.loser, -of_margin / self._size)
+        np.add.at(slope, self.winner, margin_slope / self._size)
+        np.add.at(slope, self.loser, -margin_slope / self._size)
         return slope
 
     def accuracy(self, score: Floats) -> float:

@@ -59,12 +59,12 @@ _PRESETS: Final = Registry("preset", entries=PRESETS)
 @dataclass(frozen=True, slots=True)
 class _Entry:
     function: Estimator
-    needs: tuple[str, ...]
-    own: Mapping[str, Any]
+    needs: tuple[str, ...]  # columns of the table
+    own: Mapping[str, Any]  # settings of its paper that differ from the presets
     step_returns: StepReturns
 
 
-def _of_object(name: str, found: Any) -> _Entry | None:
+def _plugin_entry(name: str, found: Any) -> _Entry | None:
     """Return the entry of a plug-in's function, registered or not."""
     for entry in _ESTIMATORS.entries().values():
         if entry.function is found:
@@ -75,7 +75,7 @@ def _of_object(name: str, found: Any) -> _Entry | None:
 
 
 _ESTIMATORS: Registry[_Entry] = Registry(
-    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_of_object
+    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_plugin_entry
 )
 
 
@@ -92,11 +92,11 @@ def estimator(
     to `base_estimator`, and its callers may give the base's hyperparameters beside its own.
 
     Args:
-        name: In `harness.credit.get`.
-        needs: Optional columns of the table that it reads.
-        preset: Settings of its paper or code that differ from the presets.
-        step_returns: It `reads` the returns of single turns, or `changes` them for its base, which
-            then must read them: otherwise the change would have no effect.
+        name: The name in `harness.credit.get` and in recipes.
+        needs: The optional columns of the table that it reads.
+        preset: The settings of its paper or code that differ from the presets.
+        step_returns: `reads` if the returns of single turns matter to it; `changes` if it changes
+            them for its base, which then must read them.
     """
 
     def add(function: Estimator) -> Estimator:
@@ -147,12 +147,7 @@ def needs(name: str, hyperparameters: Mapping[str, Any] | None = None) -> tuple[
 def base_estimator(base: Base, settings: Mapping[str, Any]) -> Callable[[TurnTable], Floats]:
     """Return the estimator that another one builds on, with its hyperparameters.
 
-    Args:
-        base: Its name, or a mapping with its `name` and hyperparameters of its own.
-        settings: Further hyperparameters; those in `base` win.
-
-    Raises:
-        ConfigError: The name or a hyperparameter is unknown.
+    `base` is its name, or a mapping with its `name` and hyperparameters, which win over `settings`.
     """
     name, own = _split(base)
     return functools.partial(get(name), **{**settings, **own})
@@ -165,7 +160,13 @@ def check(name: str, hyperparameters: Mapping[str, Any]) -> None:
         ConfigError: The estimator, its base or a hyperparameter is unknown, or it changes step
             returns that its base does not read.
     """
-    _ESTIMATORS.check(name, hyperparameters, hyperparameters_of(name, hyperparameters))
+    known = hyperparameters_of(name, hyperparameters)
+    if "scale_by_std" in hyperparameters and "scale_by_std" not in known and "norm" in known:
+        raise ConfigError(
+            f"estimator {name!r} has no hyperparameter 'scale_by_std': "
+            'give norm = "std" for true, norm = "mean" for false'
+        )
+    _ESTIMATORS.check(name, hyperparameters, known)
     base = _base_of(name, hyperparameters)
     if base is None:
         return
@@ -188,13 +189,10 @@ def reads_step_returns(name: str, hyperparameters: Mapping[str, Any] | None = No
 
 
 def hyperparameters_of(name: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an estimator's hyperparameters and their defaults.
+    """Return an estimator's hyperparameters and their defaults, with those of its base.
 
-    Those of its base are among them: a name that both have means the outer one's.
-
-    Args:
-        name: The estimator.
-        given: May hold another `base` than the default one.
+    A name that both have means the outer one's. `given` may hold another `base` than the default
+    one.
     """
     own = _ESTIMATORS.hyperparameters(name)
     base = _base_of(name, given or {})

@@ -11,8 +11,11 @@ from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of
 
+Statistics = Literal["rollout", "turn"]
+"""The unit that has a score in the statistics of a group; see `outcomes`."""
+
 PenaltyOn = Literal["step", "row", "return"]
-"""What the penalty of an invalid action is subtracted from; see `outcomes` and `step_returns`."""
+"""The place where an invalid action loses its penalty; see `outcomes` and `step_returns`."""
 
 STEP_RETURNS: Final = ("gamma", "invalid_penalty", "penalty_on")
 """The hyperparameters of `step_returns`, in order."""
@@ -21,10 +24,7 @@ STEP_RETURNS: Final = ("gamma", "invalid_penalty", "penalty_on")
 def rewards_to_go(reward: Floats, rollout: Ints, gamma: float = 1.0) -> Floats:
     """Discounted sum of the rewards from each turn to its rollout's end. Shape [N].
 
-    G_t = r_t + gamma * G_{t+1}, with G = 0 after the last turn.
-
-    Raises:
-        ConfigError: `gamma` is not in [0, 1].
+    G_t = r_t + gamma * G_{t+1}, with G = 0 after the last turn; gamma in [0, 1].
     """
     number("gamma", gamma, 0, 1)
     to_go = reward.tolist()
@@ -41,16 +41,12 @@ def episode_returns(turns: TurnTable) -> Floats:
 
 
 def overlong_penalties(lengths: Ints, limit: int, share: float) -> Floats:
-    """Return what too long responses cost. Shape [N].
+    """Return the cost of too long responses, in [0, 1]. Shapes [N] -> [N].
 
-    0 up to (1 - share) * limit tokens, from there rising in a line to 1 at the limit.
+    0 up to (1 - share) * limit tokens, from there rising in a line to 1 at the limit; none with
+    share 0.
     Reference: DAPO, arXiv:2503.14476, Eq. 13 (soft overlong punishment), there a negative reward;
     limit 20,480 and share 0.2, the last 4,096 tokens.
-
-    Args:
-        lengths: Tokens of each turn's response. [N].
-        limit: Largest number of tokens of a response.
-        share: In (0, 1]; 0 for no penalties.
     """
     if not share:
         return np.zeros(len(lengths))
@@ -80,9 +76,6 @@ def penalised(
 
     On a table of tokens the former are at the last tokens of the turns, the latter at all. Shapes
     [N] each.
-
-    Raises:
-        ConfigError: `invalid_penalty` is negative, or `penalty_on` is none of `PenaltyOn`.
     """
     number("invalid_penalty", invalid_penalty, 0)
     one_of("penalty_on", penalty_on, get_args(PenaltyOn))
@@ -93,19 +86,12 @@ def penalised(
 
 
 class Outcomes(NamedTuple):
-    """The scores that are compared in a group: K scores, one for each rollout or each turn.
+    """The scores that are compared in a group: K scores, one for each rollout or each turn."""
 
-    Attributes:
-        score: [K].
-        group: Label of the score's group. [K].
-        owner: The score of each turn. [N] into K.
-        weight: What the score counts in its group's statistics. [K].
-    """
-
-    score: Floats
-    group: Ints
-    owner: Ints
-    weight: Floats
+    score: Floats  # [K]
+    group: Ints  # [K], the label of the score's group
+    owner: Ints  # [N] into K, the score of each turn
+    weight: Floats  # [K], the score's weight in its group's statistics
 
 
 def outcomes(
@@ -113,17 +99,11 @@ def outcomes(
 ) -> Outcomes:
     """Return the scores that episode advantages are computed from.
 
-    Args:
-        turns: N turns of R rollouts.
-        statistics: `rollout` counts each rollout once. `turn` gives every row a score, its
-            rollout's return less the penalty if the row is invalid: so long rollouts weigh more.
-        invalid_penalty: At least 0.
-        penalty_on: `return` takes it off the rollout's return. `row` takes it off the score of the
-            invalid row alone; with `statistics="rollout"` the rows of a rollout then share its
-            weight. `step` leaves the scores alone, but for those of `statistics="turn"`.
-
-    Raises:
-        ConfigError: `statistics` or `penalty_on` is unknown, or the penalty is negative.
+    Statistics of `rollout` count each rollout once. Those of `turn` give every row a score, its
+    rollout's return less the penalty if the row is invalid: so long rollouts weigh more. A penalty
+    on the `return` is taken off the rollout's return. One on the `row` is taken off the score of
+    the invalid row alone; the rows of a rollout then share its weight in statistics of `rollout`.
+    `step` leaves the scores alone, but for those of `statistics="turn"`.
     """
     one_of("statistics", statistics, ("rollout", "turn"))
     reward, local = penalised(turns, invalid_penalty, penalty_on)  # [N] each

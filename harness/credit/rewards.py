@@ -16,11 +16,11 @@ Reward = Callable[[Rollout], Sequence[float]]
 """`rollout -> a number for each of its turns`, before `method.reward_scale`."""
 
 
-def _of_object(name: str, found: Any) -> Reward | None:
+def _plugin_reward(name: str, found: Any) -> Reward | None:
     return _checked(name, found) if callable(found) else None
 
 
-_REWARDS: Registry[Reward] = Registry("reward", of_object=_of_object)
+_REWARDS: Registry[Reward] = Registry("reward", of_object=_plugin_reward)
 
 
 def reward(name: str) -> Callable[[Reward], Reward]:

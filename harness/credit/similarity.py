@@ -66,18 +66,10 @@ class Lexical(Scorer):
 
 
 class Cached(Scorer):
-    """Caches the scores of the last used pairs.
-
-    Attributes:
-        num_scored: Number of pairs that the scorer has scored.
-    """
+    """Caches the scores of the last used pairs, and counts the pairs that were scored."""
 
     def __init__(self, scorer: Scorer, size: int = 200_000) -> None:
-        """Cache at most `size` pairs of `scorer`.
-
-        Raises:
-            ConfigError: `size` is less than 1.
-        """
+        """Cache at most `size` pairs of `scorer`, at least 1."""
         integer("size", size, 1)
         self.scorer, self.size = scorer, size
         self.num_scored = 0
@@ -104,11 +96,7 @@ class Cached(Scorer):
 
 
 class PairCache:
-    """Scores pairs of texts with a scorer, each distinct one once.
-
-    Args:
-        scorer: Asked for the pairs that are new, in one batch a call.
-    """
+    """Scores pairs of texts with a scorer, each distinct one once, in one batch a call."""
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
@@ -149,11 +137,7 @@ SCORERS: Final[dict[str, type[Scorer]]] = {"exact": Exact, "lexical": Lexical}
 
 
 def pure_scorer(scorer: str | Matrix) -> Matrix:
-    """Return a scorer by its name, or the given scorer.
-
-    Raises:
-        ConfigError: No scorer without a model has this name.
-    """
+    """Return a scorer by its name, or the given scorer."""
     if isinstance(scorer, str):
         if scorer not in SCORERS:
             raise ConfigError(
@@ -167,21 +151,13 @@ def pure_scorer(scorer: str | Matrix) -> Matrix:
 
 
 def pair_scorer(scorer: str | Matrix) -> Scorer:
-    """Return a scorer of pairs by its name, or one that wraps the given callable.
-
-    Raises:
-        ConfigError: No scorer without a model has this name.
-    """
+    """Return a scorer of pairs by its name, or one that wraps the given callable."""
     judge = pure_scorer(scorer)
     return judge if isinstance(judge, Scorer) else ByRow(judge)
 
 
 def checked(scores: Any, shape: tuple[int, ...]) -> Floats:
-    """Return similarities as float64.
-
-    Raises:
-        ConfigError: They are not numbers, have another shape, or are not in [0, 1].
-    """
+    """Return similarities as float64; refuse another shape, no numbers, or any outside [0, 1]."""
     array = _numbers(scores)
     if array.shape != shape:
         raise ConfigError(f"similarities have shape {array.shape}, expected {shape}")
@@ -191,11 +167,7 @@ def checked(scores: Any, shape: tuple[int, ...]) -> Floats:
 
 
 def matrix(scores: Any) -> Floats:
-    """Return similarities as a float64 matrix of any shape and range.
-
-    Raises:
-        ConfigError: They are not numbers or not a matrix.
-    """
+    """Return similarities as a float64 matrix of any shape and range."""
     array = _numbers(scores)
     if array.ndim != 2:
         raise ConfigError(f"similarities must be a matrix, got shape {array.shape}")

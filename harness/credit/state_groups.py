@@ -24,22 +24,15 @@ _SLACK: Final = 1e-3
 def states(turns: TurnTable, similarity: float | None = None) -> Ints:
     """Return labels of turns, equal exactly when their states are. Shape [N].
 
-    States are equal when the turns are of one group and the keys agree. With `similarity`, also
-    when the states' texts are similar: the distinct texts of a group are taken in alphabetical
-    order, and each is added to the first cluster whose first text has a difflib ratio of at least
-    `similarity` with it, or starts a new one. GiGPO's released code does greedy first fit in the
-    order of its rows; alphabetical order makes the result independent of that order.
+    States are equal when the turns are of one group and the keys agree. With `similarity`, in (0,
+    1], also when the states' texts are similar: the distinct texts of a group are taken in
+    alphabetical order, and each is added to the first cluster whose first text has a difflib ratio
+    of at least `similarity` with it, or starts a new one. GiGPO's released code does greedy first
+    fit in the order of its rows; alphabetical order makes the result independent of that order.
 
     A state's text is the observation that the turn before reached (the part of the column `text`
     behind "||"), the alphabetically first if there are several. A state that was never reached by a
     turn, like the initial one, or a table without texts has the key for its text.
-
-    Args:
-        turns: N turns of R rollouts.
-        similarity: Least ratio, in (0, 1]; None compares keys alone.
-
-    Raises:
-        ConfigError: `similarity` is not in (0, 1].
     """
     exact = encode(turns.group, turns.state_key)
     if similarity is None:
@@ -73,13 +66,11 @@ def first_fit(texts: Sequence[str], similarity: float) -> Ints:
 
 
 def _fitting(text: str, leaders: Sequence[str], similarity: float) -> int:
-    """Return the index of the first similar leader, or the number of leaders.
-
-    The longest common subsequence is never shorter than the blocks that difflib finds, so
-    rapidfuzz's ratio is an upper bound, and few pairs are left for difflib.
-    """
+    """Return the index of the first similar leader, or the number of leaders."""
     if not leaders:
         return 0
+    # The longest common subsequence is never shorter than the blocks that difflib finds: so
+    # rapidfuzz's ratio is an upper bound, and few pairs are left for difflib.
     cutoff = 100 * similarity - _SLACK
     bound = process.cdist([text], leaders, scorer=fuzz.ratio, score_cutoff=cutoff)[0]
     for index in np.flatnonzero(bound).tolist():  # what is below the cut-off is 0
@@ -91,10 +82,7 @@ def _fitting(text: str, leaders: Sequence[str], similarity: float) -> int:
 def state_texts(turns: TurnTable, exact: Ints, first: Ints) -> list[str]:
     """Return the text of each of S states; see `states`.
 
-    Args:
-        turns: N turns.
-        exact: State of each turn, 0..S-1. [N].
-        first: A row of each state. [S].
+    `exact` has the state of each turn, 0..S-1, and `first` a row of each state. Shapes [N] and [S].
     """
     known: dict[int, str] = {}
     states_of, owner = exact.tolist(), turns.rollout.tolist()

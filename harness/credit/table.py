@@ -21,8 +21,8 @@ from harness.types.rollout import Rollout
 
 INVALID_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.INADMISSIBLE.value)
 LOOKUPS: Final = ("show_api_doc", "show_api_descriptions")
-"""What AppWorld's code calls to look up documentation, as in GVPO's Figure 4; `show_api_doc` is
-called `show_api_docs` there."""
+"""Functions of AppWorld that look up documentation, as in GVPO's Figure 4; `show_api_doc` is called
+`show_api_docs` there."""
 FAILED_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.FAILED.value)
 
 
@@ -84,11 +84,9 @@ class TurnTable:
     extra: Mapping[str, Floats] | None = None
 
     def __post_init__(self) -> None:
-        """Check that the columns fit together.
+        """Refuse columns that do not fit together, with `TableError`.
 
-        Raises:
-            TableError: A column has another length, rows are out of order, a rollout is in two
-                groups, or a number is not finite.
+        Columns have one length, rows are in order, a rollout is in one group, numbers are finite.
         """
         n = len(self.rollout)
         own = {name: column for name, column in vars(self).items() if name != "extra"}
@@ -125,11 +123,7 @@ class TurnTable:
         return len(self.rollout)
 
     def require(self, columns: Sequence[str], who: str) -> None:
-        """Refuse a table that lacks a column.
-
-        Raises:
-            TableError: A column is None; the message names it and `who` needs it.
-        """
+        """Refuse a table that lacks a column with a `TableError`, which names it and `who`."""
         for name in columns:
             if getattr(self, name, (self.extra or {}).get(name)) is None:
                 raise TableError(
@@ -259,7 +253,7 @@ _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(_WHOLE, np.int64),
     **dict.fromkeys(_FLAGS, np.bool_),
 }
-"""Of the columns that are neither keys nor float64."""
+"""Types of the columns that are neither keys nor float64."""
 
 
 def _typed(name: str, column: Any) -> NDArray[Any]:

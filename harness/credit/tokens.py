@@ -16,16 +16,8 @@ def token_table(turns: TurnTable, lengths: Ints, **columns: Any) -> TurnTable:
 
     Keys and flags of a turn are repeated for its tokens, `turn` counts tokens within the rollout,
     the turn's reward is on its last token, texts are empty. Optional columns of the turns are not
-    carried over: a turn's value is not its tokens'.
-
-    Args:
-        turns: N turns.
-        lengths: Number of response tokens of each turn, at least 1. [N].
-        **columns: Optional columns with one number per token, as `value` or `process_reward`.
-            [sum(lengths)].
-
-    Raises:
-        TableError: `lengths` do not fit the turns, or a column is unknown or does not fit.
+    carried over: a turn's value is not its tokens'. `lengths` are the tokens of each turn, at least
+    1. `columns` are optional ones with a number for each token, such as `value`.
     """
     lengths = np.asarray(lengths)
     if lengths.shape != (len(turns),) or not np.issubdtype(lengths.dtype, np.integer):
@@ -58,18 +50,14 @@ def _branches(turns: TurnTable, lengths: Ints) -> dict[str, Ints]:
     """Return the columns of branches, whose shared turns are counted in tokens."""
     if turns.parent is None or turns.branch_turn is None:
         return {}
-    before = np.cumsum(lengths) - lengths
+    before = np.cumsum(lengths) - lengths  # [N], tokens of the table before the turn
     start = turns.starts[turns.rollout]
     shared = before[start + turns.branch_turn] - before[start]
     return {"parent": np.repeat(turns.parent, lengths), "branch_turn": np.repeat(shared, lengths)}
 
 
 def by_turn(advantage: Floats, lengths: Ints) -> list[Floats]:
-    """Return the tokens' advantages turn by turn: N arrays of shapes [lengths[i]].
-
-    Raises:
-        TableError: There are more or fewer advantages than tokens.
-    """
+    """Return the tokens' advantages turn by turn: N arrays of shapes [lengths[i]]."""
     if advantage.shape != (int(np.sum(lengths)),):
         raise TableError(
             f"advantage has shape {advantage.shape}, expected ({int(np.sum(lengths))},)"

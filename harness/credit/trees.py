@@ -6,30 +6,25 @@ R rollouts, G groups.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.credit.groups import encode, label_mean
-from harness.credit.returns import Outcomes, PenaltyOn, outcomes, penalised
+from harness.credit.returns import Outcomes
+from harness.credit.shared import Shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 
 
 class Tree(NamedTuple):
-    """The nodes of all groups. The numbers from U on stand for the groups' first states.
+    """The nodes of all groups. The numbers from U on stand for the groups' first states."""
 
-    Attributes:
-        node: Node of each row, 0..U-1. [N].
-        before: Node before each node, or U + its group's label. [U].
-        depth: Turn of each node. [U].
-        size: U + G.
-    """
-
-    node: Ints
-    before: Ints
-    depth: Ints
-    size: int
+    node: Ints  # [N], 0..U-1
+    before: Ints  # [U], the node before, or U + its group's label
+    depth: Ints  # [U], its turn
+    size: int  # U + G
 
     @property
     def children(self) -> Ints:
@@ -40,6 +35,7 @@ class Tree(NamedTuple):
 def tree_of(turns: TurnTable) -> Tree:
     """Return the nodes of a table; without branches each row is one."""
     original, starts = np.arange(len(turns), dtype=np.int64), turns.starts
+    # Parents come before their children: `original` of a parent is final when a child reads it.
     for rollout, parent, length in branches(turns):
         own, above = starts[rollout], starts[parent]
         original[own : own + length] = original[above : above + length]
@@ -71,13 +67,7 @@ def roots(turns: TurnTable) -> Ints:
 def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
     """Return the value of each node and first state: a leaf's score, else its children's mean.
 
-    Args:
-        tree: Of the table.
-        turns: N turns of R rollouts.
-        score: Of each rollout. [R].
-
-    Returns:
-        Shape [U + G].
+    Shapes [R] -> [U + G].
     """
     value = np.zeros(tree.size)
     last = np.flatnonzero(~turns.goes_on)
@@ -89,15 +79,12 @@ def backed_up(tree: Tree, turns: TurnTable, score: Floats) -> Floats:
     return value
 
 
-def leaf_outcomes(
-    turns: TurnTable, invalid_penalty: float, penalty_on: PenaltyOn
-) -> tuple[Outcomes, Floats]:
-    """Return the outcome of each rollout, and what the advantage of each turn loses. [N].
+def leaf_outcomes(turns: TurnTable, shared: Shared) -> tuple[Outcomes, Floats]:
+    """Return the outcome of each rollout, and the number that each turn's advantage loses. [N].
 
     A penalty on the `return` is a part of the outcome. One on the `row` is taken off the advantage
     of the invalid turn alone, since a node's value is that of all that follows. `step` is nowhere.
     """
-    _, local = penalised(turns, invalid_penalty, penalty_on)
-    if penalty_on == "row":
-        return outcomes(turns, "rollout", 0.0), local
-    return outcomes(turns, "rollout", invalid_penalty, penalty_on), np.zeros(len(turns))
+    unpaid = replace(shared, invalid_penalty=0.0, penalty_on="step")
+    scores = (unpaid if shared.penalty_on == "row" else shared).outcomes(turns)
+    return scores, shared.row_penalty(turns)

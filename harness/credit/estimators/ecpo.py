@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, episode_part
 from harness.credit.evidence import (
     INVALID,
     Between,
@@ -17,9 +16,10 @@ from harness.credit.evidence import (
     Sigma,
     evidence,
 )
-from harness.credit.groups import Norm, differs, members, standardise
+from harness.credit.groups import differs, members
 from harness.credit.registry import check, estimator
-from harness.credit.returns import STEP_RETURNS, PenaltyOn, step_returns
+from harness.credit.returns import STEP_RETURNS, step_returns
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import keyword_defaults, number, one_of
@@ -28,8 +28,10 @@ Level = Literal["action", "occurrence"]
 
 
 @estimator("ecpo", step_returns="reads")
+@with_shared(*EPISODE, "gamma")
 def ecpo(
     turns: TurnTable,
+    shared: Shared,
     *,
     kappa: float = 2.0,
     tau: float = 2.0,
@@ -42,16 +44,9 @@ def ecpo(
     shrink: bool = True,
     gate: bool = True,
     level: Level = "action",
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    gamma: float = 0.95,
     step_weight: float = 1.0,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Episode advantage plus the calibrated advantage of the action in its state, gated.
+    """Episode advantage plus the calibrated, gated advantage of the action. Shape [N].
 
     A = A_E + omega rho(s) A_act(s, a) (Eq. 19). A_E is `grpo`. An anchor s is a state that the
     group was in N times, with step returns R of mean mu; its action a was taken n_a times, with
@@ -88,102 +83,75 @@ def ecpo(
     Departs from it: states and actions are the environment's keys, which need no text matching.
 
     Args:
-        turns: N turns of R rollouts.
-        kappa: Strength of the shrinkage, in visits, from 0 on.
-        tau: Visits at which the saturation is one half (`ratio`) or 1 - 1/e (`exp`); above 0.
+        turns: The turn table; reads states and actions.
+        shared: The settings of A_E and R. `norm` is A_E's alone. `ddof` is A_E's, and the returns'
+            with `level="occurrence"`. `eps` is added to all standard deviations, and to B + W.
+        kappa: The strength of the shrinkage, in visits, from 0 on.
+        tau: The visits at which the saturation is one half (`ratio`) or 1 - 1/e (`exp`); above 0.
         saturation: `ratio` N/(N + tau), `exp` 1 - exp(-N/tau), `none` 1.
-        sigma: What A_act is divided by: see above.
+        sigma: The standard deviation that A_act is divided by: see above.
         sigma_ddof: 0 for the population's standard deviation there, 1 for the sample's.
         between: The action means that B is the variance of: see above.
-        min_depth: Anchors first visited before this turn, counted from 0, get rho = 0.
-        floor: Least rho of a StrictValid anchor, in [0, 1].
+        min_depth: A turn from 0 on; anchors first visited before it get rho = 0.
+        floor: The least rho of a StrictValid anchor, in [0, 1].
         shrink: Use q~; False uses q itself.
         gate: Use rho; False takes 1 at StrictValid anchors.
         level: `action` as above. `occurrence` gates GiGPO's advantage of the single turn instead,
             (R - mu) / (std + eps), which knows no actions and so no shrinkage.
-        norm: Divide the episode part by its standard deviation (`std`) or only centre (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: Of the episode part, and of the turns' returns with `level="occurrence"`.
-        eps: Added to standard deviations, and to B + W.
-        gamma: Discount of the step returns, in [0, 1].
         step_weight: omega.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `gigpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
     number("step_weight", step_weight)
     one_of("level", level, ("action", "occurrence"))
-    one_of("norm", norm, ("std", "mean"))
     calibration = Calibration(
-        kappa, tau, saturation, sigma, sigma_ddof, between, min_depth, floor, shrink, gate, eps
+        kappa,
+        tau,
+        saturation,
+        sigma,
+        sigma_ddof,
+        between,
+        min_depth,
+        floor,
+        shrink,
+        gate,
+        eps=shared.eps,
     )
-    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
-    returns = step_returns(turns, gamma, invalid_penalty, penalty_on)  # [N]
+    returns = shared.step_returns(turns)  # [N]
     found = evidence(turns, returns, calibration)
     if level == "action":
         step = found.advantage[found.pair]  # [N]
     else:
-        step = standardise(returns, found.anchor, norm="std", ddof=ddof, eps=eps)
-    return episode + step_weight * found.reliability[found.anchor] * step
+        step = replace(shared, norm="std").standardise(returns, found.anchor)
+    return shared.episode(turns) + step_weight * found.reliability[found.anchor] * step
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The turns of one anchor that took one action, and their statistics.
+    """The turns of one anchor that took one action, and their statistics."""
 
-    Attributes:
-        key: Its `action_key`, or `INVALID`.
-        valid: False for the invalid actions, which count as one.
-        rows: Turns that took it, in order.
-        mean: q_a, their mean step return.
-        shrunk: q~_a; equal to `mean` without shrinkage.
-        advantage: A_act.
-    """
-
-    key: str
-    valid: bool
-    rows: Ints
-    mean: float
-    shrunk: float
-    advantage: float
+    key: str  # its `action_key`, or `INVALID`
+    valid: bool  # false for the invalid actions, which count as one
+    rows: Ints  # the turns that took it, in order
+    mean: float  # q_a, their mean step return
+    shrunk: float  # q~_a; q_a without shrinkage
+    advantage: float  # A_act
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A state that a group was in at least twice, and the evidence for its actions.
+    """A state that a group was in at least twice, and the evidence for its actions."""
 
-    Attributes:
-        group: The table's group.
-        state_key: The state.
-        depth: Turn of its first visit, from 0.
-        visits: N.
-        mean: mu, the mean step return over the visits.
-        between: B.
-        within: W.
-        saturation: The factor of rho that grows with N.
-        sigma: What A_act was divided by.
-        strict_valid: Whether it may give credit.
-        reliability: rho.
-        actions: One entry for each canonical action; the most frequent ones first.
-    """
-
-    group: int
+    group: int  # the table's
     state_key: str
-    depth: int
-    visits: int
-    mean: float
-    between: float
-    within: float
-    saturation: float
-    sigma: float
-    strict_valid: bool
-    reliability: float
-    actions: tuple[Action, ...]
+    depth: int  # turn of its first visit, from 0
+    visits: int  # N
+    mean: float  # mu, the mean step return over the visits
+    between: float  # B
+    within: float  # W
+    saturation: float  # the factor of rho that grows with N
+    sigma: float  # the divisor of A_act
+    strict_valid: bool  # it may give credit
+    reliability: float  # rho
+    actions: tuple[Action, ...]  # the canonical ones, the most frequent first
 
     @property
     def divergent(self) -> bool:
@@ -199,15 +167,8 @@ class Anchor:
 def anchors(turns: TurnTable, **hyperparameters: Any) -> list[Anchor]:
     """Return the evidence that `ecpo` sees at every state a group was in at least twice.
 
-    Args:
-        turns: N turns.
-        hyperparameters: Any of `ecpo`; those of the episode part change nothing here.
-
-    Returns:
-        One entry for each group and state, in the order of their first rows.
-
-    Raises:
-        ConfigError: A hyperparameter is unknown or out of its range.
+    Anchors are in the order of their first rows. Hyperparameters of the episode part change
+    nothing.
     """
     check("ecpo", hyperparameters)
     given = {**keyword_defaults(ecpo), **hyperparameters}

@@ -7,27 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from harness.credit.groups import distance
-from harness.credit.groups import whiten as whitened
 from harness.credit.registry import estimator
 from harness.credit.returns import PenaltyOn, penalised
+from harness.credit.shared import PENALTY, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number, one_of
 
 
 @estimator("gae", needs=("value",), preset={"gamma": 1.0, "eps": 1e-8})
-def gae(
-    turns: TurnTable,
-    *,
-    gamma: float = 1.0,
-    lam: float = 1.0,
-    whiten: bool = False,
-    ddof: int = 1,
-    eps: float = 1e-8,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """Generalised advantage of each row over the critic's value of its state.
+@with_shared("ddof", *PENALTY, gamma=1.0, eps=1e-8)
+def gae(turns: TurnTable, shared: Shared, *, lam: float = 1.0, whiten: bool = False) -> Floats:
+    """Generalised advantage of each row over the critic's value of its state. Shape [N].
 
     A_t = delta_t + gamma * lambda * A_{t+1} with delta_t = r_t + gamma * V_{t+1} - V_t, and both V
     and A are 0 after the rollout's last row. Rows are turns, or tokens if the table has tokens for
@@ -37,33 +28,23 @@ def gae(
     Departs from it: a rollout that was cut off counts as finished; its last state has no value.
 
     Args:
-        turns: N rows of R rollouts, with the column `value`.
-        gamma: Discount, in [0, 1].
+        turns: The table, with the column `value`.
+        shared: The discount, and the settings of the whitening. The penalty is subtracted from the
+            advantage of the `row` before whitening, or from the turn's reward, and so from the
+            `return` that the critic learns; `step` is nothing here.
         lam: lambda, in [0, 1]: 1 for the return less the value, 0 for one step of bootstrapping.
         whiten: Divide by the standard deviation of all rows after subtracting their mean.
-        ddof: Of the whitening: 1 for the sample standard deviation, 0 for the population's.
-        eps: Of the whitening: added to the standard deviation; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What it is subtracted from: the advantage of the `row` before whitening, or the
-            turn's reward, and so the `return` that the critic learns; `step` is nothing here.
-
-    Returns:
-        Advantage of each row. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `value`.
     """
     one_of("whiten", whiten, (True, False))
-    number("eps", eps, 0)
-    one_of("ddof", ddof, (0, 1))
-    reward, local = penalised(turns, invalid_penalty, penalty_on)
-    advantage = temporal_advantages(replace(turns, reward=reward), gamma, lam)
-    if penalty_on == "row":
-        advantage = advantage - local
-    if not whiten:
-        return advantage
-    return whitened(advantage, np.ones(len(turns), np.bool_), ddof=ddof, eps=eps)
+    advantage = penalised_advantages(turns, shared, lam)
+    return shared.whiten(advantage, np.ones(len(turns), np.bool_)) if whiten else advantage
+
+
+def penalised_advantages(turns: TurnTable, shared: Shared, lam: float) -> Floats:
+    """Return `temporal_advantages`, less the penalties of invalid turns. Shape [N]."""
+    reward, _ = shared.penalised(turns)
+    advantage = temporal_advantages(replace(turns, reward=reward), shared.gamma, lam)
+    return advantage - shared.row_penalty(turns)
 
 
 def gae_returns(
@@ -74,14 +55,10 @@ def gae_returns(
     invalid_penalty: float = 0.1,
     penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Return what the critic is trained to: the advantage before whitening plus the value.
+    """Return the critic's target: the advantage before whitening plus the value. Shape [N].
 
     With lambda 1 it is the discounted sum of the rewards to go, less the penalties that are on the
-    return. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `value`.
+    return.
     """
     turns.require(("value",), "gae_returns")
     assert turns.value is not None
@@ -90,11 +67,7 @@ def gae_returns(
 
 
 def temporal_advantages(turns: TurnTable, gamma: float, lam: float) -> Floats:
-    """Return the generalised advantages of a table that has values, before whitening. Shape [N].
-
-    Raises:
-        ConfigError: A discount is not in [0, 1].
-    """
+    """Return the generalised advantages of a table that has values, before whitening. Shape [N]."""
     number("gamma", gamma, 0, 1)
     number("lam", lam, 0, 1)
     assert turns.value is not None

@@ -26,7 +26,7 @@ def gvpo(
     base: Base = "dr_grpo",
     **settings: Any,
 ) -> Floats:
-    """Outcome advantage, changed where the turn's own execution failed.
+    """Outcome advantage, changed where the turn's own execution failed. Shape [N].
 
     With Â the base's advantage of a turn, A = Â where it did not fail; where it did,
     A = Â - b if Â = 0, (1 + b) Â if Â < 0, and 0 if Â > 0. So the advantages of a group no longer
@@ -39,19 +39,13 @@ def gvpo(
     Tokens of observations are out of every loss here, and of the |tau| that Eq. 1 divides by.
 
     Args:
-        turns: N turns of R rollouts; reads `failed`.
-        b: Strength of the penalty, from 0 on; the paper's is 0.2.
+        turns: The turn table; reads `failed`.
+        b: The strength of the penalty, from 0 on; the paper's is 0.2.
         shaping: `cases` as above. `additive` is the ablation, which puts Â - b for (1 + b) Â where
             Â < 0 and leaves the other cases alone.
-        base: Estimator of Â. The paper's is `dr_grpo`, return minus the group's mean, without a
+        base: The estimator of Â. The paper's is `dr_grpo`, return minus the group's mean, without a
             penalty of invalid actions.
-        settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range, or the base is unknown.
+        settings: The hyperparameters of the base.
     """
     number("b", b, 0)
     one_of("shaping", shaping, ("cases", "additive"))

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, episode_part
-from harness.credit.groups import Norm, encode, group_size, standardise
+from harness.credit.groups import encode, group_size
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, step_returns
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import integer, number, one_of
 
 
 @estimator("hgpo", preset={"ddof": 0}, step_returns="reads")
+@with_shared(*EPISODE, "gamma", ddof=0)
 def hgpo(
     turns: TurnTable,
+    shared: Shared,
     *,
     K: int = 2,  # noqa: N803 (the paper's name)
     alpha: float = 1.0,
-    norm: Norm = "std",
-    ddof: int = 0,
-    eps: float = 1e-6,
-    gamma: float = 0.95,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
     drop_zero: bool = False,
     base_group: bool = False,
-    statistics: Statistics = "rollout",
 ) -> Floats:
-    """Weighted mean of a turn's advantages in groups with ever longer common history.
+    """Weighted mean of advantages in groups with ever longer common history. Shape [N].
 
     A = sum_k w_k A_k, with w_k = (k + 1)^alpha / (sum of (k + 1)^alpha + eps) over the groups that
     the turn is in, k = 1..K+1. A_k = (R_t - mean) / (std + eps) over the turns of the group whose
@@ -41,43 +37,32 @@ def hgpo(
     mean, which makes the others' weights larger; here that is `drop_zero=True`.
 
     Args:
-        turns: N turns of R rollouts.
-        K: Number of states before the present one that are looked at; at least 0.
-        alpha: Exponent of the weights; larger ones prefer long common histories.
-        norm: Divide by standard deviations (`std`) or only centre (`mean`).
-        ddof: 0 for the population's standard deviation, 1 for sample ones.
-        eps: Added to the standard deviations and to the sum of the weights; at least 0.
-        gamma: Discount of the step returns, in [0, 1].
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `gigpo`.
+        turns: The turn table; reads the states.
+        shared: The settings of all parts. `eps` is added to the sum of the weights, too;
+            `statistics` matters to `base_group` alone.
+        K: The number of states before the present one that are looked at; at least 0.
+        alpha: The exponent of the weights; larger ones prefer long common histories.
         drop_zero: Leave zero advantages out of the weighted mean.
         base_group: Let the episode's advantage, `grpo` with its sample standard deviation, take
             part with weight 1 before normalisation.
-        statistics: Of `base_group`; see `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
     integer("K", K, 0)
     number("alpha", alpha)
     for name, switch in (("drop_zero", drop_zero), ("base_group", base_group)):
         one_of(name, switch, (True, False))
-    episode = episode_part(turns, norm, statistics, 1, eps, invalid_penalty, penalty_on)
-    to_go = step_returns(turns, gamma, invalid_penalty, penalty_on)
+    to_go = shared.step_returns(turns)  # [N]
     total, weights = np.zeros(len(turns)), np.zeros(len(turns))
     if base_group:
+        episode = replace(shared, ddof=1).episode(turns)
         counted = (episode != 0) | (not drop_zero)
         total, weights = np.where(counted, episode, 0.0), counted.astype(np.float64)
     for k, (rows, label) in enumerate(histories(turns, K + 1), start=1):
-        part = standardise(to_go[rows], label, norm=norm, ddof=ddof, eps=eps)
+        part = shared.standardise(to_go[rows], label)
         member = (group_size(label) > 1) & ((part != 0) | (not drop_zero))
         weight = (k + 1.0) ** alpha
         total[rows] += weight * part * member
         weights[rows] += weight * member
-    return np.divide(total, weights + eps, out=np.zeros(len(turns)), where=weights > 0)
+    return np.divide(total, weights + shared.eps, out=np.zeros(len(turns)), where=weights > 0)
 
 
 def histories(turns: TurnTable, longest: int) -> list[tuple[Ints, Ints]]:

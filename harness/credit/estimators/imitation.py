@@ -16,7 +16,7 @@ from harness.types.hyperparameters import one_of
 def imitation(
     turns: TurnTable, *, keep: Literal["success", "all"] = "success", valid_only: bool = True
 ) -> Floats:
-    """Weight of each turn in a supervised loss: 1 for those imitated, 0 for the others.
+    """Weight of each turn in a supervised loss: 1 if it is imitated, else 0. Shape [N].
 
     Reference: rejection fine-tuning, Yuan et al. 2023, arXiv:2308.01825, which keeps the successes
     of the initial policy; expert iteration, Anthony et al. 2017, arXiv:1705.08439, which keeps
@@ -25,15 +25,9 @@ def imitation(
     imitated, as they did not help it.
 
     Args:
-        turns: N turns of R rollouts.
-        keep: Turns of `success`ful rollouts, or of `all`.
+        turns: The turn table; reads `success` and `valid`.
+        keep: `success` imitates turns of successful rollouts, `all` all.
         valid_only: Leave invalid turns out.
-
-    Returns:
-        0 or 1 for each turn. Shape [N].
-
-    Raises:
-        ConfigError: `keep` is neither.
     """
     one_of("keep", keep, ("success", "all"))
     one_of("valid_only", valid_only, (True, False))

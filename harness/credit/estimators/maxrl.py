@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics
 from harness.credit.groups import group_mean, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, outcomes
+from harness.credit.shared import OUTCOMES, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 
@@ -16,14 +15,9 @@ _ZERO = 1e-9
 
 
 @estimator("maxrl")
-def maxrl(
-    turns: TurnTable,
-    *,
-    statistics: Statistics = "rollout",
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """Return of a rollout less its group's mean, over that mean, shared by all its turns.
+@with_shared(*OUTCOMES)
+def maxrl(turns: TurnTable, shared: Shared) -> Floats:
+    """Return of a rollout less its group's mean, over that mean, shared by its turns. Shape [N].
 
     A_i = (R_i - mean(R)) / mean(R) over the rollouts of one group: with returns of 0 and 1 and a
     success rate p, 1/p - 1 for a success and -1 for a failure. Its gradient is that of the
@@ -31,20 +25,8 @@ def maxrl(
     Reference: Tajwar et al. 2026, Maximum Likelihood Reinforcement Learning, arXiv:2602.02710, as
     prime-rl's `max_rl` computes it.
     Departs from it: returns may be any numbers; it is meant for those that are not negative.
-
-    Args:
-        turns: N turns of R rollouts.
-        statistics: `rollout` or `turn`; see `grpo`.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
-    score, group, owner, weight = outcomes(turns, statistics, invalid_penalty, penalty_on)
+    score, group, owner, weight = shared.outcomes(turns)
     centred = standardise(score, group, norm="mean", ddof=1, eps=0.0, weight=weight)
     mean = group_mean(score, group, weight)
     some = mean > _ZERO * group_mean(np.abs(score), group, weight)

@@ -8,28 +8,26 @@ from typing import Literal
 import numpy as np
 
 from harness.credit.estimators.rloo import leave_one_out
-from harness.credit.groups import distance, encode, group_mean, group_size, whiten
+from harness.credit.groups import distance, encode, group_mean, group_size
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised, rewards_to_go
+from harness.credit.returns import rewards_to_go
+from harness.credit.shared import PENALTY, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of
 
 
 @estimator("prime", needs=("process_reward",), preset={"gamma": 1.0, "eps": 1e-8})
+@with_shared("ddof", *PENALTY, gamma=1.0, eps=1e-8)
 def prime(
     turns: TurnTable,
+    shared: Shared,
     *,
     process_weight: float = 5.0,
     outcome_weight: float = 5.0,
     baseline: Literal["others", "released"] = "others",
-    gamma: float = 1.0,
-    ddof: int = 1,
-    eps: float = 1e-8,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Return of implicit process rewards and outcome, each less its leave-one-out baseline.
+    """Return of implicit process rewards and outcome, each less its baseline. Shape [N].
 
     G_t = sum over s >= t of gamma^(s-t) * [w_p (r_s - b_i) + w_o L_i on the last row], and
     A = (G - mean(G)) / (std(G) + eps) over all rows of the batch. r is the column `process_reward`
@@ -42,24 +40,13 @@ def prime(
     the baseline but scales: (r_s - mean over all m_j) * n / (n - 1); that is `baseline="released"`.
 
     Args:
-        turns: N rows of R rollouts, with the column `process_reward`: beta times the log-ratio of
-            reward model and reference.
+        turns: The table, with the column `process_reward`: beta times the log-ratio of reward model
+            and reference.
+        shared: The settings of G and of the whitening. The penalty is subtracted from G of the
+            `row`, before the whitening, or from the turn's reward (`return`); `step` is nothing.
         process_weight: w_p.
         outcome_weight: w_o.
         baseline: `others` or `released`.
-        gamma: Discount, in [0, 1].
-        ddof: 1 for the sample standard deviation, 0 for the population's.
-        eps: Added to the standard deviation; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What it is subtracted from: G of the `row`, before the whitening, or the turn's
-            reward, and so the `return` of the rows before it; `step` is nothing here.
-
-    Returns:
-        Advantage of each row. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `process_reward`.
     """
     number("process_weight", process_weight)
     number("outcome_weight", outcome_weight)
@@ -70,12 +57,9 @@ def prime(
     outcome = leave_one_out(turns.success[turns.starts].astype(np.float64), group)  # [R]
     reward = process_weight * process
     reward[~turns.goes_on] += outcome_weight * outcome
-    total, local = penalised(replace(turns, reward=reward), invalid_penalty, penalty_on)
-    to_go = rewards_to_go(total, turns.rollout, gamma)
-    if penalty_on == "row":
-        to_go = to_go - local
-    compared = (group_size(group) > 1)[turns.rollout]
-    return whiten(to_go, compared, ddof=ddof, eps=eps)
+    total, _ = shared.penalised(replace(turns, reward=reward))
+    to_go = rewards_to_go(total, turns.rollout, shared.gamma) - shared.row_penalty(turns)
+    return shared.whiten(to_go, counted=(group_size(group) > 1)[turns.rollout])
 
 
 def _centred(reward: Floats, rollout: Ints, group: Ints, baseline: str) -> Floats:

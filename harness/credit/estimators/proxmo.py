@@ -9,35 +9,29 @@ from typing import Final
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, episode_part
-from harness.credit.groups import Norm, distance, encode, group_mean, members
+from harness.credit.groups import distance, encode, group_mean, members
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, step_returns
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.state_groups import state_texts
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
-from harness.types.hyperparameters import number, one_of
+from harness.types.hyperparameters import number
 
 _WORD: Final = re.compile(r"\b\w\w+\b")
 
 
 @estimator("proxmo", step_returns="reads")
+@with_shared(*EPISODE, "gamma")
 def proxmo(
     turns: TurnTable,
+    shared: Shared,
     *,
     steepness: float = 4.0,
     strength: float = 0.1,
     temperature: float = 0.1,
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    gamma: float = 0.95,
     step_weight: float = 1.0,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Episode advantage, scaled by the group's success rate, plus a soft step advantage.
+    """Episode advantage, scaled by the group's success, plus a soft step advantage. Shape [N].
 
     A = w A_E + omega (R_t - B_t). With p the success rate of the group's rollouts and sigma the
     logistic function, w = 1 + beta (sigma((1 - p)^alpha) - 1/2) in a success, which is most in a
@@ -54,35 +48,21 @@ def proxmo(
     baselines; the defaults here are the paper's.
 
     Args:
-        turns: N turns of R rollouts; reads `success`, the states and their texts.
+        turns: The turn table; reads `success`, the states and their texts.
+        shared: The settings of A_E, and of R_t.
         steepness: alpha, at least 0.
         strength: beta, at least 0; 0 leaves A_E as it is.
         temperature: tau, above 0: small ones compare equal texts alone, large ones all turns.
-        norm: Divide the episode part by its standard deviation (`std`) or only centre it (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: Of the episode part: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviation; at least 0.
-        gamma: Discount of the step returns, in [0, 1].
         step_weight: omega.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `gigpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
     number("steepness", steepness, 0)
     number("strength", strength, 0)
     number("temperature", temperature, 1e-6)
     number("step_weight", step_weight)
-    one_of("norm", norm, ("std", "mean"))
-    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
-    returns = step_returns(turns, gamma, invalid_penalty, penalty_on)
+    returns = shared.step_returns(turns)  # [N]
     baseline = soft_baselines(turns, returns, temperature)
     weight = 1.0 + strength * _polarity(turns, steepness)
-    return weight * episode + step_weight * distance(returns, baseline)
+    return weight * shared.episode(turns) + step_weight * distance(returns, baseline)
 
 
 def _polarity(turns: TurnTable, steepness: float) -> Floats:
@@ -96,13 +76,7 @@ def _polarity(turns: TurnTable, steepness: float) -> Floats:
 
 
 def soft_baselines(turns: TurnTable, returns: Floats, temperature: float) -> Floats:
-    """Return B of each turn. Shapes [N] -> [N].
-
-    Args:
-        turns: N turns.
-        returns: R of each turn. [N].
-        temperature: tau.
-    """
+    """Return B of each turn from R of each turn, with tau for `temperature`. Shapes [N] -> [N]."""
     state = encode(turns.group, turns.state_key)
     first = np.unique(state, return_index=True)[1]
     texts = state_texts(turns, state, first)
@@ -120,14 +94,11 @@ def soft_baselines(turns: TurnTable, returns: Floats, temperature: float) -> Flo
 
 
 def tf_idf(texts: Sequence[str], count: Floats) -> Floats:
-    """Return a vector of length 1 for each text, or 0 for one without words. Shape [S, V].
+    """Return a vector of length 1 for each of S texts, or 0 for one without words. Shape [S, V].
 
     Entries are f (1 + ln((1 + n) / (1 + d))) before they are scaled: f times a word is in the text,
-    in d of all n. Words have two letters at least; case does not matter.
-
-    Args:
-        texts: S texts.
-        count: How often each of them occurs. [S].
+    in d of all n. Words have two letters at least; case does not matter. `count` says how often
+    each text occurs.
     """
     words = [Counter(_WORD.findall(text.lower())) for text in texts]
     column = {word: i for i, word in enumerate(sorted(set().union(*words)))}

@@ -6,25 +6,20 @@ from typing import Literal
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics
 from harness.credit.groups import distance, group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, outcomes
+from harness.credit.shared import OUTCOMES, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number
 
 
 @estimator("reinforce")
+@with_shared(*OUTCOMES)
 def reinforce(
-    turns: TurnTable,
-    *,
-    baseline: float | Literal["batch"] = 0.0,
-    statistics: Statistics = "rollout",
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
+    turns: TurnTable, shared: Shared, *, baseline: float | Literal["batch"] = 0.0
 ) -> Floats:
-    """Return of a rollout less a baseline, shared by all its turns.
+    """Return of a rollout less a baseline, shared by all its turns. Shape [N].
 
     A_i = R_i - b, with R the undiscounted return. Groups play no part: so a group of one has an
     advantage, and a batch in which nothing differs has one too, unless b is the batch's mean.
@@ -34,19 +29,11 @@ def reinforce(
     caller passes its present value as `baseline`, or takes the mean of the batch.
 
     Args:
-        turns: N turns of R rollouts.
+        turns: The turn table.
+        shared: The settings of the scores; `statistics` matters to the batch's mean.
         baseline: b: a number, or `batch` for the mean score of the whole batch.
-        statistics: `rollout`, or `turn`, which counts rows in the batch's mean; see `grpo`.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
-    score, _, owner, weight = outcomes(turns, statistics, invalid_penalty, penalty_on)
+    score, _, owner, weight = shared.outcomes(turns)
     if baseline == "batch":
         whole = np.zeros(len(score), dtype=np.int64)
         return distance(score, group_mean(score, whole, weight))[owner]

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics
-from harness.credit.groups import encode, group_mean, group_size, whiten
+from harness.credit.groups import encode, group_mean, group_size
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, outcomes, penalised, rewards_to_go
+from harness.credit.returns import rewards_to_go
+from harness.credit.shared import OUTCOMES, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number, one_of
 
 
 @estimator("reinforce_pp", preset={"gamma": 1.0, "eps": 1e-8})
+@with_shared("ddof", *OUTCOMES, gamma=1.0, eps=1e-8)
 def reinforce_pp(
-    turns: TurnTable,
-    *,
-    baseline: bool = False,
-    kl_coefficient: float = 0.0,
-    gamma: float = 1.0,
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-8,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
+    turns: TurnTable, shared: Shared, *, baseline: bool = False, kl_coefficient: float = 0.0
 ) -> Floats:
-    """Return from the turn on, whitened over all turns of the batch.
+    """Return from the turn on, whitened over all turns of the batch. Shape [N].
 
     A_t = (G_t - mean(G)) / (std(G) + eps) over all rows, whatever their group, with
     G_t = r_t - beta * kl_t + gamma * G_{t+1}. With `baseline=True` the outcome is one number for
@@ -37,38 +29,29 @@ def reinforce_pp(
     of a turn, summed over its tokens, and every turn weighs the same in the whitening.
 
     Args:
-        turns: N turns of R rollouts; with the column `kl` if `kl_coefficient` is above 0.
+        turns: The turn table; with the column `kl` if `kl_coefficient` is above 0.
+        shared: The settings of G and of the whitening. `gamma` matters without `baseline`. On the
+            `row` the penalty is subtracted from the turn's G, and not discounted back.
         baseline: Subtract the group's mean before whitening.
         kl_coefficient: beta, at least 0: nats of divergence in units of reward.
-        gamma: Discount of the returns, in [0, 1]; without `baseline`.
-        statistics: `rollout`, or `turn`, which counts rows in the group's mean; see `grpo`.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviation; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `grpo`. On the `row` it is subtracted from the
-            turn's G, and not discounted back.
-
-    Returns:
-        Advantage of each turn. Shape [N].
 
     Raises:
-        ConfigError: A hyperparameter is out of its range.
         TableError: `kl_coefficient` is above 0 and the table has no column `kl`.
     """
     one_of("baseline", baseline, (True, False))
     cost = _divergence_cost(turns, kl_coefficient)  # [N]
-    reward, local = penalised(turns, invalid_penalty, penalty_on)
-    outcome = outcomes(turns, statistics, invalid_penalty, penalty_on)
     if not baseline:
-        to_go = rewards_to_go(reward - cost, turns.rollout, gamma)
-        if statistics == "turn" or penalty_on == "row":
+        reward, local = shared.penalised(turns)  # [N] each
+        to_go = rewards_to_go(reward - cost, turns.rollout, shared.gamma)
+        if shared.statistics == "turn" or shared.penalty_on == "row":
             to_go = to_go - local
-        return whiten(to_go, np.ones(len(turns), np.bool_), ddof=ddof, eps=eps)
+        return shared.whiten(to_go, np.ones(len(turns), np.bool_))
+    outcome = shared.outcomes(turns)
     costs = np.bincount(turns.rollout, weights=cost)  # [R]
     score = outcome.score - (costs[turns.rollout] if len(outcome.score) == len(turns) else costs)
     centred = (score - group_mean(score, outcome.group, outcome.weight))[outcome.owner]
     rollouts = group_size(encode(turns.group[turns.starts]))[turns.rollout]
-    return whiten(centred, rollouts > 1, ddof=ddof, eps=eps)
+    return shared.whiten(centred, rollouts > 1)
 
 
 def _divergence_cost(turns: TurnTable, kl_coefficient: float) -> Floats:

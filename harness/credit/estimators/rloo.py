@@ -4,48 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics
 from harness.credit.groups import distance, group_mean, group_size, group_weight, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, outcomes
+from harness.credit.shared import OUTCOMES, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 
 
 @estimator("rloo")
-def rloo(
-    turns: TurnTable,
-    *,
-    statistics: Statistics = "rollout",
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """Return of a rollout less the mean of the other rollouts of its group.
+@with_shared(*OUTCOMES)
+def rloo(turns: TurnTable, shared: Shared) -> Floats:
+    """Return of a rollout less the mean of the other rollouts of its group. Shape [N].
 
     A_i = R_i - mean over j != i of R_j = (R_i - mean(R)) * n / (n - 1) over the n rollouts of one
-    group. A group of one gets 0.
+    group; over its n rows with `statistics="turn"`. A group of one gets 0.
     Reference: Ahmadian et al. 2024, Back to Basics, arXiv:2402.14740 (REINFORCE leave-one-out).
     Departs from it: the divergence from the reference policy is no part of the return; it is a
     choice of the loss.
-
-    Args:
-        turns: N turns of R rollouts.
-        statistics: `rollout` or `turn`, which counts rows in n; see `grpo`.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
-    score, group, owner, weight = outcomes(turns, statistics, invalid_penalty, penalty_on)
-    if statistics == "turn" or len(score) != len(turns):
+    score, group, owner, weight = shared.outcomes(turns)
+    if shared.statistics == "turn" or len(score) != len(turns):
         return leave_one_out(score, group)[owner]
-    own = group_mean(score, turns.rollout, weight)  # [N]; no row of the rollout is its baseline
-    others = leave_one_out(own[turns.starts], group[turns.starts])[turns.rollout]
-    return np.where(group_weight(weight, group) > 1, distance(score, own) + others, 0.0)
+    # Each row has a score, and no row of the rollout itself is part of its baseline.
+    rollout_score = group_mean(score, turns.rollout, weight)  # [N]
+    first = turns.starts
+    others = leave_one_out(rollout_score[first], group[first])[turns.rollout]
+    compared = group_weight(weight, group) > 1
+    return np.where(compared, distance(score, rollout_score) + others, 0.0)
 
 
 def leave_one_out(x: Floats, label: Ints) -> Floats:

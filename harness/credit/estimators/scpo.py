@@ -46,7 +46,7 @@ def scpo(
     no_ops: Sequence[str] = NO_OPS,
     **settings: Any,
 ) -> Floats:
-    """Advantage of the base on step returns to which failed rollouts' new progress is added.
+    """Base's advantage on step returns with failed rollouts' new progress added. Shape [N].
 
     R~_t = R_t + alpha * r_t at a failed rollout's own step t, not discounted back; then the base.
     r is the monotonic credit of `matcher.match` against a successful rollout of the same group;
@@ -57,11 +57,11 @@ def scpo(
     which need neither a number of workers nor a model.
 
     Args:
-        turns: N turns of R rollouts.
+        turns: The turn table; reads actions and texts.
         base: An estimator on step returns: `gigpo`, `hgpo`, `ecpo`..., or one built on those.
-        alpha: Weight of the credit, at least 0; the paper: 0.5 on ALFWorld, 1 on WebShop.
-        theta: Least similarity of a match, in [0, 1].
-        lam: Soft base lambda, in [0, 1): a similarity up to it gives credit 0.
+        alpha: The weight of the credit, at least 0; the paper: 0.5 on ALFWorld, 1 on WebShop.
+        theta: The least similarity of a match, in [0, 1].
+        lam: The soft base lambda, in [0, 1): a similarity up to it gives credit 0.
         scorer: `exact`, `lexical`, or a callable (texts_a, texts_b) -> matrix of similarities in
             [0, 1]. It scores only pairs that the matcher needs, each once; a `similarity.Scorer`
             those of all rollouts in one batch, other callables one row at a time.
@@ -73,10 +73,7 @@ def scpo(
             WebShop, whose scores go up to 10 there.
         drop_invalid: Leave out turns whose action was malformed, inadmissible or failed.
         no_ops: Observations whose turns are left out; turns with an empty one always are.
-        settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each turn. Shape [N].
+        settings: The hyperparameters of the base.
     """
     number("alpha", alpha, 0)
     aligned = plan(

@@ -126,7 +126,7 @@ def scpo_stages(turns: TurnTable, settings: Mapping[str, Any]) -> list[Stage]:
         return credit.get(name)(replace(turns, return_bonus=bonus), **below)
 
     shaping = _seconds(shape)
-    figures = _seconds(lambda: diagnostics.of_layer("scpo", turns, {**own, "scorer": known}))
+    figures = _seconds(lambda: diagnostics.layer_figures("scpo", turns, {**own, "scorer": known}))
     return [
         Stage("pairs", watch.seconds - own_seconds, watch.count - own_pairs),
         Stage("self-similarity", own_seconds, own_pairs),

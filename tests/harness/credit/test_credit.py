@@ -52,12 +52,12 @@ def test_grpo_by_hand():
     np.testing.assert_allclose(
         grpo(two_rollouts(), ddof=0), [5 / (5 + 1e-6)] * 2 + [-5 / (5 + 1e-6)] * 3
     )
-    np.testing.assert_allclose(grpo(two_rollouts(), scale_by_std=False), [5, 5, -5, -5, -5])
+    np.testing.assert_allclose(grpo(two_rollouts(), norm="mean"), [5, 5, -5, -5, -5])
 
 
 def test_grpo_with_turn_statistics_by_hand():
     # Row scores 10, 10, 0 - 0.1, 0, 0: mean 3.98.
-    got = grpo(two_rollouts(), scale_by_std=False, statistics="turn")
+    got = grpo(two_rollouts(), norm="mean", statistics="turn")
     np.testing.assert_allclose(got, [6.02, 6.02, -4.08, -3.98, -3.98])
 
 
@@ -111,7 +111,7 @@ def test_gigpo_without_steps_is_grpo(table):
 
 @given(turn_tables())
 def test_the_step_part_of_gigpo_sums_to_zero_in_every_state(table):
-    step = gigpo(table, norm="mean") - grpo(table, scale_by_std=False)
+    step = gigpo(table, norm="mean") - grpo(table, norm="mean")
     sums = np.bincount(encode(table.group, table.state_key), weights=step)
     np.testing.assert_allclose(sums, 0, atol=1e-9)
 
@@ -136,7 +136,7 @@ def test_unknown_names_and_wrong_settings_are_refused():
     ):
         credit.get("gippo")
     with pytest.raises(
-        ConfigError, match="has no hyperparameter 'gama': expected norm, statistics"
+        ConfigError, match="has no hyperparameter 'gama': expected step_weight, similarity, norm"
     ):
         credit.check("gigpo", {"gama": 0.9})
     for wrong in ({"norm": "max"}, {"ddof": 2}, {"statistics": "group"}):
@@ -194,11 +194,11 @@ def test_verl_agents_rule_for_groups_of_one_is_a_choice():
     raw = grpo(table, singleton="raw")
     np.testing.assert_allclose(raw, [10 / (1 + 1e-6), -1 / root, 1 / root], rtol=1e-12)
     np.testing.assert_array_equal(gigpo(table, singleton="raw"), raw)
-    assert grpo(table, singleton="raw", scale_by_std=False).tolist() == [10, -1, 1]
+    assert grpo(table, singleton="raw", norm="mean").tolist() == [10, -1, 1]
     # One rollout of two turns has two scores where rows are counted, one where rollouts are.
     alone = TurnTable.from_columns(rollout=[0, 0], reward=[0, 4], valid=[True, False])
-    assert grpo(alone, singleton="raw", scale_by_std=False).tolist() == [4, 4]
-    rows = grpo(alone, singleton="raw", scale_by_std=False, statistics="turn")
+    assert grpo(alone, singleton="raw", norm="mean").tolist() == [4, 4]
+    rows = grpo(alone, singleton="raw", norm="mean", statistics="turn")
     np.testing.assert_allclose(rows, [0.05, -0.05])
 
 

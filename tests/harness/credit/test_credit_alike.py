@@ -36,7 +36,7 @@ def test_states_whose_texts_are_alike_are_one_state_on_request():
     assert alike[1] == alike[3] != alike[5]
     assert alike[0] == alike[2] == alike[4]
     # To go .95 * 3, .95, 0 at k0; 3 and 1 in the rooms, 0 alone at the sea.
-    step = gigpo(rooms(), norm="mean", similarity=0.9) - grpo(rooms(), scale_by_std=False)
+    step = gigpo(rooms(), norm="mean", similarity=0.9) - grpo(rooms(), norm="mean")
     np.testing.assert_allclose(step, [2.85 - 3.8 / 3, 1, 0.95 - 3.8 / 3, -1, -3.8 / 3, 0])
 
 

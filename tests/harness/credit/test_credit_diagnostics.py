@@ -116,7 +116,7 @@ def test_calls_of_documentation_are_counted_where_apis_are_called():
     ],
 )
 def test_each_methods_own_figures_by_hand(name, expected):
-    got = diagnostics.of_method(name, failed_and_solved())
+    got = diagnostics.method_figures(name, failed_and_solved())
     assert got == pytest.approx({f"credit/{key}": value for key, value in expected.items()})
 
 
@@ -126,12 +126,12 @@ def test_the_figures_of_a_base_stand_beside_those_of_what_builds_on_it():
     assert [name for name, _ in layers("scpo", settings_)] == ["scpo", "ecpo"]
     below = layers("scpo", settings_)[1][1]
     assert (below["kappa"], below["gamma"], below["tau"]) == (1.0, 0.9, 2.0)
-    got = diagnostics.of_method("scpo", table, settings_)
+    got = diagnostics.method_figures("scpo", table, settings_)
     assert got["credit/auxiliary_reward"] == pytest.approx(0.2)
     assert got["credit/reliability"] == 0.0
-    assert set(diagnostics.of_method("gigpo", table)) == set()
+    assert set(diagnostics.method_figures("gigpo", table)) == set()
     with pytest.raises(ConfigError, match="has no hyperparameter"):
-        diagnostics.of_method("scpo", table, {"colour": 1})
+        diagnostics.method_figures("scpo", table, {"colour": 1})
 
 
 @settings(max_examples=25)
@@ -149,7 +149,7 @@ def test_every_estimators_figures_are_finite_and_of_rollouts_in_any_number(table
 def test_an_empty_table_has_no_figures():
     empty = TurnTable.from_columns(rollout=[], reward=[])
     assert diagnostics.summarise(empty, np.zeros(0), "scpo", {}) == {}
-    assert diagnostics.of_method("salt", empty) == {}
+    assert diagnostics.method_figures("salt", empty) == {}
     assert diagnostics.silent_groups(empty) == 0.0
     assert diagnostics.repeated_states(empty) == 0.0
     assert diagnostics.divergent_anchors(empty) == 0.0

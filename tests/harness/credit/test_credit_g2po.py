@@ -80,7 +80,7 @@ def test_gagpo_is_the_reference(settings):
 def test_an_invalid_turn_pays_among_the_turns_from_its_state():
     for rows, table in small_tables()[:50]:
         paid = g2po(table, penalty_on="row", norm="mean")
-        step = paid - grpo(table, penalty_on="row", scale_by_std=False)
+        step = paid - grpo(table, penalty_on="row", norm="mean")
         expected = g2po_reference(rows, norm="mean", penalty=0.1)
         np.testing.assert_allclose(step, np.subtract(expected, episode_advantages(rows, "mean")))
 
@@ -91,7 +91,7 @@ def two_rollouts():
 
 def test_g2po_by_hand():
     # V(a) = (.25 * 8 + .5 * 0) / 2 = 1, V(b) = .5 * 8 = 4. Gains 3, 4, -1; reached 4, 8, 0.
-    step = g2po(two_rollouts(), gamma=0.5, norm="mean") - grpo(two_rollouts(), scale_by_std=False)
+    step = g2po(two_rollouts(), gamma=0.5, norm="mean") - grpo(two_rollouts(), norm="mean")
     np.testing.assert_allclose(step, [3 - 2 + 2, 4 - 2, -1 - 2 - 2])
 
 

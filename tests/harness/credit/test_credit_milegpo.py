@@ -30,7 +30,7 @@ def reference(
 ):  # fmt: skip
     plain, mixed = [0.0] * len(rows), [0.0] * len(rows)
     for members in by_key(rows, "group").values():
-        r_g, gain = of_group(
+        r_g, gain = group_credit(
             [(rows[i], is_last(rows, i)) for i in members],
             decay, trap_weight, coverage, shrink, branch_keeps,
         )  # fmt: skip
@@ -42,7 +42,7 @@ def reference(
     return [e + g + eta * (m - g) for e, g, m in zip(episode, a_g, a_mix, strict=True)]
 
 
-def of_group(turns, decay, trap_weight, coverage, shrink, branch_keeps):  # noqa: C901
+def group_credit(turns, decay, trap_weight, coverage, shrink, branch_keeps):  # noqa: C901
     """Return r_G / c and delta+ - w delta- of each turn of one group."""
     steps = [(r["state_key"], "GOAL" if last and r["success"] else r["next_state_key"], r)
              for r, last in turns]  # fmt: skip
@@ -163,7 +163,7 @@ def test_a_place_where_failures_turn_round_is_a_trap():
     # Failure rate 1 of the visitors, 1/2 of the group; all failures come here, once again each.
     assert found.trap[graph.source[2]] == pytest.approx(1 / 2 + 0.25)
     assert (found.trap > 0).sum() == 1
-    step = milegpo(table, norm="mean", eta=1.0) - grpo(table, scale_by_std=False)
+    step = milegpo(table, norm="mean", eta=1.0) - grpo(table, norm="mean")
     assert step[0] > 0 > step[1]
 
 

@@ -61,7 +61,7 @@ def some_table(seed=0, rollouts=6, turns=4):
     )
 
 
-def of_method(row, penalty_on, invalid_penalty):
+def method_credit(row, penalty_on, invalid_penalty):
     """Return a method's estimator with its settings and a penalty, without models."""
     own = {key: value for key, value in row.credit.items() if key != "scorer"}
     given = {**preset("paper", row.estimator, own), **own}
@@ -92,9 +92,9 @@ def test_flipping_valid_changes_credit_where_a_penalty_is_set_and_nowhere_else(n
     for seed in range(3):
         table = some_table(seed)
         if row.estimator not in COUNTS_INVALID_AS_ONE + INVALID_NEVER_WINS:
-            assert not flips(of_method(row, penalty_on, 0.0), table)
+            assert not flips(method_credit(row, penalty_on, 0.0), table)
         reads = with_penalty or row.estimator in INVALID_NEVER_WINS
-        assert flips(of_method(row, penalty_on, 0.1), table) == reads
+        assert flips(method_credit(row, penalty_on, 0.1), table) == reads
 
 
 @pytest.mark.parametrize("name", TAKES_PENALTIES)
@@ -212,11 +212,11 @@ def test_tokens_pay_once_on_the_return_and_all_on_the_row(name, penalty_on):
     zero = np.zeros(len(turns))
     turns = replace(turns, value=zero, process_reward=zero)
     plain = {"gae": {"whiten": False, "gamma": 1.0}}.get(name, {"gamma": 1.0})
-    of_tokens = by_turn(penalised(name, tokens, penalty_on=penalty_on, **plain), lengths)
-    of_turns = penalised(name, turns, penalty_on=penalty_on, **plain)
-    ends = np.array([part[-1] for part in of_tokens])
-    assert np.corrcoef(ends, of_turns)[0, 1] == pytest.approx(1.0)
-    for part in of_tokens:
+    token_credit = by_turn(penalised(name, tokens, penalty_on=penalty_on, **plain), lengths)
+    turn_credit = penalised(name, turns, penalty_on=penalty_on, **plain)
+    ends = np.array([part[-1] for part in token_credit])
+    assert np.corrcoef(ends, turn_credit)[0, 1] == pytest.approx(1.0)
+    for part in token_credit:
         np.testing.assert_allclose(part, part[-1])
 
 

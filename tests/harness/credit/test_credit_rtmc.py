@@ -23,7 +23,7 @@ def rtmc_reference(rows, gamma=0.99, prior_visits=2.0, normalise=True):
     for members in by_key(rows, "group").values():
         if len({rows[i]["rollout"] for i in members}) == 1:
             continue
-        found = of_group(rows, members, local, prior_visits)
+        found = group_credit(rows, members, local, prior_visits)
         mean = sum(found) / len(found)
         spread = (sum((x - mean) ** 2 for x in found) / len(found)) ** 0.5
         for i, x in zip(members, found, strict=True):
@@ -31,7 +31,7 @@ def rtmc_reference(rows, gamma=0.99, prior_visits=2.0, normalise=True):
     return advantage
 
 
-def of_group(rows, members, local, prior_visits):
+def group_credit(rows, members, local, prior_visits):
     returns = returns_of(rows)
     rollouts = {rows[i]["rollout"] for i in members}
     prior = sum(returns[r] for r in rollouts) / len(rollouts)

@@ -49,11 +49,11 @@ def planpo_reference(rows, alpha=0.1, among="successes", norm="std"):
     out = episode_advantages(rows, norm, score)
     for members in by_key(rows, "group").values():
         same = [i for i in members if among == "all" or rows[i]["success"]]
-        of_token = [
+        per_token = [
             returns[rows[i]["rollout"]] / rows[i]["length"] if rows[i]["success"] else 0.0
             for i in same
         ]
-        for i, x in zip(same, scaled(of_token, norm), strict=True):
+        for i, x in zip(same, scaled(per_token, norm), strict=True):
             out[i] += alpha * x
     return out
 
@@ -118,4 +118,4 @@ def test_without_milestones_beacon_is_the_episode_alone():
             reward=table.reward,
             process_reward=np.zeros(len(table)),
         )
-        np.testing.assert_array_equal(beacon(none), grpo(none, scale_by_std=False))
+        np.testing.assert_array_equal(beacon(none), grpo(none, norm="mean"))

@@ -12,7 +12,7 @@ import pytest
 
 from harness import config as configs
 from harness.credit import TurnTable
-from harness.credit.diagnostics import of_layer
+from harness.credit.diagnostics import layer_figures
 from harness.preflight import resolve
 from harness.reporting.credit_view import example
 from harness.rollouts import rollout_files
@@ -125,7 +125,7 @@ def test_rho_is_the_logged_figure_and_takes_the_first_members(tmp_path, monkeypa
             rollout_files.write(tmp_path / folder / f"rollouts/step-{step:06d}.jsonl.gz", kept)
     whole, first, cut = (rho.read(str(tmp_path / name)) for name in ("whole", "first", "who*:3"))
     turns = TurnTable.from_rollouts(played, reward="environment", reward_scale=2.0)
-    logged = of_layer("ecpo", turns, config.method.credit)["reliability"]
+    logged = layer_figures("ecpo", turns, config.method.credit)["reliability"]
     assert rho.mean(whole.sums({}))[0] == pytest.approx(logged)
     assert 0 < logged < rho.mean(whole.sums({"saturation": "none"}))[0]
     assert cut.name == "first 3 of 8"

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, episode_part
-from harness.credit.groups import Norm, encode, group_mean, standardise
+from harness.credit.groups import encode, group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number
 
 
 @estimator("g2po")
+@with_shared(*EPISODE, "gamma")
 def g2po(
-    turns: TurnTable,
-    *,
-    gamma: float = 0.95,
-    state_weight: float = 1.0,
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    step_weight: float = 1.0,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
+    turns: TurnTable, shared: Shared, *, state_weight: float = 1.0, step_weight: float = 1.0
 ) -> Floats:
-    """Episode advantage plus advantages of a turn's gain in value, and of the value it leads to.
+    """Episode advantage plus those of the gain in value and of the value reached. Shape [N].
 
     A = A_E + omega (A_gain + kappa A_state). The value of a state is a mean over all visits of the
     group, V(s) = mean of gamma^(T - t) R for turn t, counted from 0, of a rollout of T turns and
@@ -44,39 +34,22 @@ def g2po(
     terms: `state_weight=0` is the former. The code's script for WebShop has `norm="mean"`.
 
     Args:
-        turns: N turns of R rollouts; reads `success` and `state_key`.
-        gamma: Discount of the return to earlier visits, in [0, 1].
-        state_weight: kappa, weight of A_state beside A_gain.
-        norm: Divide all parts by their standard deviations (`std`) or only centre them (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        step_weight: omega, weight of both step parts.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What it is subtracted from: the whole `row`, which is V(s') in A_state and the
-            turn's score in the episode part, or the rollout's `return`; `step` is nothing here,
-            but for statistics of rows. See `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
+        turns: The turn table; reads `success` and `state_key`.
+        shared: The settings of all parts. With `penalty_on="row"` V(s') in A_state loses the
+            penalty, and the turn's score in A_E; `step` is nothing, but for statistics of rows.
+        state_weight: kappa, the weight of A_state beside A_gain.
+        step_weight: omega, the weight of both step parts.
     """
-    for name, value in (("state_weight", state_weight), ("step_weight", step_weight)):
-        number(name, value)
-    number("gamma", gamma, 0, 1)
-    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
-    reward, local = penalised(turns, invalid_penalty, penalty_on)
+    number("state_weight", state_weight)
+    number("step_weight", step_weight)
+    reward, _ = shared.penalised(turns)
     returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)[turns.rollout]  # [N]
     left = np.bincount(turns.rollout)[turns.rollout] - turns.turn  # T - t
     state = encode(turns.group, turns.state_key)
-    discounted: Floats = float(gamma) ** left * returns
-    here = group_mean(discounted, state)
-    ends = np.where(turns.success, returns, 0.0)
-    reached = np.where(turns.goes_on, np.roll(here, -1), ends)
-    group = encode(turns.group)
-    gain = standardise(reached - here, group, norm=norm, ddof=ddof, eps=eps)
-    paid = reached - local if penalty_on == "row" else reached
-    among = standardise(paid, state, norm=norm, ddof=ddof, eps=eps)
-    return episode + step_weight * (gain + state_weight * among)
+    discounted: Floats = float(shared.gamma) ** left * returns
+    value = group_mean(discounted, state)  # V(s)
+    value_at_end = np.where(turns.success, returns, 0.0)
+    next_value = np.where(turns.goes_on, np.roll(value, -1), value_at_end)  # V(s')
+    gain = shared.standardise(next_value - value, encode(turns.group))
+    among = shared.standardise(next_value - shared.row_penalty(turns), state)
+    return shared.episode(turns) + step_weight * (gain + state_weight * among)

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.credit.estimators.gae import temporal_advantages
-from harness.credit.groups import Norm, encode, group_mean, standardise
+from harness.credit.estimators.gae import penalised_advantages
+from harness.credit.groups import encode, group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised, rewards_to_go
+from harness.credit.returns import rewards_to_go
+from harness.credit.shared import PENALTY, SCALE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 
 
 @estimator("gagpo")
-def gagpo(
-    turns: TurnTable,
-    *,
-    gamma: float = 0.95,
-    lam: float = 0.95,
-    norm: Norm = "std",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """Generalised advantage of each turn over grouped values, relative to the group's turns.
+@with_shared("gamma", *SCALE, *PENALTY)
+def gagpo(turns: TurnTable, shared: Shared, *, lam: float = 0.95) -> Floats:
+    """Generalised advantage over grouped values, relative to the group's turns. Shape [N].
 
     The value of a state is the mean discounted return, V(s) = mean of G_t, over all turns that the
     group took in s. Over it goes `gae`: delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and
@@ -38,25 +30,14 @@ def gagpo(
     there, and 1 one of the values tried, and both are worse.
 
     Args:
-        turns: N turns of R rollouts; reads `state_key`.
-        gamma: Discount, in [0, 1].
+        turns: The turn table; reads `state_key`.
+        shared: The settings of values and comparison. The penalty is subtracted from the advantage
+            of the `row` before it is compared, or from the rollout's `return`, and so from the
+            values too; `step` is nothing here.
         lam: lambda, in [0, 1].
-        norm: Divide by the standard deviation (`std`) or only centre (`mean`).
-        ddof: 1 for the sample standard deviation, 0 for the population's.
-        eps: Added to the standard deviation; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What it is subtracted from: the advantage of the `row` before it is compared, or
-            the rollout's `return`, and so the values too; `step` is nothing here.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
-    reward, local = penalised(turns, invalid_penalty, penalty_on)
-    to_go = rewards_to_go(reward, turns.rollout, gamma)
-    value = group_mean(to_go, encode(turns.group, turns.state_key))
-    advantage = temporal_advantages(replace(turns, reward=reward, value=value), gamma, lam)
-    paid = advantage - local if penalty_on == "row" else advantage
-    return standardise(paid, encode(turns.group), norm=norm, ddof=ddof, eps=eps)
+    reward, _ = shared.penalised(turns)
+    to_go = rewards_to_go(reward, turns.rollout, shared.gamma)
+    value = group_mean(to_go, encode(turns.group, turns.state_key))  # V(s_t)
+    advantage = penalised_advantages(replace(turns, value=value), shared, lam)
+    return shared.standardise(advantage, encode(turns.group))

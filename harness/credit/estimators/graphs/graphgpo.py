@@ -5,31 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from harness.credit.estimators.graphs.transitions import Transitions, group_maximum
-from harness.credit.estimators.grpo import Statistics, episode_part
-from harness.credit.groups import Norm, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number
 
 
 @estimator("graphgpo")
+@with_shared(*EPISODE)
 def graphgpo(
     turns: TurnTable,
+    shared: Shared,
     *,
     decay: float = 0.1,
     edge_cost: float = 1.0,
     success_reward: float = 10.0,
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
     step_weight: float = 1.0,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Episode advantage plus the advantage of what the turn leads to, in the graph of the group.
+    """Episode advantage plus that of what the turn leads to, in the group's graph. Shape [N].
 
     A = A_E + beta A_G. The states of all rollouts of a group are the nodes of a graph, its turns
     the edges; the last turn of a success leads to the goal. d(s) is the least number of turns from
@@ -49,43 +43,25 @@ def graphgpo(
     compared, as `penalty_on="row"` does.
 
     Args:
-        turns: N turns of R rollouts; reads `success` and the states.
+        turns: The turn table; reads `success` and the states.
+        shared: The settings of both parts. With `penalty_on="row"` R_G loses the penalty, and the
+            turn's score in A_E; `step` is nothing here, but for statistics of rows.
         decay: omega of Eq. 4, in [0, 1]; the paper's is 0.1.
         edge_cost: c of Eq. 4, at least 0.
         success_reward: r, the return of the goal itself; the papers train on 10.
-        norm: Divide both parts by their standard deviations (`std`) or only centre them (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        step_weight: beta, weight of A_G.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What it is subtracted from: the whole `row`, which is R_G and the turn's score
-            in the episode part, or the rollout's `return`; `step` is nothing here, but for
-            statistics of rows. See `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
+        step_weight: beta, the weight of A_G.
     """
     number("step_weight", step_weight)
-    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
     graph = Transitions.of(turns)
-    value = goal_values(graph, decay, edge_cost, success_reward)[graph.target]
-    if penalty_on == "row":
-        value = value - penalised(turns, invalid_penalty, penalty_on)[1]
-    return episode + step_weight * standardise(value, graph.source, norm=norm, ddof=ddof, eps=eps)
+    value = goal_values(graph, decay, edge_cost, success_reward)[graph.target]  # R_G, [N]
+    step = shared.standardise(value - shared.row_penalty(turns), graph.source)
+    return shared.episode(turns) + step_weight * step
 
 
 def goal_values(
     graph: Transitions, decay: float, edge_cost: float, success_reward: float
 ) -> Floats:
-    """Return R_G of a turn that leads to each state, equal ones in groups without success. [S].
-
-    Raises:
-        ConfigError: A number is out of its range.
-    """
+    """Return R_G of a turn that leads to each state, equal ones in groups without success. [S]."""
     number("decay", decay, 0, 1)
     number("edge_cost", edge_cost, 0)
     number("success_reward", success_reward)

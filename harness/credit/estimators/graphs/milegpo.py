@@ -11,18 +11,18 @@ from harness.credit.estimators.graphs.milestones import (
     relative,
 )
 from harness.credit.estimators.graphs.transitions import Transitions
-from harness.credit.estimators.grpo import Statistics, episode_part
-from harness.credit.groups import Norm, standardise
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number, one_of
 
 
 @estimator("milegpo")
+@with_shared(*EPISODE)
 def milegpo(
     turns: TurnTable,
+    shared: Shared,
     *,
     decay: float = 0.2,
     shaping: float = 0.25,
@@ -32,15 +32,9 @@ def milegpo(
     shrink: float = 0.0,
     branch_keeps: bool = False,
     success_reward: float = 10.0,
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
     step_weight: float = 1.0,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Episode advantage plus GraphGPO's, with a correction for milestones and traps.
+    """Episode advantage plus GraphGPO's, corrected for milestones and traps. Shape [N].
 
     A = w [A_G + eta (A_mix - A_G)] + A_E (Eq. 22). A_G compares r_G = c omega^d(s') over the
     group's turns from the same state, as `graphgpo` does, but a state that does not lead to the
@@ -72,29 +66,18 @@ def milegpo(
     returns too, as `graphgpo` does.
 
     Args:
-        turns: N turns of R rollouts; reads `success` and the states.
+        turns: The turn table; reads `success` and the states.
+        shared: The settings of all parts; the penalty is A_E's alone.
         decay: omega, of both distances, in [0, 1].
-        shaping: lambda, weight of the potentials' gains, at least 0.
-        trap_weight: Weight of the traps' potential beside the milestones', at least 0.
-        eta: Weight of the correction: 0 leaves GraphGPO's term.
-        coverage: Share of the successes from which on a milestone needs no other evidence; more
+        shaping: lambda, the weight of the potentials' gains, at least 0.
+        trap_weight: The weight of the traps' potential beside the milestones', at least 0.
+        eta: The weight of the correction: 0 leaves GraphGPO's term.
+        coverage: The share of the successes from which on a milestone needs no other evidence; more
             than 1 for none.
-        shrink: Factor of milestones without evidence, in [0, 1].
+        shrink: The factor of milestones without evidence, in [0, 1].
         branch_keeps: A preferred branch is evidence enough.
         success_reward: c, the return of the goal; the papers train on 10.
-        norm: Divide all parts by their standard deviations (`std`) or only centre them (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        step_weight: w, weight of the step part.
-        invalid_penalty: Of an invalid turn, at least 0; of the episode part.
-        penalty_on: `step`, `row` or `return`; see `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
+        step_weight: w, the weight of the step part.
     """
     number("decay", decay, 0, 1)
     for name, weight in (("shaping", shaping), ("trap_weight", trap_weight)):
@@ -104,16 +87,14 @@ def milegpo(
     number("shrink", shrink, 0, 1)
     number("success_reward", success_reward)
     one_of("branch_keeps", branch_keeps, (True, False))
-    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
     graph = Transitions.of(turns)
     found = candidates(turns, graph)
     score = _supported(turns, graph, found, coverage, shrink, branch_keeps)
     gains = _gains(graph, score, decay) - trap_weight * _gains(graph, found.trap, decay)
     to_goal = graph.decayed(graph.goal.astype(np.float64), decay)[graph.target]
-    plain = standardise(success_reward * to_goal, graph.source, norm=norm, ddof=ddof, eps=eps)
-    shaped = success_reward * (to_goal + shaping * gains)
-    mixed = standardise(shaped, graph.source, norm=norm, ddof=ddof, eps=eps)
-    return episode + step_weight * (plain + eta * (mixed - plain))
+    plain = shared.standardise(success_reward * to_goal, graph.source)  # A_G
+    mixed = shared.standardise(success_reward * (to_goal + shaping * gains), graph.source)  # A_mix
+    return shared.episode(turns) + step_weight * (plain + eta * (mixed - plain))
 
 
 def _supported(

@@ -20,17 +20,11 @@ _NOISE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visits:
-    """How many rollouts visit each of K items, and how many of them succeed.
+    """How many rollouts visit each of K items, and how many of them succeed."""
 
-    Attributes:
-        successes: Successful rollouts that visit the item. Shape [K].
-        failures: Failed ones. Shape [K].
-        again: Visits after a rollout's first one. Shape [K].
-    """
-
-    successes: Ints
-    failures: Ints
-    again: Ints
+    successes: Ints  # [K], successful rollouts that visit the item
+    failures: Ints  # [K], failed ones
+    again: Ints  # [K], visits after a rollout's first one
 
     @classmethod
     def of(cls, item: Ints, rollout: Ints, success: Bools, size: int) -> Visits:
@@ -49,19 +43,12 @@ class Visits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Scores of the states of all groups, 0 for those that are no candidates.
+    """Scores of the states of all groups, 0 for those that are no candidates."""
 
-    Attributes:
-        milestone: S_0^+. Shape [S].
-        trap: S^-. Shape [S].
-        coverage: m, the share of the group's successes that visit the state. Shape [S].
-        gain: p^+(v) - p_q^+, success rate of the visits less the group's. Shape [S].
-    """
-
-    milestone: Floats
-    trap: Floats
-    coverage: Floats
-    gain: Floats
+    milestone: Floats  # [S], S_0^+
+    trap: Floats  # [S], S^-
+    coverage: Floats  # [S], m: the share of the group's successes that visit the state
+    gain: Floats  # [S], p^+(v) - p_q^+: success rate of the visits less the group's
 
 
 def candidates(turns: TurnTable, graph: Transitions) -> Candidates:

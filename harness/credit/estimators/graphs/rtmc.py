@@ -6,24 +6,23 @@ import numpy as np
 
 from harness.credit.groups import distance, encode, group_std, label_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised, step_returns
+from harness.credit.shared import PENALTY, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of
 
 
 @estimator("rtmc", preset={"gamma": 0.99}, step_returns="reads")
+@with_shared(*PENALTY, gamma=0.99)
 def rtmc(
     turns: TurnTable,
+    shared: Shared,
     *,
-    gamma: float = 0.99,
     prior_visits: float = 2.0,
     normalise: bool = True,
     least_std: float = 1e-8,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Mean return after the action in its state, less the state's mean return.
+    """Mean return after the action in its state, less the state's mean return. Shape [N].
 
     A = Q(s, a) - V'(s). Q is the mean of R_t over the rollouts of the group that take a in s, each
     with the first of its turns that does. V'(s) = (n V + n_0 mean R) / (n + n_0) (Eq. 11): V is the
@@ -38,43 +37,34 @@ def rtmc(
     last turns have one.
 
     Args:
-        turns: N turns of R rollouts.
-        gamma: Discount of R_t, in [0, 1].
+        turns: The turn table; reads states and actions.
+        shared: The settings of R_t, of which the turn's penalty is a part.
         prior_visits: n_0, at least 0; 0 takes V as it is.
         normalise: Divide by the group's standard deviation.
         least_std: A standard deviation up to this counts as none, and is not divided by.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `step_returns`. A turn's own penalty is part of
-            its R_t.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
     number("prior_visits", prior_visits, 0)
     number("least_std", least_std, 0)
     one_of("normalise", normalise, (True, False))
-    returned = step_returns(turns, gamma, invalid_penalty, penalty_on)
+    returned = shared.step_returns(turns)  # R_t, [N]
     if not len(turns):
         return returned
     group = encode(turns.group)
     state = encode(group, turns.state_key)
     action = encode(state, turns.action_key)
-    first = np.unique(encode(action, turns.rollout), return_index=True)[1]
-    value, visits = _visited(returned[first], state[first])
-    found, _ = _visited(returned[first], action[first])
-    reward, _ = penalised(turns, invalid_penalty, penalty_on)
+    first = np.unique(encode(action, turns.rollout), return_index=True)[1]  # of each rollout
+    value, visits = _visited(returned[first], state[first])  # V and n, [S] each
+    action_value, _ = _visited(returned[first], action[first])  # Q
+    reward, _ = shared.penalised(turns)
     returns = np.bincount(turns.rollout, weights=reward).astype(np.float64)
-    prior, rollouts = _visited(returns, group[turns.starts])
+    prior, rollouts = _visited(returns, group[turns.starts])  # mean R, [G]
     total = visits + prior_visits
     smoothed = (visits * value)[state] + prior_visits * prior[group]
-    difference = distance(found[action], smoothed / total[state])
+    difference = distance(action_value[action], smoothed / total[state])
     advantage: Floats = np.where(rollouts[group] > 1, difference, 0.0)
     if not normalise:
         return advantage
-    scale = group_std(advantage, group, 0)
+    scale = group_std(advantage, group, ddof=0)
     scaled: Floats = advantage / np.where(scale > least_std, scale, 1.0)
     return scaled
 

@@ -28,7 +28,7 @@ def salt(
     base: Base = "grpo",
     **settings: Any,
 ) -> Floats:
-    """Base's advantage, averaged over the turns that are one edge of the trajectory graph.
+    """Base's advantage, averaged over turns of one edge of the trajectory graph. Shape [N].
 
     The edge of turn t is (s_{t-1}, a_t, s_t); the state s_t is the last h pairs (a, o) of an action
     and what it led to, or all of them while there are fewer, and the task itself before the first.
@@ -53,21 +53,14 @@ def salt(
     scorer reads `text`, which is action and observation.
 
     Args:
-        turns: N turns of R rollouts.
+        turns: The turn table; reads keys of states and actions, or texts.
         history: h, the pairs that make a state; at least 1.
         average: `occurrence` or `distinct`; see above.
         match: `exact` compares keys. A scorer, or the name of one that needs no model
             (`lexical`), compares the texts of each group; for T distinct ones it scores T^2 pairs.
-        threshold: Similarity that texts must exceed to be the same, in [0, 1]; only with a scorer.
-        base: Estimator of the advantages to average. The paper's are `grpo` and `rloo`.
-        settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range, the base is unknown, or the scorer's
-            answer does not fit.
+        threshold: The similarity that texts of the same pair exceed, in [0, 1]; for a scorer alone.
+        base: The estimator of the advantages to average. The paper's are `grpo` and `rloo`.
+        settings: The hyperparameters of the base.
     """
     one_of("average", average, ("occurrence", "distinct"))
     edge = edges(turns, history=history, match=match, threshold=threshold)
@@ -88,11 +81,7 @@ def merged(
 ) -> list[Ints]:
     """Return the rows of each merged edge: two or more each, in the order of their first rows.
 
-    Args:
-        turns: N turns.
-        history: h; see `salt`, also for `match` and `threshold`.
-        match: `exact` or a scorer.
-        threshold: Similarity that texts must exceed; only with a scorer.
+    The arguments are those of `salt`.
     """
     edge = edges(turns, history=history, match=match, threshold=threshold)
     return sorted((rows for rows in members(edge) if len(rows) > 1), key=lambda rows: int(rows[0]))
@@ -103,14 +92,7 @@ def edges(
 ) -> Ints:
     """Return the edge of each turn as a label: equal labels are one edge. Shape [N].
 
-    Args:
-        turns: N turns.
-        history: h; see `salt`, also for `match` and `threshold`.
-        match: `exact` or a scorer.
-        threshold: Similarity that texts must exceed; only with a scorer.
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range, or the scorer's answer does not fit.
+    The arguments are those of `salt`.
     """
     integer("history", history, 1)
     number("threshold", threshold, 0, 1)

@@ -17,25 +17,20 @@ class Transitions:
 
     A turn leads to the state of the next turn of its rollout, and the last one to its
     `next_state_key`; but the last turn of a success leads to the group's goal, one more state.
-
-    Attributes:
-        source: State that each turn was taken in. Shape [N].
-        target: State that it led to. Shape [N].
-        group: Group of each state, 0..G-1. Shape [S].
-        goal: Whether a state is its group's goal. Shape [S].
     """
 
-    source: Ints
-    target: Ints
-    group: Ints
-    goal: Bools
+    source: Ints  # [N], the state that the turn was taken in
+    target: Ints  # [N], the state that it led to
+    group: Ints  # [S], 0..G-1
+    goal: Bools  # [S], the state is its group's goal
 
     @classmethod
     def of(cls, turns: TurnTable) -> Transitions:
         """Return the transitions of a table."""
         group, n, goes_on = encode(turns.group), len(turns), turns.goes_on
         reached = np.where(goes_on, np.roll(turns.state_key, -1), turns.next_state_key)
-        won = ~goes_on & turns.success
+        won = ~goes_on & turns.success  # these turns lead to the goal
+        # Rows 0..n-1 are the states that turns were taken in, n..2n-1 those that they led to.
         key: Keys = np.concatenate([turns.state_key, np.where(won, "", reached)])
         goal = np.concatenate([np.zeros(n, np.bool_), won])
         label = encode(np.concatenate([group, group]), goal.astype(np.int64), key)
@@ -65,10 +60,7 @@ class Transitions:
         """Return max over states v of weight(v) decay^d(s, v) for each state s. Shapes [S] -> [S].
 
         d(s, v) is the least number of turns from s to v; a state that s does not lead to counts 0.
-
-        Args:
-            weight: Of each state, at least 0.
-            decay: In [0, 1].
+        Weights are at least 0, and `decay` is in [0, 1].
         """
         potential = weight.copy()
         source, target = self.edges()

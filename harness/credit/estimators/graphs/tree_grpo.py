@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.credit.estimators.grpo import Statistics, grpo
 from harness.credit.groups import group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.credit.trees import roots, tree_of
 from harness.types.arrays import Floats
@@ -15,18 +14,9 @@ from harness.types.hyperparameters import number
 
 
 @estimator("tree_grpo")
-def tree_grpo(
-    turns: TurnTable,
-    *,
-    tree_weight: float = 1.0,
-    scale_by_std: bool = True,
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """GRPO's advantage in the group, plus that in the tree; shared turns have the mean.
+@with_shared(*EPISODE)
+def tree_grpo(turns: TurnTable, shared: Shared, *, tree_weight: float = 1.0) -> Floats:
+    """GRPO's advantage in the group plus that in the tree; the mean of shared turns. Shape [N].
 
     A_i = A_inter + A_intra: `grpo` over all rollouts of the group, and over those of the rollout's
     tree, which are an episode and the siblings that branched from it or from each other. A tree of
@@ -39,32 +29,11 @@ def tree_grpo(
     one rollout is taken for a defect, as GRPO's is.
 
     Args:
-        turns: N turns of R rollouts.
-        tree_weight: Of A_intra.
-        scale_by_std: Divide by the standard deviations, not only centre.
-        statistics: See `grpo`; `turn` counts the rows of shared turns, too.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: See `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
+        turns: The turn table; reads the branches.
+        shared: The settings of both parts; `statistics="turn"` counts rows of shared turns, too.
+        tree_weight: The weight of A_intra.
     """
     number("tree_weight", tree_weight)
-    inter, intra = (
-        grpo(
-            table,
-            scale_by_std=scale_by_std,
-            statistics=statistics,
-            ddof=ddof,
-            eps=eps,
-            invalid_penalty=invalid_penalty,
-            penalty_on=penalty_on,
-        )
-        for table in (turns, replace(turns, group=roots(turns)))
-    )
+    inter = shared.episode(turns)
+    intra = shared.episode(replace(turns, group=roots(turns)))
     return group_mean(inter + tree_weight * intra, tree_of(turns).node)

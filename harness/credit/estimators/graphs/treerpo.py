@@ -4,57 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.credit.groups import Norm, encode, standardise
+from harness.credit.groups import encode
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn
+from harness.credit.shared import PENALTY, SCALE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.credit.trees import Tree, backed_up, leaf_outcomes, tree_of
 from harness.types.arrays import Floats, Ints
 
 
 @estimator("treerpo")
-def treerpo(
-    turns: TurnTable,
-    *,
-    norm: Norm = "std",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """Value of the branch that a turn is on, relative to the other branches of the same node.
+@with_shared(*SCALE, *PENALTY)
+def treerpo(turns: TurnTable, shared: Shared) -> Floats:
+    """Value of the turn's branch, relative to the other branches of the same node. Shape [N].
 
     A node's value is the mean of its children's, a leaf's the return of its rollout. A step of the
     tree is the run of turns from one place where rollouts part to the next: its advantage is
     (V - mean) / (std + eps) over the steps that begin at the same place, and all its turns share
-    it. Without branches the rollouts of a group are its steps, with GRPO's advantages.
+    it. Without branches the rollouts of a group are its steps, with GRPO's advantages. A penalty is
+    lost by the rollout's `return`, or by the advantage of the turn (`row`).
     Reference: Yang et al. 2025, TreeRPO: Tree Relative Policy Optimization, arXiv:2506.05183,
     section 3. Its text was not at hand; the values are after public summaries, which agree.
     Departs from it: there each node has N children after a number of tokens; here nodes are turns,
     and few of them branch. Scaling by GRPO's standard deviation is a choice of this code.
-
-    Args:
-        turns: N turns of R rollouts.
-        norm: Divide by the standard deviation (`std`) or only centre (`mean`).
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What loses it: the rollout's `return`, or the advantage of the turn (`row`).
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
     """
     tree = tree_of(turns)
-    scores, lost = leaf_outcomes(turns, invalid_penalty, penalty_on)
+    scores, lost = leaf_outcomes(turns, shared)
     value = backed_up(tree, turns, scores.score)
-    head = _heads(tree)
-    begins = np.flatnonzero(head == np.arange(len(head)))
+    head = _heads(tree)  # [U]
+    begins = np.flatnonzero(head == np.arange(len(head)))  # one node for each step
     advantage = np.zeros(len(head))
     place = encode(tree.before[begins])
-    advantage[begins] = standardise(value[begins], place, norm=norm, ddof=ddof, eps=eps)
+    advantage[begins] = shared.standardise(value[begins], place)
     return advantage[head][tree.node] - lost
 
 

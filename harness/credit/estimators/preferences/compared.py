@@ -1,4 +1,4 @@
-"""What preferences are between: turns of one state, or episodes of one group."""
+"""The turns of one state, or episodes of one group, that preferences are between."""
 
 from __future__ import annotations
 
@@ -24,21 +24,13 @@ CHOICES: Final = ("level", "gamma")
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """M turns or episodes that are compared where their place is the same. N rows of a table.
+    """M turns or episodes that are compared where their place is the same. N rows of a table."""
 
-    Attributes:
-        unit: Turn or episode of each row, -1 for none. Shape [N] into M.
-        place: Label of the state or the group. Shape [M].
-        value: Return from the turn on, or of the episode. Shape [M].
-        action: Label of the action; each episode has its own. Shape [M].
-        valid: The turn is valid; every episode is. Shape [M].
-    """
-
-    unit: Ints
-    place: Ints
-    value: Floats
-    action: Ints
-    valid: Bools
+    unit: Ints  # [N] into M: the turn or episode of each row, -1 for none
+    place: Ints  # [M], the state in the group, or the group
+    value: Floats  # [M], the return from the turn on, or of the episode
+    action: Ints  # [M], a label; each episode has its own
+    valid: Bools  # [M], true for every episode
 
     def pairs(self, margin: float) -> Pairs:
         """Return all pairs of one place whose actions differ, and whose values by over `margin`.
@@ -54,14 +46,11 @@ class Compared:
         return found.astype(np.float64)
 
     def weights(self, turns: TurnTable, slope: Floats) -> Floats:
-        """Return the weight of each row whose mean log-likelihood has minus the loss's gradient.
+        """Return weights whose mean log-likelihood has minus the loss's gradient. Shape [N].
 
-        -slope times the number of rows that are trained: a mean over these takes it away again.
-        A turn that siblings share is trained once, with the sum of its weights.
-
-        Args:
-            turns: The table.
-            slope: Derivative of the loss in the sum of each unit's log-ratios. Shape [M].
+        -slope times the number of rows that are trained: a mean over these takes it away again. A
+        turn that siblings share is trained once, with the sum of its weights. `slope` is the
+        derivative of the loss in the sum of each unit's log-ratios. Shape [M].
         """
         node = tree_of(turns).node
         own = np.where(self.unit >= 0, -slope[self.unit] if len(slope) else 0.0, 0.0)
@@ -70,16 +59,7 @@ class Compared:
 
 
 def compare(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> Compared:
-    """Return what is compared.
-
-    Args:
-        turns: N turns of R rollouts.
-        level: What is compared with what.
-        gamma: Discount of the rewards after a turn, in [0, 1]; episodes are not discounted.
-
-    Raises:
-        ConfigError: The level is unknown, or the discount out of range.
-    """
+    """Return the turns or episodes that are compared; episodes are not discounted."""
     one_of("level", level, get_args(Level))
     number("gamma", gamma, 0, 1)
     if level == "episode":
@@ -88,6 +68,7 @@ def compare(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> C
         valid = np.ones(len(first), np.bool_)
         return Compared(turns.rollout, turns.group[first], episode_returns(turns), own, valid)
     rows = np.arange(len(turns), dtype=np.int64)
+    # Turns that a sibling shares with its parent are the parent's, and are compared once.
     trained = rows if turns.branch_turn is None else rows[turns.turn >= turns.branch_turn]
     unit = np.full(len(turns), -1, np.int64)
     unit[trained] = np.arange(len(trained))

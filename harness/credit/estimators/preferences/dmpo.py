@@ -13,30 +13,23 @@ from harness.types.hyperparameters import number
 
 @estimator("dmpo", needs=("kl",), preset={"gamma": 0.7})
 def dmpo(turns: TurnTable, *, beta: float = 0.1, gamma: float = 0.7) -> Floats:
-    """Negative weight of each turn's log-probability in the gradient of the DMPO loss.
+    """Negative weight of a turn's log-probability in the gradient of the DMPO loss. Shape [N].
 
     L = mean over pairs of -log sigmoid(s_w - s_l), over all pairs of a success w and a failure l of
     one group, with the score s = beta * sum_t phi(t, T) * log(pi / pi_ref)(a_t) of a rollout of T
     turns and phi(t, T) = gamma^t (1 - gamma^(T-t)) / (1 - gamma^T), t from 0; (T - t) / T at
     gamma 1. The weight of turn t is -dL/ds * beta * phi(t, T), so minus the weighted sum of
-    log-probabilities has the gradient of L. The column `kl` holds the log-ratios.
+    log-probabilities has the gradient of L. The column `kl` holds the log-ratios. Weights are
+    positive in winners, negative in losers, and 0 in groups without both.
     Reference: Shi et al. 2024, DMPO, arXiv:2406.14868; phi, beta and gamma as in its released code
     (the length normalisation of the state-action occupancy).
     Departs from it: pairs come from the policy's own rollouts of this step, not from an expert's
     and a weaker agent's.
 
     Args:
-        turns: N turns of R rollouts, `kl` filled.
-        beta: Of the preference model, at least 0.
-        gamma: Discount in (0, 1].
-
-    Returns:
-        Weight of each turn: positive in winners, negative in losers, 0 in groups without both.
-        Shape [N].
-
-    Raises:
-        ConfigError: A number is out of range.
-        TableError: The table has no `kl`.
+        turns: The turn table, with the column `kl`.
+        beta: The factor of the score, at least 0.
+        gamma: The discount, in (0, 1].
     """
     number("beta", beta, 0)
     number("gamma", gamma, 1e-6, 1)
@@ -48,11 +41,7 @@ def dmpo(turns: TurnTable, *, beta: float = 0.1, gamma: float = 0.7) -> Floats:
 
 
 def scores(turns: TurnTable, *, beta: float = 0.1, gamma: float = 0.7) -> Floats:
-    """Return the score s of every rollout. Shape [R].
-
-    Raises:
-        TableError: The table has no `kl`.
-    """
+    """Return the score s of every rollout; the table must have `kl`. Shape [R]."""
     turns.require(("kl",), "dmpo.scores")
     assert turns.kl is not None
     weighted = occupancy_weights(turns, gamma) * turns.kl

@@ -20,15 +20,15 @@ def dpo(
     gamma: float = 1.0,
     margin: float = 0.0,
 ) -> Floats:
-    """Weight of each turn's log-probability, whose mean has minus the gradient of the DPO loss.
+    """Weight of a turn's log-probability; its mean has minus the DPO loss's gradient. Shape [N].
 
     L = mean over pairs of -log sigmoid(beta (x_w - x_l)), x = log(pi / pi_ref) summed over the
     tokens of a turn, or of an episode: the column `kl`. With `level` "turn" a pair is two turns of
     one group with equal states, different actions, and returns from there that differ by more than
     `margin`; the one with the greater return is w, unless it is invalid. With "episode" it is two
     rollouts of a group whose returns do. All such pairs count, and equally. The weight of turn t is
-    -dL/dx_t times the number of turns: for one optimizer step, over all sequences of the context
-    "window", the loss `nll` then has the gradient of L.
+    -dL/dx_t times the number of turns, 0 without a pair: for one optimizer step, over all sequences
+    of the context "window", the loss `nll` then has the gradient of L.
     Reference: Rafailov et al. 2023, Direct Preference Optimization, arXiv:2305.18290, Eq. 7. Pairs
     of steps from a search are SALT's baseline DPO-MCTS (Table 2); pairs of episodes are those of
     ETO (Song et al. 2024, arXiv:2403.02502), whose loss is a sum over the turns too.
@@ -37,18 +37,11 @@ def dpo(
     different histories, and pi_ref's share of both does not cancel there.
 
     Args:
-        turns: N turns of R rollouts, `kl` filled.
-        beta: Strength of the penalty for leaving pi_ref, at least 0.
+        turns: The turn table, with the column `kl`.
+        beta: The strength of the penalty for leaving pi_ref, at least 0.
         level: `turn` or `episode`.
-        gamma: Discount of the returns of turns, in [0, 1].
-        margin: At least 0, in units of the reward.
-
-    Returns:
-        Weight of each turn, 0 in turns without a pair. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of range.
-        TableError: The table has no `kl`.
+        gamma: The discount of the returns of turns, in [0, 1].
+        margin: A number of at least 0, in units of the reward.
     """
     number("beta", beta, 0)
     number("margin", margin, 0)

@@ -20,7 +20,7 @@ def ipo(
     gamma: float = 1.0,
     margin: float = 0.0,
 ) -> Floats:
-    """Weight of each turn's log-probability, whose mean has minus the gradient of the IPO loss.
+    """Weight of a turn's log-probability; its mean has minus the IPO loss's gradient. Shape [N].
 
     L = mean over pairs of (x_w - x_l - 1 / (2 tau))^2, with x, the pairs and the weights of `dpo`:
     a margin beyond the goal is drawn back.
@@ -30,18 +30,11 @@ def ipo(
     Departs from it: as `dpo` does.
 
     Args:
-        turns: N turns of R rollouts, `kl` filled.
-        tau: Strength of the penalty for leaving pi_ref, more than 0.
+        turns: The turn table, with the column `kl`.
+        tau: The strength of the penalty for leaving pi_ref, more than 0.
         level: `turn` or `episode`.
-        gamma: Discount of the returns of turns, in [0, 1].
-        margin: Least difference of returns; see `dpo`.
-
-    Returns:
-        Weight of each turn, 0 in turns without a pair. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of range.
-        TableError: The table has no `kl`.
+        gamma: The discount of the returns of turns, in [0, 1].
+        margin: A number that returns of a pair differ by more than; see `dpo`.
     """
     number("tau", tau, 1e-6)
     number("margin", margin, 0)

@@ -32,7 +32,7 @@ def kto(
     desirable: float = 1.0,
     undesirable: float = 1.0,
 ) -> Floats:
-    """Weight of each turn's log-probability, whose mean has minus the gradient of the KTO loss.
+    """Weight of a turn's log-probability; its mean has minus the KTO loss's gradient. Shape [N].
 
     L = mean of lambda - v over labelled turns. v = lambda_D sigmoid(beta (x - z)) where a turn is
     desirable and lambda_U sigmoid(beta (z - x)) where it is not, x = log(pi / pi_ref) of the turn
@@ -47,19 +47,12 @@ def kto(
     update, as in `dpo`.
 
     Args:
-        turns: N turns of R rollouts, `kl` and `value` filled.
-        beta: Strength of the penalty for leaving pi_ref, at least 0.
+        turns: The turn table, with the columns `kl` and `value`.
+        beta: The strength of the penalty for leaving pi_ref, at least 0.
         level: `turn` or `episode`.
-        gamma: Discount of the returns of turns, in [0, 1].
+        gamma: The discount of the returns of turns, in [0, 1].
         desirable: lambda_D, at least 0. The paper keeps lambda_D n_D / (lambda_U n_U) in [1, 4/3].
         undesirable: lambda_U, at least 0.
-
-    Returns:
-        Weight of each turn, 0 in turns without a label. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of range.
-        TableError: The table has no `kl` or no `value`.
     """
     number("beta", beta, 0)
     number("desirable", desirable, 0)
@@ -77,25 +70,17 @@ def kto(
 
 
 def labels(turns: TurnTable, *, level: Level = "turn", gamma: float = 1.0) -> Labels:
-    """Return the labels of turns; those that a sibling shares with its parent have none there.
-
-    Raises:
-        ConfigError: See `compare`.
-    """
+    """Return the labels of turns; those that a sibling shares with its parent have none there."""
     found = compare(turns, level=level, gamma=gamma)
     mean = group_mean(found.value, encode(found.place))
     side = np.where(differs(found.value, mean), np.sign(found.value - mean), 0.0)
     own = compare(turns).unit >= 0
-    of_row = np.where(own, side[found.unit] if len(side) else 0.0, 0.0)
-    return Labels((of_row > 0) & turns.valid, of_row < 0)
+    row_side = np.where(own, side[found.unit] if len(side) else 0.0, 0.0)
+    return Labels((row_side > 0) & turns.valid, row_side < 0)
 
 
 def reference_point(turns: TurnTable) -> float:
-    """Return z: the mean log-ratio of mismatched answers, or 0 if that is more.
-
-    Raises:
-        TableError: The table has no `value`.
-    """
+    """Return z: the mean log-ratio of mismatched answers (`value`), or 0 if that is more."""
     turns.require(("value",), "kto.reference_point")
     assert turns.value is not None
     return max(0.0, float(turns.value.mean()))

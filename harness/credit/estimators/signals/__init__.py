@@ -1,7 +1,4 @@
-"""Estimators that read what annotators find out about a turn, beside its rewards.
-
-Takes a turn table with their columns; returns one advantage per row.
-"""
+"""Estimators that read the columns of annotators, beside the rewards."""
 
 from harness.credit.estimators.signals import (  # noqa: F401 (registers the estimators)
     aem,

@@ -22,7 +22,7 @@ def aem(
     base: Base = "grpo",
     **settings: Any,
 ) -> Floats:
-    """Base's advantage, larger for turns of low entropy and smaller for turns of high entropy.
+    """Base's advantage, larger for turns of low entropy, smaller for high entropy. Shape [N].
 
     A = alpha A_base with alpha = exp(-lambda H) / mean(exp(-lambda H)), the mean over all turns of
     the group, and H the turn's mean token entropy, moved into [0, 1] by the least and the greatest
@@ -32,18 +32,11 @@ def aem(
     Differs from `empg` in the group as scope, and in having no bonus and no centring.
 
     Args:
-        turns: N turns of R rollouts, with the column `entropy`, in nats.
+        turns: The turn table, with the column `entropy`, in nats.
         lam: lambda, at least 0; the paper's is 1. 0 leaves the base as it is.
-        least_range: Nats between a group's entropies below which they count as noise; at least 0.
+        least_range: The nats between a group's entropies below which they are noise; at least 0.
         base: The estimator that is scaled; the paper's are GRPO, DAPO and GSPO.
-        settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `entropy`.
+        settings: The hyperparameters of the base.
     """
     number("lam", lam, 0)
     number("least_range", least_range, 0)
@@ -52,12 +45,12 @@ def aem(
         return advantage
     assert turns.entropy is not None
     group = encode(turns.group)
-    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)  # [G]
     np.minimum.at(low, group, turns.entropy)
     np.maximum.at(high, group, turns.entropy)
     span = (high - low)[group]
     varied = (span >= least_range) & (span > 0)
     scaled = np.divide(turns.entropy - low[group], span, out=np.zeros(len(turns)), where=varied)
-    certainty = np.exp(-lam * scaled)
+    certainty = np.exp(-lam * scaled)  # [N], not yet divided by its mean
     modulated: Floats = advantage * certainty / group_mean(certainty, group)
     return modulated

@@ -7,21 +7,18 @@ from typing import Any
 import numpy as np
 
 from harness.credit.registry import Base, base_estimator, estimator
+from harness.credit.shared import Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number
 
 
 @estimator("cast", needs=("process_reward",), preset={"eps": 1e-8})
+@with_shared(eps=1e-8)
 def cast(
-    turns: TurnTable,
-    *,
-    alpha: float = 0.1,
-    eps: float = 1e-8,
-    base: Base = "grpo",
-    **settings: Any,
+    turns: TurnTable, shared: Shared, *, alpha: float = 0.1, base: Base = "grpo", **settings: Any
 ) -> Floats:
-    """Base's advantage plus the turn's gain on the way that a solver would go.
+    """Base's advantage plus the turn's gain on the way that a solver would go. Shape [N].
 
     A = A_base + alpha asinh(a) / (RMS + eps), with the RMS of asinh(a) over all turns of the batch,
     those of a = 0 included. a is the column `process_reward` and meant to be N(s_t) - N(s_{t+1}),
@@ -32,26 +29,18 @@ def cast(
     `solver_gain` fills the column.
 
     Args:
-        turns: N turns of R rollouts, with the column `process_reward`, in moves.
-        alpha: Weight of the solver's part; the paper's is 0.1, its code's default 0.3.
-        eps: Added to the RMS; at least 0.
-        base: Estimator of A_base; the paper's is GRPO.
-        settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `process_reward`.
+        turns: The turn table, with the column `process_reward`, in moves.
+        shared: `eps` is added to the RMS.
+        alpha: The weight of the solver's part; the paper's is 0.1, its code's default 0.3.
+        base: The estimator of A_base; the paper's is GRPO.
+        settings: The hyperparameters of the base.
     """
     number("alpha", alpha)
-    number("eps", eps, 0)
     advantage = base_estimator(base, settings)(turns)
     if not len(turns):
         return advantage
     assert turns.process_reward is not None
     gain = np.arcsinh(turns.process_reward)
-    scale = np.sqrt((gain**2).mean()) + eps
+    scale = np.sqrt((gain**2).mean()) + shared.eps
     shaped: Floats = advantage + alpha * (gain / scale if scale > 0 else gain)
     return shaped

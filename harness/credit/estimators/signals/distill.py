@@ -23,7 +23,7 @@ def distill(
     base: Base | None = None,
     **settings: Any,
 ) -> Floats:
-    """Minus the reverse KL divergence to a teacher, plus a base's advantage.
+    """Minus the reverse KL divergence to a teacher, plus a base's advantage. Shape [N].
 
     A_t = A_base - w * sum over s >= t of discount^(s-t) * clip(d_s, -c, c), with d_t = log pi - log
     pi_T of the row, the column `teacher_kl`; A_base is 0 without a base. Rows are tokens (see
@@ -39,19 +39,12 @@ def distill(
     the vocabulary. OPSD clips the terms of that sum; the clip here is of d.
 
     Args:
-        turns: N rows of R rollouts, with the column `teacher_kl`, in nats.
+        turns: The table, with the column `teacher_kl`, in nats.
         weight: w.
-        discount: Of the divergence of later rows, in [0, 1].
+        discount: The discount of later rows' divergence, in [0, 1].
         clip: c, at least 0 nats; None for none.
-        base: Estimator of A_base, on the same rows; None for none.
-        **settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each row. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `teacher_kl`.
+        base: The estimator of A_base, on the same rows; None for none.
+        **settings: The hyperparameters of the base.
     """
     number("weight", weight)
     number("discount", discount, 0, 1)

@@ -26,7 +26,7 @@ def empg(
     zeta: float = 0.05,
     **settings: Any,
 ) -> Floats:
-    """Base advantage, larger where the policy was certain, plus a bonus for later certainty.
+    """Base's advantage, scaled by the policy's certainty, plus a bonus for later. Shape [N].
 
     A = g_t * A_base + zeta * exp(-k' H_{t+1}), less the mean over the batch.
     g_t = exp(-k H_t) / mean(exp(-k H)), and H is the turn's mean token entropy, moved into [0, 1]
@@ -37,19 +37,12 @@ def empg(
     and zeta are those of public code.
 
     Args:
-        turns: N turns of R rollouts, with the column `entropy`, in nats.
+        turns: The turn table, with the column `entropy`, in nats.
         base: The estimator that is scaled, an episode-level one.
-        k: Sharpness of the scaling, at least 0; 0 leaves the base as it is.
-        k_future: k', sharpness of the bonus, at least 0.
-        zeta: Weight of the bonus; 0 for none.
-        **settings: Hyperparameters of the base.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `entropy`.
+        k: The sharpness of the scaling, at least 0; 0 leaves the base as it is.
+        k_future: k', the sharpness of the bonus, at least 0.
+        zeta: The weight of the bonus; 0 for none.
+        **settings: The hyperparameters of the base.
     """
     number("k", k, 0)
     number("k_future", k_future, 0)

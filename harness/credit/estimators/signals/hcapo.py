@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics, episode_part
-from harness.credit.groups import Norm, encode, group_mean, standardise
+from harness.credit.groups import encode, group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, episode_returns, penalised
+from harness.credit.returns import episode_returns
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.errors import TableError
@@ -17,23 +17,18 @@ from harness.types.hyperparameters import number, one_of
 
 
 @estimator("hcapo", needs=("hindsight",))
+@with_shared(*EPISODE, "gamma")
 def hcapo(
     turns: TurnTable,
+    shared: Shared,
     *,
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    gamma: float = 0.95,
     step_weight: float = 1.0,
     clip_low: float = 0.8,
     clip_high: float = 1.2,
     smoothing: float = 0.0,
     mask_negative: bool = True,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
 ) -> Floats:
-    """Episode advantage plus the advantage of the turn's value in hindsight.
+    """Episode advantage plus the advantage of the turn's value in hindsight. Shape [N].
 
     A = A_E + omega * A_H. A_E is `grpo`. A_H = (Q_t - mean) / (std + eps) over all turns of the
     group, with Q_t = rho_t * gamma^(T - t) * R and rho_t = clip(pi_t / mean(pi), 0.8, 1.2), where
@@ -45,43 +40,30 @@ def hcapo(
     same t or over the whole group; here it is the group. Smoothing over time is a parameter.
 
     Args:
-        turns: N turns of R rollouts, with the column `hindsight`, probabilities in [0, 1].
-        norm: Divide both parts by their standard deviations (`std`) or only centre them (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        gamma: Discount of the return to earlier turns, in [0, 1].
+        turns: The turn table, with the column `hindsight`.
+        shared: The settings of both parts. Q loses penalties on the `return`, and no row's.
         step_weight: omega.
-        clip_low: Least hindsight ratio, in [0, 1].
-        clip_high: Greatest hindsight ratio, at least 1.
-        smoothing: Share c in [0, 1] of the next turn: Q_t becomes (1 - c) Q_t + c Q_{t+1}; the last
-            turn keeps its Q.
+        clip_low: The least hindsight ratio, in [0, 1].
+        clip_high: The greatest hindsight ratio, at least 1.
+        smoothing: The share c in [0, 1] of the next turn: Q_t becomes (1 - c) Q_t + c Q_{t+1}; the
+            last turn keeps its Q.
         mask_negative: Count negative A_H as 0 in successful rollouts.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: `step`, `row` or `return`; see `grpo`. Q reads the return, and no row's penalty.
-
-    Returns:
-        Advantage of each turn. Shape [N].
 
     Raises:
-        ConfigError: A hyperparameter is out of its range.
         TableError: The column `hindsight` is missing or holds something outside [0, 1].
     """
     number("step_weight", step_weight)
     one_of("mask_negative", mask_negative, (True, False))
-    episode = episode_part(turns, norm, statistics, ddof, eps, invalid_penalty, penalty_on)
-    reward, _ = penalised(turns, invalid_penalty, penalty_on)
-    q = _hindsight_values(replace(turns, reward=reward), gamma, clip_low, clip_high)
-    q = _smoothed(q, turns, smoothing)
-    micro = standardise(q, encode(turns.group), norm=norm, ddof=ddof, eps=eps)
+    reward, _ = shared.penalised(turns)
+    q = _hindsight_values(replace(turns, reward=reward), shared.gamma, clip_low, clip_high)
+    step = shared.standardise(_smoothed(q, turns, smoothing), encode(turns.group))  # A_H, [N]
     if mask_negative:
-        micro = np.where(turns.success, np.maximum(micro, 0.0), micro)
-    return episode + step_weight * micro
+        step = np.where(turns.success, np.maximum(step, 0.0), step)
+    return shared.episode(turns) + step_weight * step
 
 
 def _hindsight_values(turns: TurnTable, gamma: float, low: float, high: float) -> Floats:
     """Q_t of each turn. Shape [N]."""
-    number("gamma", gamma, 0, 1)
     number("clip_low", low, 0, 1)
     number("clip_high", high, 1)
     pi = turns.hindsight

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.credit.groups import Norm, encode, standardise
+from harness.credit.groups import encode
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised, rewards_to_go
+from harness.credit.returns import rewards_to_go
+from harness.credit.shared import PENALTY, SCALE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 
 
 @estimator("igpo", needs=("process_reward",))
-def igpo(
-    turns: TurnTable,
-    *,
-    gamma: float = 1.0,
-    norm: Norm = "std",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
-) -> Floats:
-    """Discounted sum of a turn's and later turns' information gains and of the outcome.
+@with_shared(*SCALE, *PENALTY, gamma=1.0)
+def igpo(turns: TurnTable, shared: Shared) -> Floats:
+    """Discounted sum of the turn's and later information gains and of the outcome. Shape [N].
 
     A_t = sum over k >= t of gamma^(k-t) x_k. For the last turn of a rollout x is the return,
     (R - mean) / (std + eps) over the rollouts of the group; for the others it is the information
@@ -36,28 +29,15 @@ def igpo(
     Open in the text at hand: gamma; 1 is a choice.
 
     Args:
-        turns: N turns of R rollouts, with the column `process_reward`.
-        gamma: Discount, in [0, 1].
-        norm: Divide by standard deviations (`std`) or only centre (`mean`).
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0.
-        penalty_on: What it is subtracted from: the advantage of the `row`, or the rollout's
-            `return`; `step` is nothing here.
-
-    Returns:
-        Advantage of each turn. Shape [N].
-
-    Raises:
-        ConfigError: A hyperparameter is out of its range.
-        TableError: The table has no column `process_reward`.
+        turns: The turn table, with the column `process_reward`.
+        shared: The discount, and the settings of both x. The penalty is subtracted from the
+            advantage of the `row`, or from the rollout's `return`; `step` is nothing here.
     """
     assert turns.process_reward is not None
-    reward, local = penalised(turns, invalid_penalty, penalty_on)
+    reward, _ = shared.penalised(turns)
     returns = np.bincount(turns.rollout, weights=reward)[turns.rollout]
     # Last turns and the others are separate groups: no number of one is compared with the other.
     label = encode(turns.group, turns.goes_on.astype(np.int64))
-    found = np.where(turns.goes_on, turns.process_reward, returns)
-    signal = standardise(found, label, norm=norm, ddof=ddof, eps=eps)
-    to_go = rewards_to_go(signal, turns.rollout, gamma)
-    return to_go - local if penalty_on == "row" else to_go
+    signal = np.where(turns.goes_on, turns.process_reward, returns)  # g or R, [N]
+    signal = shared.standardise(signal, label)  # x
+    return rewards_to_go(signal, turns.rollout, shared.gamma) - shared.row_penalty(turns)

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from harness.credit.estimators.grpo import Statistics
-from harness.credit.groups import Norm, encode, standardise
+from harness.credit.groups import encode
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, episode_returns, outcomes
+from harness.credit.returns import episode_returns
+from harness.credit.shared import EPISODE, Shared, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.errors import TableError
@@ -20,19 +20,11 @@ Among = Literal["successes", "all"]
 
 
 @estimator("planpo", needs=("length",))
+@with_shared(*EPISODE)
 def planpo(
-    turns: TurnTable,
-    *,
-    alpha: float = 0.1,
-    among: Among = "successes",
-    norm: Norm = "std",
-    statistics: Statistics = "rollout",
-    ddof: int = 1,
-    eps: float = 1e-6,
-    invalid_penalty: float = 0.1,
-    penalty_on: PenaltyOn = "step",
+    turns: TurnTable, shared: Shared, *, alpha: float = 0.1, among: Among = "successes"
 ) -> Floats:
-    """Advantage of a rollout's return per turn, plus that of a turn's return per token.
+    """Advantage of a rollout's return per turn, plus that of return per token. Shape [N].
 
     A = A_E + alpha A_S (Eq. 7). In a success of return R and T turns, a rollout has R / T (Eq. 2)
     and a turn with a response of L tokens R / L (Eq. 5); in a failure both are 0.
@@ -48,21 +40,12 @@ def planpo(
     settings from verl-agent, whose code has one; that A_S knows none is a choice of this code.
 
     Args:
-        turns: N turns of R rollouts, with the column `length`; reads `success`.
-        alpha: Weight of A_S, at least 0; the paper begins with 0.1.
+        turns: The turn table, with the column `length`; reads `success`.
+        shared: The settings of both parts. Penalties are subtracted from R / T.
+        alpha: The weight of A_S, at least 0; the paper begins with 0.1.
         among: `successes` or `all`; see above.
-        norm: Divide by standard deviations (`std`) or only centre (`mean`).
-        statistics: Of the episode part; see `grpo`.
-        ddof: 1 for sample standard deviations, 0 for the population's.
-        eps: Added to the standard deviations; at least 0.
-        invalid_penalty: Of an invalid turn, at least 0; subtracted from R / T.
-        penalty_on: `step`, `row` or `return`; see `grpo`.
-
-    Returns:
-        Advantage of each turn. Shape [N].
 
     Raises:
-        ConfigError: A hyperparameter is out of its range.
         TableError: The table has no column `length`, or a length is not positive.
     """
     number("alpha", alpha, 0)
@@ -72,16 +55,15 @@ def planpo(
         row = int(np.flatnonzero(turns.length <= 0)[0])
         raise TableError(f"length is {turns.length[row]} in row {row}, expected a positive number")
     unpaid = replace(turns, reward=np.zeros(len(turns)))  # so that scores are minus the penalties
-    lost, group, owner, weight = outcomes(unpaid, statistics, invalid_penalty, penalty_on)
+    lost, group, owner, weight = shared.outcomes(unpaid)
     first = turns.starts if len(lost) == len(turns.starts) else np.arange(len(turns))
-    num_turns = np.bincount(turns.rollout)[turns.rollout]
+    num_turns = np.bincount(turns.rollout)[turns.rollout]  # T, [N]
     returns = episode_returns(turns)[turns.rollout]
     gained = np.where(turns.success, returns / num_turns, 0.0)[first]
     per_turn = gained + lost
-    coarse = standardise(per_turn, group, norm=norm, ddof=ddof, eps=eps, weight=weight)[owner]
+    coarse = shared.standardise(per_turn, group, weight)[owner]  # A_E, [N]
     per_token = np.where(turns.success, returns / turns.length, 0.0)
     rows = np.flatnonzero(turns.success | (among == "all"))
     fine = np.zeros(len(turns))
-    label = encode(turns.group[rows])
-    fine[rows] = standardise(per_token[rows], label, norm=norm, ddof=ddof, eps=eps)
+    fine[rows] = shared.standardise(per_token[rows], encode(turns.group[rows]))
     return coarse + alpha * fine
