@@ -29,17 +29,8 @@ async def collect_distributed(
     """Return in each process what `collect` returns for all draws.
 
     Process r of n plays the groups r, r + n, r + 2n and so on. A group's decisions have the same
-    seeds in whichever process it is played. `options.enough_share` counts the groups of all
-    processes: once enough have ended, whose ever they are, each process stops the episodes that it
-    still plays.
-
-    Args:
-        processes: This process among those that collect.
-        pool: This process's environments.
-        draws: The tasks of all processes.
-        actor: Decides in every episode.
-        seed: As for `collect`.
-        options: As for `collect`.
+    seeds in every process. `options.enough_share` counts the groups of all processes: once enough
+    have ended, each process stops the episodes that it still plays.
 
     Raises:
         TrainingError: A process met an error; see `ProcessGroup.agree`.

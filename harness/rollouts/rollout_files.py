@@ -47,12 +47,7 @@ COLUMNS: Final = (
 
 
 class RolloutFile(NamedTuple):
-    """The content of a file.
-
-    Attributes:
-        rollouts: In the order of the file.
-        columns: By name; one number for each turn of all rollouts in order. Shapes [N].
-    """
+    """The rollouts of a file, and its columns by name, of shape [N] over all turns."""
 
     rollouts: list[Rollout]
     columns: dict[str, Floats]
@@ -71,7 +66,7 @@ def write(
 
     Args:
         path: The file; with `.gz` at the end of its name it is compressed. Folders are made.
-        rollouts: To write, in order.
+        rollouts: The rollouts, in order.
         columns: Some of `COLUMNS`; one number for each turn of all rollouts in order. Shapes [N].
         tokens: Keep token ids and their log-probabilities.
         images: Keep images, each once per rollout, as PNG.
@@ -116,12 +111,7 @@ def read(path: str | Path) -> RolloutFile:
 
 
 def header(path: str | Path) -> dict[str, Any]:
-    """Return the header of a file, empty if it has none.
-
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: The file is damaged.
-    """
+    """Return the header of a file, empty if it has none; raise `DataMissing` or `DataCorrupt`."""
     first = next(_lines(Path(path)), "")
     return dict(json.loads(first)) if _format_of(first) == FORMAT else {}
 

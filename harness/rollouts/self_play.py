@@ -38,17 +38,13 @@ def goal_of(recording: Recording) -> str:
 
 
 class SeatTurns:
-    """The turns of each seat of an episode.
-
-    Args:
-        own: The list that gets the learner's turns.
-    """
+    """The turns of each seat of an episode; the learner's are kept in a list of the caller's."""
 
     def __init__(self, own: list[Turn]) -> None:
         """Start without turns of the partner."""
         self._turns: dict[bool, list[Turn]] = {False: own, True: []}
 
-    def of(self, partner: bool) -> list[Turn]:
+    def turns(self, partner: bool) -> list[Turn]:
         """Return the list of a seat's turns; later turns are added to it."""
         return self._turns[partner]
 

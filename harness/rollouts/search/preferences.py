@@ -38,13 +38,13 @@ class Preference:
 
     Attributes:
         task_id: The task.
-        seed: Of the search: one of the evaluation's seeds.
+        seed: The evaluation's seed of the search.
         messages: The prompt; in a transcript the whole chat so far.
         chosen: The better answer as the model wrote it, with its thoughts.
         rejected: The worse answer.
-        value_chosen: Estimated value of the better answer's action.
-        value_rejected: That of the worse one's, which is smaller.
-        visits: How often the search tried the less visited one of both actions, at least 1.
+        value_chosen: The estimated value of the better answer's action.
+        value_rejected: The estimated value of the worse answer's action, which is smaller.
+        visits: The smaller number of tries of the two actions, at least 1.
     """
 
     task_id: str
@@ -60,8 +60,7 @@ class Preference:
 def plain(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens.
 
-    Raises:
-        ConfigError: A message shows an image.
+    Raises `ConfigError` if a message shows an image.
     """
     return tuple(_plain(message) for message in messages)
 
@@ -117,11 +116,7 @@ def read(path: str | Path) -> list[Preference]:
 
 
 def decode(row: Any) -> Preference:
-    """Return the preference of a JSON object.
-
-    Raises:
-        BadRequest: It is none.
-    """
+    """Return the preference of a JSON object; raise `BadRequest` if it is none."""
     if not isinstance(row, dict):
         raise BadRequest(f"expected an object, got {type(row).__name__}")
     unknown = sorted(row.keys() - {field.name for field in fields(Preference)})
