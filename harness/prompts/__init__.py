@@ -85,41 +85,28 @@ _JINJA.filters["letter"] = lettered.letter
 
 @dataclass(frozen=True, slots=True)
 class PromptStyle:
-    """A prompt template with the parser of its answers.
+    """A prompt template with the parser of its answers."""
 
-    Attributes:
-        name: Environment and style, such as `alfworld/compact`.
-        version: First 12 hex characters of the SHA-256 of its templates and of the parts that they
-            refer to; results contain it.
-        parser: Name of the parser.
-        shows_image: The prompt has a place for the observation's image.
-        observes_in_history: The prompt shows the current observation only as the outcome of the
-            last turn.
-        tools: Parser of calls, if the answer calls a tool; else None.
-    """
-
-    name: str
+    name: str  # environment and style, such as `alfworld/compact`
+    # First 12 hex characters of the SHA-256 of its templates and of the parts that they refer to;
+    # results contain it.
     version: str
     parser: str
-    shows_image: bool
+    shows_image: bool  # the prompt has a place for the observation's image
+    # The prompt shows the current observation only as the outcome of the last turn.
     observes_in_history: bool
     _template: jinja2.Template
     _follow_up: jinja2.Template
-    tools: ToolParser | None = None
+    tools: ToolParser | None = None  # parser of calls, if the answer calls a tool; else None
 
     def parse(
         self,
         text: str,
         choices: Sequence[str] = (),
+        # A server's parsed tool calls.
         calls: Sequence[ServedCall] | None = None,
     ) -> Parsed:
-        """Return the action in a model's text, and whether the text has the required format.
-
-        Args:
-            text: The answer.
-            choices: The choices of the prompt.
-            calls: Calls of tools that a server tells apart from the text.
-        """
+        """Return the action in a model's text, and whether the text has the required format."""
         if self.tools:
             return self.tools.parse(text, calls=calls)
         return parsing.get(self.parser).parse(text, choices)
@@ -138,8 +125,7 @@ class PromptStyle:
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
         """Return the content of the prompt's message: a text, or parts if it has an image.
 
-        Raises:
-            ConfigError: The style shows an image and there is none.
+        Raises `ConfigError` if the style shows an image and there is none.
         """
         return self._content(self._template, image, fields)
 
@@ -148,8 +134,7 @@ class PromptStyle:
     ) -> str | list[TextPart | ImagePart]:
         """Return the content of a later prompt of a transcript.
 
-        Raises:
-            ConfigError: The style shows an image and there is none.
+        Raises `ConfigError` if the style shows an image and there is none.
         """
         return self._content(self._follow_up, image, fields)
 
@@ -178,7 +163,7 @@ def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
 
     Args:
         style: Its name.
-        env_id: Of the environment.
+        env_id: The environment's id.
         tool_format: In which the model calls tools; only the style `tools` has an effect.
 
     Raises:
@@ -202,15 +187,11 @@ def _folders(env_id: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A template for a text that is not the prompt of a turn.
+    """A template for a text that is not the prompt of a turn."""
 
-    Attributes:
-        name: Environment and part, such as `default/reflect`.
-        version: First 12 hex characters of the SHA-256 of its template and of those that it
-            extends; results contain it.
-    """
-
-    name: str
+    name: str  # environment and part, such as `default/reflect`
+    # First 12 hex characters of the SHA-256 of its template and of those that it extends; results
+    # contain it.
     version: str
     _template: jinja2.Template
 
@@ -223,8 +204,7 @@ class Part:
 def load_part(name: str, env_id: str) -> Part:
     """Return an environment's template of a part, or the default one.
 
-    Raises:
-        ConfigError: There is no such part.
+    Raises `ConfigError` if there is no such part.
     """
     for folder in _folders(env_id):
         path = _PARTS / folder / f"{name}.jinja"

@@ -98,8 +98,7 @@ def parse_code_alone(text: str) -> Parsed:
 def write_code(action: str) -> str:
     """Return the `<code>` element of an action after an empty thought.
 
-    Raises:
-        ConfigError: It would not parse to itself: blank, or with tags of a block inside.
+    Raises `ConfigError` if it would not parse to itself: blank, or with tags of a block inside.
     """
     answer = "<think></think>" + code_blocks.element(action)
     if parse_code(answer) != Parsed(action):
@@ -124,16 +123,12 @@ def _unwritable(parser: str, action: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """An answer format: how to parse an action from a text, and how to write one.
+    """An answer format: how to parse an action from a text, and how to write one."""
 
-    Attributes:
-        parser: Returns the action in a text, and whether the text has the format.
-        writer: Returns the shortest valid text that parses to an action.
-        lettered: The answer is the letter of a choice; both functions get the choices, too.
-    """
-
+    # Returns the action in a text, and whether the text has the format.
     parser: Callable[..., Parsed]
-    writer: Callable[..., str]
+    writer: Callable[..., str]  # returns the shortest valid text that parses to an action
+    # The answer is the letter of a choice; both functions get the choices, too.
     lettered: bool = False
 
     def parse(self, text: str, offered: Sequence[str] = ()) -> Parsed:

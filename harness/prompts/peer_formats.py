@@ -66,8 +66,7 @@ def parse_search(text: str) -> Parsed:
 def write_search(action: str) -> str:
     """Return the `<search>` or `<answer>` element of `search[...]` or `answer[...]`.
 
-    Raises:
-        ConfigError: The action is neither.
+    Raises `ConfigError` if the action is neither.
     """
     found = _SEARCH_ACTION.fullmatch(action)
     if found is None:

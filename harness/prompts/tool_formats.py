@@ -58,8 +58,7 @@ class ToolFormat:
 def read_json(text: str, start: int = 0) -> tuple[Any, int]:
     """Return the JSON value at a place of a text, and its end.
 
-    Raises:
-        BadCall: There is none, or an object in it has a name twice.
+    Raises `BadCall` if there is none, or an object in it has a name twice.
     """
     try:
         return _DECODER.raw_decode(text, start)
@@ -238,12 +237,8 @@ def of_template(template: str) -> str | None:
 def choose(wanted: str, found: str | None) -> str:
     """Return the format of a model.
 
-    Args:
-        wanted: The setting: a name, or `"auto"`.
-        found: The format that its chat template asks for; None if it is unknown.
-
-    Raises:
-        ConfigError: It is to be that of the template, and unknown.
+    `wanted` is a name or `"auto"`, `found` the format of the chat template, None if unknown. Raises
+    `ConfigError` for `"auto"` with an unknown format.
     """
     if wanted != "auto":
         return wanted
