@@ -27,10 +27,8 @@ class DecodeBatch(Generic[Row]):
     """Rows that are being generated; rows may join and leave between two tokens.
 
     A row that left stays in the tensors until a quarter of their rows is unused or others join,
-    because every change of shape copies the whole cache.
-
-    Attributes:
-        rows: The owner of each live row, in order.
+    because every change of shape copies the whole cache. `rows` are the owners of the live rows, in
+    order.
     """
 
     def __init__(self, policy: Network) -> None:

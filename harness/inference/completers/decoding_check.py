@@ -42,10 +42,8 @@ def difference(network: Network) -> float:
     """Return the largest difference of log-probabilities from those of the model alone, in nats.
 
     Two prompts of unequal length are read together, a third one joins them later, and the first
-    sequence leaves; each goes on with its next tokens as if they had been sampled.
-
-    Args:
-        network: In evaluation mode, with its weights on its device.
+    sequence leaves; each goes on with its next tokens as if they had been sampled. The network is
+    in evaluation mode, with its weights on its device.
     """
     rows, wanted = self_test.sequences(network), self_test.wanted_logprobs(network)
     ends = list(_PROMPTS)

@@ -191,8 +191,7 @@ class HFCompleter:
     ) -> tuple[list[int], list[float], torch.Tensor]:
         """Draw a token for each row: inverse transform sampling with the row's random number.
 
-        Returns:
-            The tokens, their log-probabilities, and those of all tokens. Shape [B, V].
+        Returns the tokens, their log-probabilities and the log-probabilities of all tokens, [B, V].
         """
         temperatures = [row.sampling.temperature for row in rows]
         scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
@@ -267,14 +266,9 @@ def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Return distributions cut to the smallest set of likely tokens with probability `top_p`.
 
     Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share
-    belongs to the set. A row with share 1 is returned unchanged, bit for bit.
-
-    Args:
-        distribution: Log-probabilities. Shape [B, V].
-        top_p: The share of each row, in (0, 1]. Shape [B].
-
-    Returns:
-        Log-probabilities that sum to 1 again, -inf outside. Shape [B, V].
+    belongs to the set. A row with share 1 is returned unchanged, bit for bit. `distribution` has
+    log-probabilities, [B, V]; `top_p` has each row's share in (0, 1], [B]. The result is normalised
+    again, with -inf outside the nucleus, [B, V].
     """
     ordered, order = distribution.sort(dim=-1, descending=True, stable=True)
     before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # probability of all more likely tokens

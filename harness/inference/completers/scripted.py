@@ -15,8 +15,7 @@ Script = Callable[[Sequence[Message]], str | Awaitable[str]]
 class ScriptedCompleter:
     """Answers with `script(messages)`.
 
-    Args:
-        script: A function or coroutine function; it gets the messages and returns the text.
+    The script, a function or coroutine function, gets the messages and returns the text.
     """
 
     def __init__(self, script: Script) -> None:
