@@ -83,10 +83,8 @@ def _add(model: Any, described: Any) -> None:
 def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
     """Return peft's setting for the layers to adapt; experts are none of them.
 
-    The experts of a layer are one tensor, whose adapters could not be merged by layers.
-
-    Raises:
-        ConfigError: A target is of experts.
+    The experts of a layer are one tensor, whose adapters could not be merged by layers. Raises
+    `ConfigError` if a target is of experts.
     """
     every = targets == (_EVERY_LINEAR,)
     if not has_experts(model):
@@ -159,8 +157,7 @@ def load(model: Any, folder: Path) -> None:
 def load_weights(model: Any, folder: Path) -> None:
     """Load the weights of a folder into a model's adapters.
 
-    Raises:
-        ConfigError: The weights belong to other adapters.
+    Raises `ConfigError` if the weights belong to other adapters.
     """
     from peft import set_peft_model_state_dict
 
@@ -179,13 +176,9 @@ def load_weights(model: Any, folder: Path) -> None:
 def base_of(folder: str | Path) -> str | None:
     """Return the folder or hub name of the base model of a folder's adapters.
 
-    The base model of a run that was moved is found in its subfolder `base`.
-
-    Returns:
-        None if the folder has no adapters.
-
-    Raises:
-        ConfigError: Their description is damaged, or they lie beside a whole model.
+    The base model of a run that was moved is found in its subfolder `base`. None if the folder has
+    no adapters. Raises `ConfigError` if their description is damaged, or they lie beside a whole
+    model.
     """
     hub.check_files(Path(folder))
     file = Path(folder) / DESCRIPTION
@@ -251,10 +244,7 @@ def full_state(model: Any) -> dict[str, torch.Tensor]:
 def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> None:
     """Save a model's adapters and the name of their base; peft and transformers can load them.
 
-    Args:
-        model: A model with adapters.
-        folder: Created if it does not exist.
-        state: Full weights of its adapters; None takes its own.
+    The folder is created. `state` has the adapters' full weights; None takes the policy's.
     """
     if state is None:  # of all weights, peft would also save the base of an adapted output layer
         own = model.state_dict().items()

@@ -302,20 +302,15 @@ def micro_batch_indices(
     rows: Sequence[Sample],
     max_tokens: int,
     *,
+    # Sequences are packed, so a batch mixes lengths up to the limit; otherwise it has similar
+    # lengths, and padding counts.
     padding_free: bool = False,
+    # Equal prefixes of a batch count once, so a batch has sequences that begin alike.
     share_prefixes: bool = False,
 ) -> Iterator[list[int]]:
     """Yield the indices of the samples of each micro-batch.
 
     A sequence longer than `max_tokens` has a batch of its own.
-
-    Args:
-        rows: The samples.
-        max_tokens: Most tokens of a batch.
-        padding_free: Sequences are packed, so a batch mixes lengths up to the limit; otherwise it
-            has similar lengths, and padding counts.
-        share_prefixes: Equal prefixes of a batch count once, so a batch has sequences that begin
-            alike.
     """
     if share_prefixes:
         yield from batches_of_trees([row.tokens for row in rows], max_tokens)

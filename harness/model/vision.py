@@ -25,23 +25,17 @@ _CACHED_IMAGES = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """The model's input for sequences with images.
+    """The model's input for sequences with images."""
 
-    Attributes:
-        embedding: Embeddings of text and images. Shape [B, T, H].
-        position: Positions in time, height and width. Shape [3, B, T], integers.
-        shift: Position minus index of the tokens after the sequence; 0 or less, since an image has
-            fewer positions than tokens. Shape [B], integers.
-        deep: Features of images that the first layers add to their outputs at the images' tokens,
-            for each of these layers; empty if the model has none. Shapes [image tokens, H].
-        is_image: The images' tokens. Shape [B, T], booleans.
-    """
-
-    embedding: torch.Tensor
-    position: torch.Tensor
+    embedding: torch.Tensor  # embeddings of text and images. Shape [B, T, H].
+    position: torch.Tensor  # positions in time, height and width. Shape [3, B, T], integers.
+    # Position minus index of the tokens after the sequence; 0 or less, since an image has fewer
+    # positions than tokens. Shape [B], integers.
     shift: torch.Tensor
+    # Features of images that the first layers add to their outputs at the images' tokens, for each
+    # of these layers; empty if the model has none. Shapes [image tokens, H].
     deep: tuple[torch.Tensor, ...]
-    is_image: torch.Tensor
+    is_image: torch.Tensor  # the images' tokens. Shape [B, T], booleans.
 
     def inputs(self) -> dict[str, Any]:
         """Return the arguments of the language model."""
@@ -54,9 +48,7 @@ class Embedded:
 class Vision:
     """The image inputs of one model.
 
-    Args:
-        model: A Qwen2.5-VL or Qwen3-VL on its device.
-        image_processor: Its image processor, of the PIL kind.
+    The model is a Qwen2.5-VL or Qwen3-VL on its device, the image processor of the PIL kind.
     """
 
     def __init__(self, model: Any, image_processor: Any) -> None:
@@ -68,8 +60,7 @@ class Vision:
     def num_tokens(self, image: Image) -> int:
         """Return the number of an image's tokens; `GENERATED_IMAGE_TOKEN` has one.
 
-        Raises:
-            ConfigError: The image processor refuses images of this shape.
+        Raises `ConfigError` if the image processor refuses images of this shape.
         """
         if image == GENERATED_IMAGE_TOKEN:
             return 1
@@ -87,8 +78,8 @@ class Vision:
     def expand(self, tokens: Sequence[int], images: Sequence[Image]) -> tuple[int, ...]:
         """Return a prompt in which each image token is repeated to the image's number of tokens.
 
-        Raises:
-            ConfigError: The numbers of image tokens and images differ, or an image is too narrow.
+        Raises `ConfigError` if the numbers of image tokens and images differ, or an image is too
+        narrow.
         """
         marks = list(tokens).count(self.image_token_id)
         if marks != len(images):
@@ -105,8 +96,10 @@ class Vision:
 
     def embed(
         self,
-        tokens: torch.Tensor,
+        tokens: torch.Tensor,  # shape [B, T]
+        # Each sequence's images in order; empty if no sequence has any.
         images: Sequence[Sequence[Image]],
+        # 0 at padding on the left; padding on the right needs none. Shape [B, T].
         mask: torch.Tensor | None = None,
     ) -> Embedded:
         """Return the model's input embeddings, with gradients for text and images.
@@ -114,11 +107,6 @@ class Vision:
         The images are those of a sequence's first image tokens. A model may generate an image token
         itself: an ordinary token. If it comes before an image, `images` has
         `GENERATED_IMAGE_TOKEN` in its place.
-
-        Args:
-            tokens: Shape [B, T].
-            images: Of each sequence, in order; empty if no sequence has any.
-            mask: 0 at padding on the left; padding on the right needs none. Shape [B, T].
         """
         shown = [list(row) for row in images] or [[] for _ in tokens]
         is_image = self._places(tokens, shown)
@@ -185,9 +173,7 @@ class Vision:
 def load_image_processor(path: str, source: Mapping[str, Any]) -> Any:
     """Return the image processor of a local folder or a hub name, of the PIL kind.
 
-    Args:
-        path: The folder or name.
-        source: Arguments of transformers that say where it is loaded from.
+    `source` are transformers' arguments for the place to load from.
     """
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 

@@ -63,8 +63,7 @@ def _variables(text: str) -> frozenset[str]:
 def reads_clock(template: Any) -> bool:
     """Return whether a chat template asks for the date.
 
-    Raises:
-        ConfigError: It is no template.
+    Raises `ConfigError` if it is no template.
     """
     return any(clock.NAME in _variables(text) for text in texts_of(template))
 
@@ -72,8 +71,7 @@ def reads_clock(template: Any) -> bool:
 def check_chance(template: Any) -> None:
     """Refuse a chat template that writes what chance decides.
 
-    Raises:
-        ConfigError: It does, or it is no template.
+    Raises `ConfigError` if it does, or it is no template.
     """
     for text in texts_of(template):
         used = {found.name for found in _parsed(text).find_all(nodes.Filter)}
@@ -89,13 +87,8 @@ def check_arguments(
 ) -> None:
     """Refuse arguments that a chat template does not read, which would have no effect.
 
-    Args:
-        template: The tokenizer's chat template.
-        given: The arguments.
-        special_tokens: Names of special tokens, such as `bos_token`, which transformers gives.
-
-    Raises:
-        ConfigError: The message has the arguments that the template reads.
+    `special_tokens` are names such as `bos_token`, which transformers passes. Raises a
+    `ConfigError` that lists the arguments that the template reads.
     """
     if not given:
         return

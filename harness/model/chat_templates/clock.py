@@ -27,11 +27,7 @@ _PERCENT: Final = ("%%", r"\x00"), (r"\x00", "%")
 
 
 def date_of(given: Any) -> str:
-    """Return a date that was given as one.
-
-    Raises:
-        ConfigError: It is none.
-    """
+    """Return a date that was given as one; raise `ConfigError` if it is none."""
     try:
         return datetime.strptime(given, "%Y-%m-%d").strftime("%Y-%m-%d")
     except (TypeError, ValueError):

@@ -94,8 +94,7 @@ os.register_at_fork(after_in_child=_renew)
 def limited() -> Iterator[None]:
     """Bound the CPU time of the `with` block in this thread.
 
-    Raises:
-        TemplateTooSlow: It took longer than `LIMIT_S`.
+    Raises `TemplateTooSlow` if it took longer than `LIMIT_S`.
     """
     thread = threading.get_ident()
     clock = time.pthread_getcpuclockid(thread)
@@ -121,8 +120,7 @@ def _remove(watch: _Watch, rendering: _Rendering) -> None:
 def check_operators(template: str) -> None:
     """Refuse a template that computes powers, which no limit interrupts.
 
-    Raises:
-        ConfigError: It does, or it is no template.
+    Raises `ConfigError` if it does, or it is no template.
     """
     try:
         tokens = list(jinja2.Environment().lex(template))  # noqa: S701 (nothing is rendered)

@@ -29,9 +29,6 @@ class ChatTemplate:
     """A tokenizer's chat template with its arguments.
 
     A template that asks for the date is told a fixed one (`clock`), the same in each prompt.
-
-    Args:
-        tokenizer: A tokenizer with a chat template.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -69,8 +66,7 @@ class ChatTemplate:
     def render(self, messages: Sequence[Any], *, add_generation_prompt: bool = True) -> str:
         """Return the template's text of a chat.
 
-        Raises:
-            ConfigError: The template refuses the chat, or does not come to an end.
+        Raises `ConfigError` if the template refuses the chat, or does not come to an end.
         """
         tools = tools_of(messages)
         plain = [{k: v for k, v in message.items() if k != "tools"} for message in messages]

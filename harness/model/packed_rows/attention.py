@@ -52,12 +52,7 @@ def sharing_obstacle(model: Any) -> str | None:
 
 
 def splitting_obstacle(model: Any, size: int) -> str | None:
-    """Return the reason why processes cannot share a model's rows, None if they can.
-
-    Args:
-        model: The model.
-        size: Number of processes.
-    """
+    """Return the reason why processes cannot share a model's rows, None if they can."""
     kind, config = str(model.config._attn_implementation), model.config.get_text_config()
     if kind.startswith(_FLASH):
         return f"its attention is {kind!r}, and only sdpa supports it"
@@ -74,10 +69,8 @@ def _layer_types(model: Any) -> Iterable[str]:
 def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) -> str | None:
     """Return the reason why an attention cannot take packed rows, None if it can.
 
-    Args:
-        kind: transformers' name of the attention.
-        layer_types: transformers' names of the layers' kinds; none if all are alike.
-        shares: The sequences of a row share prefixes.
+    `layer_types` are transformers' names of the layers' kinds, empty if all are alike. `shares`
+    means that the sequences of a row share prefixes.
     """
     if kind == NAME or (kind.startswith(_FLASH) and not shares):
         return None
@@ -97,12 +90,8 @@ def allow_packed(model: Any, *, shares: bool = False) -> None:
     Flash attention supports them already. Torch's scaled dot product attention is replaced by
     `attend`, which gives the same result for rows of one sequence.
 
-    Args:
-        model: The model; its attention is changed.
-        shares: The sequences of a row share prefixes.
-
-    Raises:
-        ConfigError: The model cannot take such rows.
+    This changes its attention. `shares` means that the sequences of a row share prefixes. Raises
+    `ConfigError` if the model cannot take such rows.
     """
     obstacle = sharing_obstacle(model) if shares else packing_obstacle(model)
     if obstacle is not None:
@@ -117,13 +106,7 @@ def allow_packed(model: Any, *, shares: bool = False) -> None:
 
 
 def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether a model's attention computes packed rows with one kernel.
-
-    Args:
-        model: The model.
-        device: Device of its forward pass.
-        dtype: Type of the arithmetic.
-    """
+    """Return whether a model's attention computes packed rows with one kernel."""
     if device.type != "cuda" or dtype not in _HALVES or packing_obstacle(model) is not None:
         return False
     return has_kernel(str(model.config._attn_implementation))
@@ -132,9 +115,8 @@ def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
 def has_kernel(kind: str, kernel: VarlenKernel | None = _KERNEL) -> bool:
     """Return whether a GPU has one kernel for packed rows.
 
-    Args:
-        kind: transformers' name of the attention, one without `obstacle_of`.
-        kernel: Torch's own; of this torch if left out.
+    `kind` is transformers' name of an attention without obstacle; `kernel` defaults to this
+    torch's.
     """
     return kind.startswith(_FLASH) or kernel is not None
 
@@ -150,25 +132,20 @@ _OF_IMAGES: Final = "deepstack_visual_embeds"
 
 
 def packed_features(
-    model: Any,
+    model: Any,  # a model prepared by `allow_packed`
+    # Its arguments for B sequences padded on the right to T tokens: `input_ids` [B, T] or
+    # `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...; what a
+    # vision-language model wants beside them.
     given: dict[str, Any],
-    lengths: Sequence[int],
+    lengths: Sequence[int],  # lengths of the sequences without padding; empty means T each
+    # True at the A predicted tokens; none is a sequence's first. Shape [B, T].
     where: torch.Tensor,
+    # The sequences as a tree: each node is computed once, from the nodes before it.
     tree: PrefixTree | None = None,
+    # The processes that share the row; each returns the features of its own part.
     split: RowSplit | None = None,
 ) -> torch.Tensor:
-    """Return the last layer's features that predict tokens, sequences packed. Shape [A, H].
-
-    Args:
-        model: A model prepared by `allow_packed`.
-        given: Its arguments for B sequences padded on the right to T tokens: `input_ids` [B, T] or
-            `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...;
-            what a vision-language model wants beside them.
-        lengths: Lengths of the sequences without padding; empty means T each.
-        where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
-        tree: The sequences as a tree: each node is computed once, from the nodes before it.
-        split: The processes that share the row; each returns the features of its own part.
-    """
+    """Return the last layer's features that predict tokens, sequences packed. Shape [A, H]."""
     rows, width = where.shape
     sizes = list(lengths) or [width] * rows
     index = torch.arange(width, device=where.device)
@@ -209,18 +186,21 @@ def _boundaries(
 
 def attend(
     module: Any,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: torch.Tensor,  # shape [B, heads, T, D]; B is 1 in a packed row
+    key: torch.Tensor,  # shape [B, heads of keys, T, D]
+    value: torch.Tensor,  # shape [B, heads of keys, T, D]
     attention_mask: torch.Tensor | None,
     *,
     dropout: float = 0.0,
-    scaling: float | None = None,
+    scaling: float | None = None,  # factor of scores; None takes 1 / sqrt(D)
+    # Starts of the sequences' queries, and the end of the last; None in unpacked rows.
     cu_seq_lens_q: torch.Tensor | None = None,
-    cu_seq_lens_k: torch.Tensor | None = None,
+    cu_seq_lens_k: torch.Tensor | None = None,  # the same of their keys; left out where equal
     max_length_q: int = 0,
     max_length_k: int = 0,
+    # Where the keys of the sequences are, one sequence behind the other; None if in order.
     paths: torch.Tensor | None = None,
+    # The processes that share the row: T are this one's tokens, the starts the row's.
     split: RowSplit | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
@@ -230,27 +210,8 @@ def attend(
     the keys and values of all its tokens, which are looked up by `paths`. The cost is the sum of
     queries times keys over the sequences. A GPU in half precision uses one kernel (torch's
     `varlen_attn`, flash attention 2) where this torch has one that takes this scaling; otherwise
-    sequences are computed one by one.
-
-    Args:
-        module: The layer.
-        query: Shape [B, heads, T, D]; B is 1 in a packed row.
-        key: Shape [B, heads of keys, T, D].
-        value: Shape [B, heads of keys, T, D].
-        attention_mask: Mask of unpacked rows.
-        dropout: Dropout of attention weights.
-        scaling: Factor of scores; None takes 1 / sqrt(D).
-        cu_seq_lens_q: Starts of the sequences' queries, and the end of the last; None in unpacked
-            rows.
-        cu_seq_lens_k: The same of their keys; left out where equal.
-        max_length_q: Most queries of a sequence.
-        max_length_k: Most keys of a sequence.
-        paths: Where the keys of the sequences are, one sequence behind the other; None if in order.
-        split: The processes that share the row: T are this one's tokens, the starts the row's.
-        **kwargs: Further arguments that transformers passes to an attention.
-
-    Returns:
-        The attention's output, shape [B, T, heads, D], and None for the weights.
+    sequences are computed one by one. Returns the output, [B, T, heads, D], and None for the
+    weights, as transformers expects. Its further arguments are in `kwargs`.
     """
     plain: dict[str, Any] = {"dropout": dropout, "scaling": scaling}
     if cu_seq_lens_q is None:

@@ -29,13 +29,8 @@ _SPREAD: Final = 2.0
 def model_of(config: Any) -> Any | None:
     """Return a small random model of a configuration, in evaluation mode on the CPU.
 
-    Random numbers of others are not used up.
-
-    Args:
-        config: transformers' configuration of a causal language model; not changed.
-
-    Returns:
-        None where no small model can be made of it.
+    Random numbers of others are not used up. `config` is transformers'; it is not changed. None if
+    no small model can be made of it.
     """
     from transformers import AutoModelForCausalLM
 

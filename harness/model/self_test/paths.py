@@ -172,7 +172,7 @@ def trial(network: Any, path: str) -> Iterator[None]:
     """Evaluate a model without changing what decides results: modes and random numbers.
 
     Raises:
-        ConfigError: What runs inside fails; the message names the model and the path.
+        ConfigError: The code inside fails; the message names the model and the path.
     """
     model = network.model
     training = [module for module in model.modules() if module.training]

@@ -18,10 +18,8 @@ from torch.nn import functional
 def add_in_place(model: Any) -> None:
     """Let the backward pass add to the gradients of embedding and output layer in place.
 
-    Layers that are not torch's own, that are frozen or that have adapters stay as they are.
-
-    Args:
-        model: A transformers model that is not sharded.
+    Layers that are not torch's own, that are frozen or that have adapters stay as they are. The
+    transformers model must not be sharded.
     """
     for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
         kind = _IN_PLACE.get(type(layer))

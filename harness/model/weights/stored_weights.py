@@ -34,24 +34,15 @@ _BLOCK: Final = re.compile(r".*?\.\d+(?=\.)")
 
 @dataclass(slots=True)
 class StoredWeights:
-    """The weights of a folder by the names that they have in a model.
+    """The weights of a folder by the names that they have in a model."""
 
-    Attributes:
-        files: File of each name, and the name there; tied weights have one there.
-        bytes_read: Bytes that were read so far.
-    """
-
+    # File of each name, and the name there; tied weights have one there.
     files: Mapping[str, tuple[Path, str]]
     bytes_read: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, tensors: Mapping[str, StoredTensor], model: Any) -> StoredWeights | None:
-        """Return the weights of a model, or None if it can only be loaded whole.
-
-        Args:
-            tensors: The tensors of its files.
-            model: The model on torch's device "meta".
-        """
+        """Return the weights of a model, or None if it can only be loaded whole."""
         if not _are_own(model, tensors):
             return None
         weights = dict(model.named_parameters(remove_duplicate=False))
@@ -61,8 +52,7 @@ class StoredWeights:
     def read(self, name: str, start: int = 0, end: int | None = None) -> torch.Tensor:
         """Return rows of a weight on the CPU, in the type of the file.
 
-        Raises:
-            ConfigError: One of the numbers is NaN or infinite.
+        Raises `ConfigError` if one of the numbers is NaN or infinite.
         """
         from safetensors import safe_open
 
@@ -139,15 +129,8 @@ def without_memory() -> Iterator[None]:
 def save_parts(model: Any, folder: Path, processes: ProcessGroup) -> None:
     """Save a sharded model in transformers' format; all processes call this.
 
-    A layer's weights stand in one file, because transformers stores some of them together.
-
-    Args:
-        model: A sharded transformers model without adapters.
-        folder: Created if it does not exist.
-        processes: Each writes its files.
-
-    Raises:
-        TrainingError: A process cannot write.
+    A layer's weights stand in one file, because transformers stores some of them together. The
+    folder is created. Raises `TrainingError` if a process cannot write.
     """
     state = fsdp.own_state(model)
 

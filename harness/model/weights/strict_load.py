@@ -63,12 +63,8 @@ def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any
 def tensors_of(name: str, revision: str | None = None) -> dict[str, StoredTensor] | None:
     """Return the tensors in the files of a model, or None if they are not all on this machine.
 
-    Args:
-        name: A folder or hub name.
-        revision: Branch, tag or commit of a hub name; None takes its main branch.
-
-    Raises:
-        RefusedWeightsError: The files of a folder are missing or contradict each other.
+    `revision` is a branch, tag or commit of a hub name; None takes its main branch. Raises
+    `RefusedWeightsError` if the files of a folder are missing or contradict each other.
     """
     folder = hub.weights_folder(name, revision)
     if folder is None or not (Path(name).is_dir() or tensor_files.is_complete(folder)):
@@ -177,12 +173,7 @@ def _missing(model: Any, missing: set[str], placed: _Placed) -> RefusedWeightsEr
 
 
 class _Placed:
-    """The tensors of files by the weights of a model that they are, by transformers' own names.
-
-    Args:
-        model: The model.
-        tensors: Its files' tensors.
-    """
+    """The tensors of files by the weights of a model that they are, by transformers' own names."""
 
     def __init__(self, model: Any, tensors: Mapping[str, StoredTensor]) -> None:
         from transformers.conversion_mapping import get_model_conversion_mapping
@@ -249,12 +240,8 @@ def _check_tied(model: Any) -> None:
 def check_finite(weight: torch.Tensor, where: str) -> None:
     """Refuse a weight with a number that is NaN or infinite; it is read once.
 
-    Args:
-        weight: The weight; integers pass.
-        where: Its name and file, for the error.
-
-    Raises:
-        RefusedWeightsError: It has such a number.
+    Integers pass. The error shows `where`, the weight's name and file. Raises
+    `RefusedWeightsError` if it has such a number.
     """
     if not weight.numel() or not weight.is_floating_point():
         return
@@ -268,10 +255,8 @@ def check_finite(weight: torch.Tensor, where: str) -> None:
 def check_tokens(model: Any, tokenizer: Any) -> None:
     """Refuse a tokenizer with ids for which a model has no embedding.
 
-    Tokens that stand for images are no part of a text: a text model may lack them.
-
-    Raises:
-        RefusedWeightsError: The message has both numbers.
+    Tokens that stand for images are no part of a text: a text model may lack them. Raises a
+    `RefusedWeightsError` with both numbers.
     """
     rows = int(model.get_input_embeddings().weight.shape[0])
     beyond = {name: i for name, i in tokenizer.get_vocab().items() if i >= rows}

@@ -30,17 +30,11 @@ class RefusedWeightsError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor in a file.
-
-    Attributes:
-        file: The file.
-        shape: The sizes of its dimensions.
-        kind: The name of its type, in safetensors' words or torch's.
-    """
+    """A tensor in a file."""
 
     file: Path
     shape: tuple[int, ...]
-    kind: str
+    kind: str  # the name of its type, in safetensors' words or torch's
 
     @property
     def is_float(self) -> bool:
@@ -115,8 +109,7 @@ def twice(key: str, one: StoredTensor, again: str, other: StoredTensor) -> Refus
 def _listed(index: Path) -> dict[str, str]:
     """Return the file of each tensor in a list of files.
 
-    Raises:
-        RefusedWeightsError: The list is damaged, or names a file outside its folder.
+    Raises `RefusedWeightsError` if the list is damaged, or names a file outside its folder.
     """
     listed: Any = read_object(index, RefusedWeightsError).get("weight_map")
     if not isinstance(listed, dict) or not all(type(file) is str for file in listed.values()):
@@ -134,8 +127,7 @@ def _listed(index: Path) -> dict[str, str]:
 def tensors_in(path: Path) -> Mapping[str, StoredTensor]:
     """Return the tensors of one file by name.
 
-    Raises:
-        RefusedWeightsError: The file is damaged, or a pickle of something else.
+    Raises `RefusedWeightsError` if the file is damaged, or a pickle of something else.
     """
     try:
         if path.suffix == SAFE:

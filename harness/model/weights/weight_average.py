@@ -20,9 +20,7 @@ from harness.model.policy import Policy
 class WeightAverage:
     """The average of the weights that learn, in float32, sharded like them.
 
-    Args:
-        policy: Its weights are averaged, from now on.
-        decay: In (0, 1): an update gives average = decay * average + (1 - decay) * weights.
+    An update is average = decay * average + (1 - decay) * weights, with decay in (0, 1).
     """
 
     def __init__(self, policy: Policy, decay: float) -> None:
@@ -72,7 +70,6 @@ class WeightAverage:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the result of `state_dict`, saved by any number of processes.
 
-        Raises:
-            RuntimeError: It is of another model.
+        Raises `RuntimeError` if it is of another model.
         """
         fsdp.load_full_state(self._average, state)
