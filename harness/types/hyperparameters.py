@@ -31,22 +31,18 @@ class Registry(Generic[Entry]):
     Entries that a plug-in registers are among them (see `harness.types.plugins`): installed ones
     are looked for when a name is unknown or all names are asked for; `module:attribute` is a name
     as well, if `of_object` makes an entry of what it stands for.
-
-    Args:
-        kind: The kind of an entry, in the singular, for error messages: `"estimator"`.
-        hyperparameters: Returns an entry's hyperparameters and their defaults; by default none.
-        entries: The first entries, by name.
-        of_object: Returns the entry of a name `module:attribute` and what it stands for, or None
-            if that is no such thing.
-        command: The command that lists the entries; errors name it instead of all names.
     """
 
     def __init__(
         self,
-        kind: str,
+        kind: str,  # the kind of an entry, in the singular, for error messages: `"estimator"`
+        # Returns an entry's hyperparameters and their defaults; by default none.
         hyperparameters: Callable[[Entry], dict[str, Any]] = _no_hyperparameters,
         entries: Mapping[str, Entry] | None = None,
+        # Returns the entry of a name `module:attribute` and what it stands for, or None if that is
+        # no such thing.
         of_object: Callable[[str, Any], Entry | None] = _no_entry,
+        # The command that lists the entries; errors name it instead of all names.
         command: str = "",
     ) -> None:
         """Keep the entries."""
@@ -55,11 +51,7 @@ class Registry(Generic[Entry]):
         self._entries = dict(entries or {})
 
     def add(self, name: str, entry: Entry) -> None:
-        """Add an entry.
-
-        Raises:
-            ConfigError: The name is taken.
-        """
+        """Add an entry; raise `ConfigError` if the name is taken."""
         if name in self._entries:
             raise ConfigError(f"{self.kind} {name!r} is registered already")
         self._entries[name] = entry
@@ -76,8 +68,7 @@ class Registry(Generic[Entry]):
     def get(self, name: str) -> Entry:
         """Return an entry.
 
-        Raises:
-            ConfigError: No entry has this name; the message says which names there are.
+        Raises `ConfigError` if no entry has this name; the message says which names there are.
         """
         if name not in self._entries and ":" in name:
             self._entries[name] = self._of_plugin(name)
@@ -97,8 +88,7 @@ class Registry(Generic[Entry]):
     def hyperparameters(self, name: str) -> dict[str, Any]:
         """Return an entry's hyperparameters and their defaults.
 
-        Raises:
-            ConfigError: No entry has this name.
+        Raises `ConfigError` if no entry has this name.
         """
         return self._hyperparameters(self.get(name))
 
@@ -107,13 +97,8 @@ class Registry(Generic[Entry]):
     ) -> None:
         """Refuse hyperparameters that an entry does not have.
 
-        Args:
-            name: Name of the entry.
-            given: Names of hyperparameters.
-            known: The allowed hyperparameters; None takes the entry's own.
-
-        Raises:
-            ConfigError: No entry has this name, or the entry lacks a hyperparameter.
+        `known` lists the allowed hyperparameters; None takes the entry's. Raises `ConfigError` if
+        no entry has this name, or the entry lacks a hyperparameter.
         """
         allowed = self.hyperparameters(name) if known is None else known
         for key in given:
@@ -128,11 +113,7 @@ class Registry(Generic[Entry]):
 def unknown(kind: str, name: Any, known: Sequence[str], command: str = "") -> str:
     """Return the error message for a name that is not known.
 
-    Args:
-        kind: What it should be the name of, in the singular.
-        name: As given.
-        known: All names.
-        command: The command that lists them, where they are too many for a message.
+    `kind` is a noun in the singular. `command` lists the names if they are too many for a message.
     """
     expected = f"one that `{command}` lists" if command else f"one of {', '.join(known)}"
     return f"unknown {kind} {str(name)[:100]!r}: expected {expected}{did_you_mean(name, known)}"
@@ -152,8 +133,7 @@ def field_defaults(settings: type) -> dict[str, Any]:
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> None:
     """Refuse anything but a finite number in [low, high].
 
-    Raises:
-        ConfigError: The message names the hyperparameter, the range and what was given.
+    Raises a `ConfigError` that names the hyperparameter, the range and the value.
     """
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or not low <= value <= high:
@@ -163,8 +143,7 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
 def integer(name: str, value: Any, low: int) -> None:
     """Refuse anything but an integer of at least `low`.
 
-    Raises:
-        ConfigError: The message names the hyperparameter, the bound and what was given.
+    Raises a `ConfigError` that names the hyperparameter, the bound and the value.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise ConfigError(f"{name} must be a whole number of at least {low}, got {value!r}")
@@ -173,8 +152,7 @@ def integer(name: str, value: Any, low: int) -> None:
 def one_of(name: str, value: Any, known: Sequence[Any]) -> None:
     """Refuse a value that is not one of `known`.
 
-    Raises:
-        ConfigError: The message names the hyperparameter, the known values and what was given.
+    Raises a `ConfigError` that names the hyperparameter, the known values and the value.
     """
     if not any(value is option or value == option for option in known):
         options = ", ".join(map(repr, known))

@@ -12,8 +12,7 @@ from harness.types.errors import HarnessError
 def parse(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
-    Raises:
-        ValueError: It is not JSON, not UTF-8, or too deeply nested.
+    Raises `ValueError` if it is not JSON, not UTF-8, or too deeply nested.
     """
     try:
         return json.loads(text)
@@ -24,8 +23,7 @@ def parse(text: str | bytes) -> Any:
 def read_object(path: Path, error: type[HarnessError]) -> dict[str, Any]:
     """Return the JSON object in a file.
 
-    Raises:
-        HarnessError: An `error`: the file is missing, cannot be read, or holds something else.
+    Raises `error` if the file is missing, cannot be read, or holds something else.
     """
     try:
         value = parse(path.read_text(encoding="utf-8"))

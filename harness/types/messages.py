@@ -20,14 +20,10 @@ from harness.types.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Image:
-    """An immutable image; equal digests are equal images.
-
-    Attributes:
-        digest: Digest of shape and pixels.
-        pixels: Red, green and blue, read-only. Shape [height, width, 3].
-    """
+    """An immutable image; equal digests are equal images."""
 
     digest: str
+    # Red, green and blue, read-only. Shape [height, width, 3].
     pixels: Pixels = field(compare=False, repr=False)
 
 
@@ -40,8 +36,7 @@ _SHARED: Final[WeakValueDictionary[str, Image]] = WeakValueDictionary()
 def shared_image(pixels: Any) -> Image:
     """Return the image of an array: the same object for equal arrays, while it is in use.
 
-    Raises:
-        ConfigError: The array is not uint8 of shape [height, width, 3].
+    Raises `ConfigError` if the array is not uint8 of shape [height, width, 3].
     """
     if not is_image(pixels):
         kind = f"{getattr(pixels, 'dtype', type(pixels).__name__)} {getattr(pixels, 'shape', '')}"
@@ -89,10 +84,9 @@ class Message(TypedDict):
     longer chat that contains the message. It may have the `calls` of tools that a server has told
     apart from its text; a tool's message then has the `call_id` of the one that it answers. With
     `without_thoughts` the content lacks the answer's thoughts, and of `token_ids` only those behind
-    the thoughts belong to the chat.
-
-    The first message may have `tools`, which the chat offers, in the form of OpenAI's API. If
-    it is `as_rendered`, the chat is read as its template writes it, earlier answers as texts.
+    the thoughts belong to the chat. The first message may have `tools`, which the chat offers, in
+    the form of OpenAI's API. If it is `as_rendered`, the chat is read as its template writes it,
+    earlier answers as texts.
     """
 
     role: str

@@ -44,8 +44,7 @@ def _not_loaded() -> list[metadata.EntryPoint]:
 def load_installed() -> None:
     """Import the plug-ins of installed packages, once, also where one of them asks for it.
 
-    Raises:
-        ConfigError: An entry point cannot be loaded; the message names its package.
+    Raises `ConfigError` if an entry point cannot be loaded; the message names its package.
     """
     waiting = _not_loaded()
     while waiting:
@@ -64,8 +63,7 @@ def load_installed() -> None:
 def named(name: str) -> Any:
     """Return what a name `module:attribute` or `file.py:attribute` stands for.
 
-    Raises:
-        ConfigError: The module cannot be imported, or lacks the attribute.
+    Raises `ConfigError` if the module cannot be imported, or lacks the attribute.
     """
     module, _, attribute = name.partition(":")
     found = _module(module)
@@ -77,8 +75,7 @@ def named(name: str) -> Any:
 def find_environment(env_id: str) -> str:
     """Return the full id of an environment; see `agentgyms.registration.full_id`.
 
-    Raises:
-        ConfigError: There is no such environment, or its module cannot be imported.
+    Raises `ConfigError` if there is no such environment, or its module cannot be imported.
     """
     try:
         return full_id(env_id)

@@ -52,7 +52,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a completer returns.
+    """A completer's answer.
 
     Attributes:
         text: The response without special tokens; it begins with what the chat template puts into
@@ -127,7 +127,7 @@ class Turn:
 
     @property
     def answers(self) -> tuple[Completion, ...]:
-        """What the model generated for this turn: a summary if it wrote one, then the answer."""
+        """The model's outputs of this turn: a summary if it wrote one, then the answer."""
         return (self.completion,) if self.summary is None else (self.summary, self.completion)
 
     @property
