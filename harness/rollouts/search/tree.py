@@ -55,7 +55,7 @@ class Node:
         return max([*values, self.value or 0.0] if untried else values)
 
     def select(self, exploration: float) -> Edge:
-        """Return the next simulation's action by PUCT with c = `exploration`, if equal the first."""
+        """Return the next simulation's action by PUCT, c = `exploration`; if equal, the first."""
         visits = self.visits
         # The value of an untried action. AlphaGo Zero has 0, which is the worst value here.
         mean = ((self.value or 0.0) + sum(edge.total for edge in self.edges)) / (1 + visits)
