@@ -75,7 +75,7 @@ def _of_object(name: str, found: Any) -> _Entry | None:
 
 
 _ESTIMATORS: Registry[_Entry] = Registry(
-    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_of_object
+    "estimator", lambda entry: keyword_defaults(entry.function), make_entry=_of_object
 )
 
 

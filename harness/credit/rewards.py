@@ -20,7 +20,7 @@ def _of_object(name: str, found: Any) -> Reward | None:
     return _checked(name, found) if callable(found) else None
 
 
-_REWARDS: Registry[Reward] = Registry("reward", of_object=_of_object)
+_REWARDS: Registry[Reward] = Registry("reward", make_entry=_of_object)
 
 
 def reward(name: str) -> Callable[[Reward], Reward]:

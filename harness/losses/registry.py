@@ -32,7 +32,7 @@ def _hyperparameters(entry: _Entry) -> dict[str, Any]:
     return {name: default for name, default in keywords.items() if name not in _GIVEN}
 
 
-def _of_object(_name: str, found: Any) -> _Entry | None:
+def _plugin_entry(_name: str, found: Any) -> _Entry | None:
     """Return the entry of a plug-in's function, registered or not."""
     for entry in _LOSSES.entries().values():
         if entry.function is found:
@@ -40,7 +40,7 @@ def _of_object(_name: str, found: Any) -> _Entry | None:
     return _Entry(found, None) if callable(found) and not isinstance(found, type) else None
 
 
-_LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, of_object=_of_object)
+_LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, make_entry=_plugin_entry)
 
 
 def loss(

@@ -144,7 +144,7 @@ class ChatEncoder:
     @property
     def tool_format(self) -> str | None:
         """The format in which the template asks for calls of tools; None if it is unknown."""
-        return tool_formats.of_template(str(self._tokenizer.chat_template))
+        return tool_formats.template_format(str(self._tokenizer.chat_template))
 
     @property
     def template_arguments(self) -> Mapping[str, Any]:

@@ -209,7 +209,7 @@ def _write_glm(call: ToolCall) -> str:
 HERMES: Final = ToolFormat(_in_elements(_read_hermes), _write_hermes, (_OPENING,))
 
 
-def _of_object(_name: str, found: Any) -> ToolFormat | None:
+def _plugin_entry(_name: str, found: Any) -> ToolFormat | None:
     return found if isinstance(found, ToolFormat) else None
 
 
@@ -222,11 +222,11 @@ _ENTRIES: Final[Mapping[str, ToolFormat]] = {
     "hermes": HERMES,
 }
 
-FORMATS: Final = Registry("tool format", entries=_ENTRIES, of_object=_of_object)
+FORMATS: Final = Registry("tool format", entries=_ENTRIES, make_entry=_plugin_entry)
 """All formats; a template is taken for the first one whose signs it has."""
 
 
-def of_template(template: str) -> str | None:
+def template_format(template: str) -> str | None:
     """Return the name of the format that a chat template asks for; None if it is none of these."""
     for name, one in FORMATS.entries().items():
         if one.signs and all(sign in template for sign in one.signs):

@@ -30,7 +30,7 @@ class Registry(Generic[Entry]):
 
     Entries that a plug-in registers are among them (see `harness.types.plugins`): installed ones
     are looked for when a name is unknown or all names are asked for; `module:attribute` is a name
-    as well, if `of_object` makes an entry of what it stands for.
+    as well, if `make_entry` makes an entry of the named object.
     """
 
     def __init__(
@@ -39,14 +39,13 @@ class Registry(Generic[Entry]):
         # Returns an entry's hyperparameters and their defaults; by default none.
         hyperparameters: Callable[[Entry], dict[str, Any]] = _no_hyperparameters,
         entries: Mapping[str, Entry] | None = None,
-        # Returns the entry of a name `module:attribute` and what it stands for, or None if that is
-        # no such thing.
-        of_object: Callable[[str, Any], Entry | None] = _no_entry,
+        # Makes an entry of a name `module:attribute` and the named object; None if it is no entry.
+        make_entry: Callable[[str, Any], Entry | None] = _no_entry,
         # The command that lists the entries; errors name it instead of all names.
         command: str = "",
     ) -> None:
         """Keep the entries."""
-        self.kind, self._of_object, self._command = kind, of_object, command
+        self.kind, self._make_entry, self._command = kind, make_entry, command
         self._hyperparameters = hyperparameters
         self._entries = dict(entries or {})
 
@@ -71,16 +70,16 @@ class Registry(Generic[Entry]):
         Raises `ConfigError` if no entry has this name; the message says which names there are.
         """
         if name not in self._entries and ":" in name:
-            self._entries[name] = self._of_plugin(name)
+            self._entries[name] = self._plugin_entry(name)
         elif name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
             raise ConfigError(unknown(self.kind, name, self.names(), self._command))
         return self._entries[name]
 
-    def _of_plugin(self, name: str) -> Entry:
+    def _plugin_entry(self, name: str) -> Entry:
         found = plugins.named(name)
-        entry = self._of_object(name, found)
+        entry = self._make_entry(name, found)
         if entry is None:
             raise ConfigError(f"{name!r} is no {self.kind}: it is {found!r:.80}")
         return entry

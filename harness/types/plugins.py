@@ -93,7 +93,7 @@ def find_environment(env_id: str) -> str:
 
 def _module(name: str) -> Any:
     try:
-        return _of_file(name) if name.endswith(".py") else import_named(name)
+        return _load_file(name) if name.endswith(".py") else import_named(name)
     except Exception as e:  # a plug-in may raise anything
         raise ConfigError(
             f"the plug-in {name!r} cannot be imported: {type(e).__name__}: {e}; it must be a "
@@ -101,7 +101,7 @@ def _module(name: str) -> Any:
         ) from e
 
 
-def _of_file(given: str) -> Any:
+def _load_file(given: str) -> Any:
     """Return the module of a file; its name is its path, which no other module has."""
     path = Path(given).resolve(strict=True)
     name = str(path)
