@@ -100,9 +100,10 @@ def recompute_logprobs(
     recomputed = score_tokens(
         policy, rows, config.agent.temperature, config.optimizer.micro_batch_tokens
     )
+    # [A] both: samples and turns have the same order
     own = np.concatenate([one.logprob for one in recomputed])
     sampled = np.concatenate([np.asarray(one.logprobs) for turn in turns for one in turn.answers])
-    ends = np.cumsum([turn.num_sampled for turn in turns])[:-1]
+    ends = np.cumsum([turn.num_sampled for turn in turns])[:-1]  # [N - 1]
     weight, kept, corrected = _correct(config, torch.from_numpy(own - sampled), turns, rows)
     return RecomputedRollouts(
         _with_logprobs(rollouts, turns, np.split(own, ends)),

@@ -42,14 +42,8 @@ _STACKED: Final = 3
 def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
     """Add adapters to a model and freeze its other weights; the initial update is zero.
 
-    Args:
-        model: A transformers model.
-        config: Size of the adapters.
-        base: Folder or hub name that the model was loaded from. It is saved with the adapters.
-        seed: Seed of the adapters' initial weights.
-
-    Raises:
-        ConfigError: peft is not installed, or the model has none of the target layers.
+    `base`, the folder or hub name of the model, is saved with the adapters. Raises `ConfigError` if
+    peft is not installed, or the model has none of the target layers.
     """
     check_installed()
     from peft import LoraConfig as PeftConfig
@@ -130,8 +124,7 @@ def check_installed() -> None:
 def load(model: Any, folder: Path) -> None:
     """Add the adapters of a folder to their base model.
 
-    Raises:
-        ConfigError: peft is not installed, or the adapters do not fit the model.
+    Raises `ConfigError` if peft is not installed, or the adapters do not fit the model.
     """
     check_installed()
     from peft import LoraConfig as PeftConfig

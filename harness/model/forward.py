@@ -51,9 +51,8 @@ class Network:
         self.layout, self._sharded = fsdp.Layout(), fsdp.ShardedModel()
         self._split: RowSplit | None = None
         self._has_plain_head: bool | None = None
-        if self.precision == "bfloat16" and not adapters.has_adapters(
-            model
-        ):  # adapters stay in float32
+        # Adapters stay in float32.
+        if self.precision == "bfloat16" and not adapters.has_adapters(model):
             model = model.to(torch.bfloat16)
         self.stored: StoredWeights | None = None
         self.model = model if self.device.type == META else model.to(self.device)
@@ -64,7 +63,7 @@ class Network:
 
     @property
     def hidden_tokens(self) -> torch.Tensor | None:
-        """The ids that `hide_tokens` was given, on the device; None without any."""
+        """The ids hidden by `hide_tokens`, on the device; None without any."""
         if self._hidden is not None and self._hidden.device != self.device:
             self._hidden = self._hidden.to(self.device)
         return self._hidden
@@ -83,9 +82,10 @@ class Network:
         shared = {"share_prefixes": self.share_prefixes}
         parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free, **shared)
         teams = self.processes.as_teams(self.num_sharing)
-        own = list(teams.padded_share(parts, []))
-        for number, part in enumerate(own, 1):
-            self._sharded.expect(is_last=number == len(own))
+        share = list(teams.padded_share(parts, []))
+        for number, part in enumerate(share, 1):
+            self._sharded.expect(is_last=number == len(share))
+            # A forward pass gathers weights, so a process without samples must make one, too.
             chosen = [rows[i] for i in part] or [padding_sample(rows[0])]
             yield part, to_batch(chosen, self.pad_id, self.device, **shared)
 
@@ -194,8 +194,8 @@ class Network:
         )
         if self._split is not None:
             picked, spread = self._split.gather(torch.stack([picked, spread]), counts)
-        logprob = torch.zeros(batch.tokens.shape, device=self.device)
-        logprob[:, 1:][predicts] = picked
+        logprob = torch.zeros(batch.tokens.shape, device=self.device)  # [B, T]
+        logprob[:, 1:][predicts] = picked  # [A]
         entropy = torch.zeros_like(logprob)
         entropy[:, 1:][predicts] = spread
         return logprob, entropy
@@ -214,11 +214,11 @@ class Network:
         )
 
     def output_head(self, width: int) -> Any:
-        """Return what makes logits of the base model's last hidden states, called with [A, H].
+        """Return the function from the base model's last hidden states, [A, H], to logits.
 
-        It is the output layer where a model's logits are that layer's, bit for bit, and else the
-        model's own way to them, with its scales and caps. Raises `ConfigError` if the model has no
-        logits of hidden states.
+        It is the output layer if a model's logits are that layer's, bit for bit, and else the model's
+        further steps with scales and caps. Raises `ConfigError` if the model has no logits of hidden
+        states.
         """
         if self._has_plain_head is None:
             self._has_plain_head = is_plain(self.model, width)

@@ -135,6 +135,7 @@ def samples(
     packed: list[Sample] = []
     for rollout in rollouts:
         first = 0 if shared else rollout.branch_turn
+        # Every turn takes from both iterators, so the cut to `first` comes after them.
         turns = [
             [(one, own if next(trained) else None) for one, own in _answers(turn, next(credit))]
             for turn in rollout.turns
@@ -218,6 +219,7 @@ def _merge_turns(answers: Sequence[tuple[Completion, Credit | None]]) -> Sample:
     """Return the sequence of answers; those without an advantage are context."""
     first, last = answers[0][0], answers[-1][0]
     start = len(first.prompt_ids)
+    # The last prompt has all earlier prompts and answers, token by token.
     following = (last.prompt_ids + last.response_ids)[start:]
     turn_of_token = [-1] * len(following)
     advantage: list[float] = []
@@ -251,6 +253,7 @@ def merge(rows: Sequence[Sample]) -> list[Sample]:
     for row in rows:
         if not _has_credit(row.advantage):
             continue
+        # Equal samples of two batch sizes differ in the last bits of their log-probabilities.
         old = tuple(round(value, 4) for value in row.old_logprobs)
         sign = _sign(row.advantage)
         key = (row.images, row.prompt_ids, row.response_ids, row.turn, old, sign)
@@ -319,6 +322,7 @@ def micro_batch_indices(
         yield from _best_fit([row.length for row in rows], max_tokens)
         return
     order = sorted(range(len(rows)), key=lambda i: rows[i].length)
+    # From short to long: the next row is the batch's longest, which sets the width of all.
     while order:
         size = 1
         while size < len(order) and rows[order[size]].length * (size + 1) <= max_tokens:
@@ -338,7 +342,7 @@ def _best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
         index = bisect_left(room, (lengths[i], -1))
         if index == len(room):
             bins.append([])
-            left, number = max(capacity, lengths[i]), len(bins) - 1
+            left, number = max(capacity, lengths[i]), len(bins) - 1  # a long one fills its bin
         else:
             left, number = room.pop(index)
         bins[number].append(i)
@@ -359,14 +363,14 @@ def to_batch(
     share_prefixes: bool = False,
 ) -> TokenBatch:
     """Return the samples as one batch, padded on the right, with their tree if they share it."""
-    shape = (len(rows), max(row.length for row in rows))
+    shape = (len(rows), max(row.length for row in rows))  # [B, T]
     tokens, turn = np.full(shape, pad_id, np.int64), np.full(shape, -1, np.int64)
     old_logprob, advantage = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for i, row in enumerate(rows):
         start, end = len(row.prompt_ids), row.length
         tokens[i, :end] = row.prompt_ids + row.response_ids
         turn[i, start:end] = row.turn or 0
-        action = turn[i] >= 0
+        action = turn[i] >= 0  # [T]; padding and tokens that the policy did not sample are -1
         old_logprob[i, action] = row.old_logprobs
         advantage[i, action] = row.advantage
     return TokenBatch(

@@ -29,16 +29,16 @@ class Policy(Network):
 
     Args:
         model: A causal language model, or a vision-language model.
-        tokenizer: Its tokenizer, with a chat template.
-        device: See `Network`.
-        image_processor: Image processor of a vision-language model; None for a text model.
-        precision: See `Network`.
+        tokenizer: The model's tokenizer, with a chat template.
+        device: The device's name; see `Network`.
+        image_processor: The image processor of a vision-language model; None for a text model.
+        precision: The precision's name; see `Network`.
 
     Attributes:
-        chat_tokenizer: Encodes prompts and decodes answers.
-        chat_encoder: Encodes chats.
-        checkpoints_activations: Whether activations are computed again in the backward pass.
-        decodes: Whether its decoding was compared with the model alone, and is right.
+        chat_tokenizer: The encoder of prompts and decoder of answers.
+        chat_encoder: The encoder of chats.
+        checkpoints_activations: Activations are computed again in the backward pass.
+        decodes: The decoding was compared with the model alone, and is right.
     """
 
     def __init__(

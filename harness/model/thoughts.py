@@ -60,10 +60,9 @@ class ThoughtLimit:
         self.closing = () if most is None else chat_tokenizer.encode(CLOSING_TEXT)
 
     def room(self, ids: Sequence[int]) -> int | None:
-        """Return how many tokens may follow before the thought must be looked at again.
+        """Return the number of tokens that may follow before the next check of the thought.
 
-        Returns 0 to close the thought now, None if no later thought can be the first one or there
-        is no limit.
+        0 closes the thought now; None means that no later thought can be the first one, or no limit.
         """
         if self._most is None:
             return None

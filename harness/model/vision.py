@@ -116,6 +116,7 @@ class Vision:
         deep: tuple[torch.Tensor, ...] = ()
         if flat:
             feature, deep, grid = self._features(flat, tokens.device)
+            # Features are in the order of the True places: row by row, image by image.
             embedding = embedding.masked_scatter(is_image[..., None], feature.to(embedding.dtype))
         position, shift = self.model.base_model.get_rope_index(  # counts token by token: on the CPU
             tokens.cpu(),
@@ -134,8 +135,8 @@ class Vision:
         ]
         width = max(map(len, real)) + 1  # the last column is for all image tokens after them
         table = torch.tensor([row + [False] * (width - len(row)) for row in real])
-        is_mark = tokens == self.image_token_id
-        rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)
+        is_mark = tokens == self.image_token_id  # [B, T]
+        rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)  # the number of the row's image token
         return is_mark & table.to(tokens.device).gather(1, rank)
 
     def _features(

@@ -159,15 +159,10 @@ class PromptStyle:
 
 
 def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
-    """Return the style's template for an environment, or its default one.
+    """Return the prompt style of an environment, its own or the default one.
 
-    Args:
-        style: Its name.
-        env_id: The environment's id.
-        tool_format: In which the model calls tools; only the style `tools` has an effect.
-
-    Raises:
-        ConfigError: There is no such style or format, or the style's file has no parser line.
+    `tool_format` is the format of tool calls; only the style `tools` uses it. Raises `ConfigError`
+    if there is no such style or format, or the style's file has no parser line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"

@@ -167,7 +167,6 @@ _PARSERS: Final = Registry("parser", entries=PARSERS)
 def get(name: str) -> Parser:
     """Return a parser by name.
 
-    Raises:
-        ConfigError: No parser has this name.
+    Raises `ConfigError` if no parser has this name.
     """
     return _PARSERS.get(name)

@@ -39,20 +39,14 @@ _GLM_ARGUMENT: Final = re.compile(r"<arg_key>([^<>]*)</arg_key>\s*<arg_value>")
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """A format of calls.
+    """A format of tool calls: its parser, its writer, and the signs of it in a chat template."""
 
-    Attributes:
-        parse: Returns the calls in an answer without its thoughts, in order; raises `BadCall`, also
-            if it is cut off.
-        write: Returns the text of a call.
-        signs: Texts that are in the chat templates of its models, all of them.
-        untyped: Values are written as texts, whatever their type.
-    """
-
+    # Returns the calls in an answer without its thoughts, in order; raises `BadCall`, also if it is
+    # cut off.
     parse: Callable[[str], list[ToolCall]]
     write: Callable[[ToolCall], str]
-    signs: tuple[str, ...] = ()
-    untyped: bool = False
+    signs: tuple[str, ...] = ()  # texts that are in the chat templates of its models, all of them
+    untyped: bool = False  # values are written as texts, whatever their type
 
 
 def read_json(text: str, start: int = 0) -> tuple[Any, int]:

@@ -53,32 +53,22 @@ class SharedEnd:
 
 async def collect(
     pool: EnvPool,
-    draws: Sequence[TaskDraw],
+    draws: Sequence[TaskDraw],  # the tasks; group i plays `draws[i]`
     actor: Actor,
     *,
-    seed: int,
+    seed: int,  # the seed of all decisions, with the group's index, the member and the turn
     options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
+    # The index of each task's group, if `draws` is a part of a larger collection; None counts from
+    # 0.
     group_indices: Sequence[int] | None = None,
+    # The end of the larger collection, in place of `options.enough_share`.
     shared_end: SharedEnd | None = None,
 ) -> list[Rollout]:
     """Return the rollouts of every task, `pool.group_size` each, in the order of the tasks.
 
-    Args:
-        pool: The environments.
-        draws: The tasks; group i plays `draws[i]`.
-        actor: The actor of every episode.
-        seed: The seed of all decisions, with the group's index, the member and the turn.
-        options: The rules for the end of collection, and for retries.
-        group_indices: The index of each task's group, if `draws` is a part of a larger collection;
-            None counts from 0.
-        shared_end: The end of the larger collection, in place of `options.enough_share`.
-
-    Returns:
-        The rollouts. A group that kept failing has a single rollout with `error`. If collection
-        stopped early, only the episodes that had ended.
-
-    Raises:
-        ContextOverflow: The first prompt of an episode does not fit into the model's context.
+    A group that kept failing has a single rollout with `error`. If collection stopped early, only
+    the episodes that had ended are returned. Raises `ContextOverflow` if the first prompt of an
+    episode does not fit into the model's context.
     """
     play = partial(
         options.run,

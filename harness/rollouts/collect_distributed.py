@@ -32,9 +32,8 @@ async def collect_distributed(
     seeds in every process. `options.enough_share` counts the groups of all processes: once enough
     have ended, each process stops the episodes that it still plays.
 
-    Raises:
-        TrainingError: A process met an error; see `ProcessGroup.agree`.
-        Abandoned: Another process was stopped while it collected.
+    Raises `TrainingError` if a process met an error; see `ProcessGroup.agree`. Raises `Abandoned`
+    if another process was stopped while it collected.
     """
     if processes.size == 1:
         return await collect(pool, draws, actor, seed=seed, options=options)

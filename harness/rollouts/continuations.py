@@ -143,22 +143,14 @@ class AgentContinuations:
 class StateReturns:
     """Plays the episodes of one collection, and K continuations from each of their states.
 
-    Args:
-        player: The player of the continuations.
-        count: K, the continuations of a state.
-        reward: One of `REWARDS`.
-        gamma: The discount of each later turn.
-        scale: The factor on the rewards.
-
-    Raises:
-        ConfigError: The reward is unknown.
+    Raises `ConfigError` if the reward is unknown.
     """
 
     def __init__(
         self,
         player: ContinuationPlayer,
         count: int,
-        reward: str = "success",
+        reward: str = "success",  # one of `REWARDS`
         gamma: float = 1.0,
         scale: float = 1.0,
     ) -> None:

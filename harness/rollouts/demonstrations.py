@@ -22,9 +22,8 @@ _MAX_ACTIONS = 500
 def expert_answer(style: PromptStyle, view: EpisodeView, kind: str) -> str:
     """Return an expert's answer in the format of a prompt style; the view needs `oracle=True`.
 
-    Raises:
-        ConfigError: `info` has no `oracle`, or the style cannot write the action.
-        BadOption: The environment has no expert of this kind.
+    Raises `ConfigError` if `info` has no `oracle`, or the style cannot write the action. Raises
+    `BadOption` if the environment has no expert of this kind.
     """
     solution = view.info.get("oracle")
     if solution is None:

@@ -131,23 +131,15 @@ class Episode:
 async def run_episode(
     episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
 ) -> Rollout:
-    """Play one episode to its end.
+    """Play one episode to its end; no turn may be taken yet.
 
     The rollout gets an `error` if the environment or the model fails, or if the episode ends
     without a score because its judge could not rate it. A bad action is never an error. If a prompt
-    no longer fits into the model's context, the episode is lost. It is `STOPPED` at
-    `episode.stop_at`. In self-play the actor decides for both seats, see
-    `harness.rollouts.self_play`.
-
-    Args:
-        episode: A reset episode, with no turn taken.
-        actor: The actor of both seats.
-        seed: The seed of all decisions, with the group, the member and the turn.
-        allow_initial_overflow: Count an episode as lost, with no turn, if its first prompt does not
-            fit. Evaluation must count such an episode; training cannot learn from it.
-
-    Raises:
-        ContextOverflow: The first prompt does not fit.
+    no longer fits into the model's context, the episode is lost; if the first one does not fit,
+    `ContextOverflow` is raised unless `allow_initial_overflow`: evaluation must count such an
+    episode, training cannot learn from it. It is `STOPPED` at `episode.stop_at`. In self-play the
+    actor decides for both seats. Decisions derive their seeds from `seed`, the group, the member
+    and the turn.
     """
     with tracing.span(f"invoke_agent {type(actor).__name__}", _described(episode, actor)) as span:
         rollout = await _play(episode, actor, seed, allow_initial_overflow=allow_initial_overflow)

@@ -49,23 +49,17 @@ class StepRollouts:
 class Player:
     """Plays the rollouts of training steps, with the groups shared among the processes.
 
-    Args:
-        config: The resolved settings.
-        policy: The policy in training.
-        completer: The generator of answers; if the method learns from rollouts of the initial
-            policy, it has that policy's weights.
-        run: A function that runs a coroutine to its end.
-        processes: The processes that share the groups.
-
-    Attributes:
-        curriculum: The source of tasks, if the run has a curriculum.
+    `curriculum` is the source of tasks, if the run has one.
     """
 
     def __init__(
         self,
         config: Config,
         policy: Policy,
+        # The generator of answers; if the method learns from rollouts of the initial policy, it has
+        # that policy's weights.
         completer: Completer,
+        # A function that runs a coroutine to its end.
         run: Callable[[Coroutine[Any, Any, Any]], Any] = asyncio.run,
         processes: ProcessGroup = SINGLE_PROCESS,
     ) -> None:

@@ -54,26 +54,20 @@ class RolloutFile(NamedTuple):
 
 
 def write(
+    # The file; with `.gz` at the end of its name it is compressed. Folders are made.
     path: str | Path,
     rollouts: Sequence[Rollout],
+    # Some of `COLUMNS`; one number for each turn of all rollouts in order. Shapes [N].
     columns: Mapping[str, Floats] | None = None,
     *,
     tokens: bool = True,
-    images: bool = True,
+    images: bool = True,  # keep images, each once per rollout, as PNG
+    # Fields of the header, such as the environment's id and the step.
     about: Mapping[str, Any] | None = None,
 ) -> None:
     """Write rollouts to a file atomically.
 
-    Args:
-        path: The file; with `.gz` at the end of its name it is compressed. Folders are made.
-        rollouts: The rollouts, in order.
-        columns: Some of `COLUMNS`; one number for each turn of all rollouts in order. Shapes [N].
-        tokens: Keep token ids and their log-probabilities.
-        images: Keep images, each once per rollout, as PNG.
-        about: Fields of the header, such as the environment's id and the step.
-
-    Raises:
-        TableError: A column is unknown, has another length, or a number is not finite.
+    Raises `TableError` if a column is unknown, has another length, or a number is not finite.
     """
     path = Path(path)
     given = _checked(columns or {}, sum(len(rollout.turns) for rollout in rollouts))
@@ -96,9 +90,8 @@ def write(
 def read(path: str | Path) -> RolloutFile:
     """Return the rollouts of a file and their columns.
 
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: A line is not a rollout (the message names it), or the file has no rollout.
+    Raises `DataMissing` if there is no such file. Raises `DataCorrupt` if a line is not a rollout
+    (the message names it), or the file has no rollout.
     """
     path = Path(path)
     lines = _lines(path)

@@ -29,8 +29,7 @@ _FOUND: Final = "installed, in a folder of PYTHONPATH or in the current one"
 def load(modules: Iterable[str]) -> None:
     """Import plug-ins.
 
-    Raises:
-        ConfigError: A module cannot be imported; the message has its error.
+    Raises `ConfigError` if a module cannot be imported; the message has its error.
     """
     for name in modules:
         _module(name)

@@ -25,11 +25,8 @@ _STEPS: Final = 2
 def check(network: Network) -> None:
     """Compare cached decoding with the model alone, in half precision also as a miniature.
 
-    Args:
-        network: Not sharded, with its weights on its device.
-
-    Raises:
-        ConfigError: They differ, or the model cannot decode.
+    The network is not sharded, with its weights on its device. Raises `ConfigError` if they differ,
+    or the model cannot decode.
     """
     small = [] if self_test.is_exact(network) else small_networks(network.model.config)
     for one in (*small, network):

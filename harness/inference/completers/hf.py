@@ -84,6 +84,7 @@ class HFCompleter:
         prompt_ids = self.policy.encode_chat(messages)
         check_length(prompt_ids, sampling, self.max_length)
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        # All random numbers at once: an answer does not depend on its neighbours in the batch.
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
         uniforms = np.minimum(uniforms, _BELOW_ONE)
         images = self.policy.chat_encoder.images(messages)
@@ -202,9 +203,9 @@ class HFCompleter:
             distribution = _nucleus(distribution, torch.tensor(shares, device=logits.device))
         numbers = [row.uniforms[len(row.response_ids)] for row in rows]
         uniform = torch.tensor(numbers, device=logits.device, dtype=torch.float32)
-        cumulative = distribution.exp().cumsum(-1)
+        cumulative = distribution.exp().cumsum(-1)  # [B, V]; its last column is 1 but for rounding
         drawn = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None], right=True)
-        drawn = drawn[:, 0].clamp(max=logits.shape[-1] - 1)
+        drawn = drawn[:, 0].clamp(max=logits.shape[-1] - 1)  # [B]
         greedy = torch.tensor([t == 0 for t in temperatures], device=logits.device)
         token = torch.where(greedy, distribution.argmax(-1), drawn)
         logprob = distribution.gather(-1, token[:, None])[:, 0]
@@ -249,13 +250,13 @@ class HFCompleter:
 
 
 def _released(requests: Sequence[Request]) -> list[Request]:
-    """Return the requests that wait for what the model would have said to these."""
+    """Return the requests that wait for the same distributions as these."""
     points = [one.point for one in requests if one.point is not None]
     return [waiting for point in points for waiting in point.release()]
 
 
 def _learned(requests: Sequence[Request], logprobs: torch.Tensor) -> list[Request]:
-    """Keep what the model said to those that share it; return the requests that waited for it."""
+    """Keep distributions that requests share; return the requests that waited for them."""
     if all(one.point is None for one in requests):
         return []
     rows = zip((one.point for one in requests), logprobs.cpu().numpy(), strict=True)
@@ -274,6 +275,6 @@ def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # probability of all more likely tokens
     before[:, 0] = 0
     outside = torch.zeros_like(distribution, dtype=torch.bool)
-    outside.scatter_(-1, order, before >= top_p[:, None])
+    outside.scatter_(-1, order, before >= top_p[:, None])  # back in the order of the vocabulary
     cut = torch.log_softmax(distribution.masked_fill(outside, -torch.inf), dim=-1)
     return torch.where(top_p[:, None] < 1, cut, distribution)

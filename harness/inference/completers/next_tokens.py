@@ -55,7 +55,7 @@ class Point(Generic[Asker]):
         return token, float(self.logprobs[token])
 
     def learn(self, logprobs: NDArray[np.float32]) -> list[Asker]:
-        """Keep what the model tells; return the requests that waited for it."""
+        """Keep a distribution; return the requests that waited for it."""
         self.logprobs = logprobs.copy()
         self.prompt.take(logprobs.nbytes)
         return self.release()

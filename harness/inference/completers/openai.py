@@ -104,9 +104,9 @@ class OpenAICompleter:
         await self._client.close()
 
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the model; it does not depend on the server's address.
+        """Return the model's identity, which does not depend on the server's address.
 
-        It has `root` after `check` if the server says what it loaded under the model's name.
+        After `check` it has `root`, if the server reports the model that it loaded under this name.
         """
         return self._server.identity()
 

@@ -149,22 +149,25 @@ def packed_features(
     rows, width = where.shape
     sizes = list(lengths) or [width] * rows
     index = torch.arange(width, device=where.device)
+    # [B, T]: the tokens that pass through the model, N in number
     real = index < torch.tensor(sizes, device=where.device)[:, None] if tree is None else tree.new
     position = given.get("position_ids", index.expand(rows, width))
     apart = {name: given[name] for name in (_OF_IMAGES,) if name in given}
     by_token = given.keys() - apart.keys() - {"position_ids"}
-    row = {name: given[name][real][None] for name in by_token}
-    row["position_ids"] = position[..., real].unsqueeze(-2)
-    before = where.roll(-1, dims=1)[real]  # whether the next token is to be predicted
+    row = {name: given[name][real][None] for name in by_token}  # [1, N, ...]
+    row["position_ids"] = position[..., real].unsqueeze(-2)  # [..., 1, N]
+    before = where.roll(-1, dims=1)[real]  # [N], whether the next token is to be predicted
     if split is not None:
         sizes += [more] if (more := split.padding(len(before))) else []
         row = {name: split.part(value) for name, value in row.items()}
         before = split.part(before[None])[0]
-    own = {"split": split} if split is not None else {}
+    # transformers passes unknown arguments on to `attend`.
+    to_attend = {"split": split} if split is not None else {}
     boundaries = _boundaries(model, sizes, tree, where.device)
-    out = language_model(model)(**row, **apart, **boundaries, **own, use_cache=False)
+    out = language_model(model)(**row, **apart, **boundaries, **to_attend, use_cache=False)
     hidden: torch.Tensor = out.last_hidden_state
     if tree is not None:
+        # A shared node may predict different tokens: its features are taken once for each.
         return hidden[0, tree.node[:, :-1][where[:, 1:]]]
     return hidden[0, before]
 
@@ -220,10 +223,11 @@ def attend(
         )
         return out
     if split is not None:
+        # Each process has its part of the tokens, and attends with its part of the heads.
         query, key, value = split.to_heads(query, key, value)
         module = grouped(query, key)
     ends_of_keys = cu_seq_lens_q if cu_seq_lens_k is None else cu_seq_lens_k
-    if paths is not None:
+    if paths is not None:  # keys of a shared prefix are copied to each sequence
         key, value = (
             x.transpose(1, 2).index_select(1, paths).transpose(1, 2) for x in (key, value)
         )
@@ -232,10 +236,10 @@ def attend(
     if half is not None and kernel is not None and paths is not None:
         kernel = kernel if kernel.aligns_last(query.device, half) else None
     if kernel is not None and kernel.takes(scaling, query.shape[-1]):
-        q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
+        q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))  # [T, heads, D]
         ends, longest = (cu_seq_lens_q, ends_of_keys), (max_length_q, max_length_k)
-        found = kernel.attend(q, k, v, ends, longest, scaling)[None]
-        return found if split is None else split.to_tokens(found), None
+        output = kernel.attend(q, k, v, ends, longest, scaling)[None]
+        return output if split is None else split.to_tokens(output), None
     sizes = cu_seq_lens_q.diff().tolist(), ends_of_keys.diff().tolist()
     sequences = zip(
         _split(query, sizes[0], 2),
@@ -243,8 +247,8 @@ def attend(
         _split(value, sizes[1], 2),
         strict=True,
     )
-    found = torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1)
-    return found if split is None else split.to_tokens(found), None
+    output = torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1)
+    return output if split is None else split.to_tokens(output), None
 
 
 def _attend_last(
@@ -255,16 +259,17 @@ def _attend_last(
     plain: dict[str, Any],
 ) -> torch.Tensor:
     """Return causal attention of the last tokens of a sequence to all before them."""
-    end = key.shape[2] - query.shape[2]
+    end = key.shape[2] - query.shape[2]  # tokens before the first query
     if not end:
         out: torch.Tensor = _sdpa(module, query, key, value, None, is_causal=True, **plain)[0]
         return out
     parts = []
-    for own in _split(query, _CHUNK, 2):
-        start, end = end, end + own.shape[2]
-        mask = torch.ones(own.shape[2], end, dtype=torch.bool, device=query.device).tril(start)
+    # torch's `is_causal` aligns queries with the first keys, not the last: masks, in chunks.
+    for chunk in _split(query, _CHUNK, 2):
+        start, end = end, end + chunk.shape[2]
+        mask = torch.ones(chunk.shape[2], end, dtype=torch.bool, device=query.device).tril(start)
         seen = key[:, :, :end], value[:, :, :end]
-        parts.append(_sdpa(module, own, *seen, mask[None, None], **plain)[0])
+        parts.append(_sdpa(module, chunk, *seen, mask[None, None], **plain)[0])
     return torch.cat(parts, dim=1)
 
 

@@ -46,16 +46,16 @@ class PrefixTree:
         node, new = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         paths, added = list[Tokens](), list[int]()
         count, before = 0, sequences[0][:0]
-        for i, own in enumerate(sequences):
-            shared = common_prefix(before, own)
-            size = len(own) - shared
+        for i, sequence in enumerate(sequences):
+            shared = common_prefix(before, sequence)
+            size = len(sequence) - shared  # new nodes
             node[i, :shared] = node[i - 1, :shared]
-            node[i, shared : len(own)] = np.arange(count, count + size)
-            new[i, shared : len(own)] = True
-            if size:
-                paths.append(node[i, : len(own)])
+            node[i, shared : len(sequence)] = np.arange(count, count + size)
+            new[i, shared : len(sequence)] = True
+            if size:  # a sequence without new nodes needs no queries
+                paths.append(node[i, : len(sequence)])
                 added.append(size)
-            count, before = count + size, own
+            count, before = count + size, sequence
         return cls(
             torch.from_numpy(node).to(device),
             torch.from_numpy(new).to(device),

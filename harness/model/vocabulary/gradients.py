@@ -67,7 +67,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.owner = weight  # what a checkpoint saves again has no gradient of its own
+        ctx.owner = weight  # a saved tensor may be a checkpoint's copy, without the gradient
         return functional.linear(x, weight)
 
     @staticmethod
@@ -75,6 +75,7 @@ class _Product(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         if ctx.needs_input_grad[1]:
             gradient_of(ctx.owner).addmm_(slope.flatten(0, -2).T, x.flatten(0, -2))
+        # None for the weight: autograd would add a second tensor of its size.
         return slope @ weight if ctx.needs_input_grad[0] else None, None
 
 

@@ -27,8 +27,8 @@ def read(folder: Path) -> dict[str, torch.Tensor]:
 
     peft would write those of other names into the base model, or drop them.
 
-    Raises:
-        ConfigError: They are missing, damaged or not finite, or are more than A and B of adapters.
+    Raises `ConfigError` if they are missing, damaged or not finite, or are more than A and B of
+    adapters.
     """
     from safetensors.torch import load_file
 

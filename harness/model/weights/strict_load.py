@@ -30,16 +30,10 @@ _MEDIA: Final = ("image_token", "video_token", "audio_token")
 def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any:
     """Return a model whose weights are all from its files.
 
-    Args:
-        kind: A class of transformers with `from_pretrained`.
-        name: A folder or hub name.
-        headless: The model's hidden states are read alone: a head's weights may be missing or too
-            many.
-        **options: Further arguments of `from_pretrained`.
-
-    Raises:
-        RefusedWeightsError: Weights are missing, too many, of other sizes, not numbers, or defined
-            twice.
+    `kind` is a class of transformers with `from_pretrained`, which gets the options. If `headless`,
+    only hidden states are read, so a head's weights may be missing or too many. Raises
+    `RefusedWeightsError` if weights are missing, too many, of other sizes, not numbers, or defined
+    twice.
     """
     tensors = tensors_of(name, options.get("revision"))  # of a folder before anything is loaded
     with _reports() as reports:
@@ -238,10 +232,9 @@ def _check_tied(model: Any) -> None:
 
 @torch.no_grad()
 def check_finite(weight: torch.Tensor, where: str) -> None:
-    """Refuse a weight with a number that is NaN or infinite; it is read once.
+    """Refuse a weight with a number that is NaN or infinite, with a `RefusedWeightsError`.
 
-    Integers pass. The error shows `where`, the weight's name and file. Raises
-    `RefusedWeightsError` if it has such a number.
+    Integers pass. The error shows `where`, the weight's name and file.
     """
     if not weight.numel() or not weight.is_floating_point():
         return

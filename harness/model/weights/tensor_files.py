@@ -76,9 +76,8 @@ def is_complete(folder: Path) -> bool:
 def read(folder: Path) -> dict[str, StoredTensor]:
     """Return the tensors of a folder's model by their names in the files; none if it has none.
 
-    Raises:
-        RefusedWeightsError: The folder holds two models, a file is missing or outside the folder,
-            two files have a tensor of one name, or a file lacks what the list promises.
+    Raises `RefusedWeightsError` if the folder holds two models, a file is missing or outside the
+    folder, two files have a tensor of one name, or a file lacks what the list promises.
     """
     chosen, found = _chosen(folder), dict[str, StoredTensor]()
     for path in chosen.files:

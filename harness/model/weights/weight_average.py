@@ -27,6 +27,7 @@ class WeightAverage:
         """Copy the weights."""
         self._policy, self._decay = policy, decay
         self._average = torch.nn.ParameterList(
+            # In float32: in bfloat16 a share of 1 - decay would round to nothing.
             torch.nn.Parameter(weight.detach().clone().float(), requires_grad=False)
             for weight in self._weights()
         )
@@ -45,13 +46,13 @@ class WeightAverage:
         """Let the policy have the average, and give it its own weights back at the end."""
         weights = self._weights()
         with torch.no_grad():
-            own = [weight.detach().clone() for weight in weights]
+            latest = [weight.detach().clone() for weight in weights]
             self._copy(list(self._average), weights)
         try:
             yield
         finally:
             with torch.no_grad():
-                self._copy(own, weights)
+                self._copy(latest, weights)
 
     @staticmethod
     def _copy(source: list[Any], weights: list[torch.nn.Parameter]) -> None:

@@ -34,27 +34,16 @@ _WHAT: Final = "a preference"
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Two answers to one prompt.
-
-    Attributes:
-        task_id: The task.
-        seed: The evaluation's seed of the search.
-        messages: The prompt; in a transcript the whole chat so far.
-        chosen: The better answer as the model wrote it, with its thoughts.
-        rejected: The worse answer.
-        value_chosen: The estimated value of the better answer's action.
-        value_rejected: The estimated value of the worse answer's action, which is smaller.
-        visits: The smaller number of tries of the two actions, at least 1.
-    """
+    """Two answers to one prompt."""
 
     task_id: str
     seed: int
-    messages: tuple[Message, ...]
-    chosen: str
+    messages: tuple[Message, ...]  # the prompt; in a transcript the whole chat so far
+    chosen: str  # the better answer as the model wrote it, with its thoughts
     rejected: str
-    value_chosen: float
-    value_rejected: float
-    visits: int
+    value_chosen: float  # the estimated value of the better answer's action
+    value_rejected: float  # the estimated value of the worse answer's action, which is smaller
+    visits: int  # the smaller number of tries of the two actions, at least 1
 
 
 def plain(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -98,9 +87,8 @@ def write(path: str | Path, preferences: Iterable[Preference]) -> None:
 def read(path: str | Path) -> list[Preference]:
     """Return the preferences of a file.
 
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: A line is not a preference; the message names it.
+    Raises `DataMissing` if there is no such file. Raises `DataCorrupt` if a line is not a
+    preference; the message names it.
     """
     path, found = Path(path), []
     try:
