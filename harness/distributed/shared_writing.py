@@ -1,8 +1,8 @@
 """Tensors of all processes as files: each process gathers its part of them in full and writes it.
 
-Processes write at the same time. Each holds one file of about `FILE_BYTES` in main memory, whatever
-the number of processes is. Every tensor stands whole in one file, so the files do not
-depend on how the tensors were sharded.
+Processes write at the same time. Each holds one file of about `FILE_BYTES` in main memory, with any
+number of processes. Every tensor stands whole in one file, so the files do not depend on how the
+tensors were sharded.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class ServerGroup:
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what describes an update in JSON; handles of IPC are pickled."""
+    """Return the description of an update in JSON; handles of IPC are pickled."""
     plain = dict(info)
     if (handles := plain.pop("ipc_handles", None)) is not None:
         plain["ipc_handles_pickled"] = base64.b64encode(pickle.dumps(handles)).decode()

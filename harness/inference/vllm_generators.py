@@ -267,7 +267,7 @@ class ServersGenerator:
             raise errors[server]
 
     def sleep(self) -> None:
-        """Do nothing: servers have GPUs of their own."""
+        """Do nothing: servers do not use the policy's GPU memory."""
 
     def close(self) -> None:
         """Do nothing: servers run on."""

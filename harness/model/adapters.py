@@ -97,7 +97,7 @@ def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
 
 
 def has_experts(model: Any) -> bool:
-    """Return whether a model is a mixture of experts, whose weights are one tensor in a layer."""
+    """Return whether a model is a mixture of experts, with one tensor for all of a layer."""
     named = model.named_parameters()
     return any(".experts." in f".{name}." and p.dim() == _STACKED for name, p in named)
 
@@ -287,7 +287,7 @@ def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _as_stored(model: Any, key: str, weight: torch.Tensor) -> Iterable[tuple[str, torch.Tensor]]:
-    """Return a weight by its names in files; there, each expert's has a name of its own."""
+    """Return a weight by its names in files, which have one for each expert."""
     if ".experts." not in key or weight.dim() != _STACKED:
         return [(key, weight)]
     from transformers.core_model_loading import revert_weight_conversion

@@ -142,7 +142,7 @@ class Network:
             self.stored = None
 
     def test(self) -> None:
-        """Compare the log-probabilities of padded batches with transformers' own.
+        """Compare the log-probabilities of padded batches with transformers'.
 
         A computation in half precision is compared with a wide tolerance, and weights that are not
         read yet cannot be compared: both are as a miniature of the model in float32. Raises
@@ -216,9 +216,9 @@ class Network:
     def output_head(self, width: int) -> Any:
         """Return the function from the base model's last hidden states, [A, H], to logits.
 
-        It is the output layer if a model's logits are that layer's, bit for bit, and else the model's
-        further steps with scales and caps. Raises `ConfigError` if the model has no logits of hidden
-        states.
+        It is the output layer if a model's logits are that layer's, bit for bit, and else the
+        model's further steps with scales and caps. Raises `ConfigError` if the model has no logits
+        of hidden states.
         """
         if self._has_plain_head is None:
             self._has_plain_head = is_plain(self.model, width)
@@ -274,7 +274,7 @@ class Network:
         self.padding_free = wanted
 
     def _allow(self, path: str) -> None:
-        """Let the model's attention take packed rows, and compare what they give.
+        """Let the model's attention take packed rows, and compare the results.
 
         Raises `ConfigError` if it cannot take them, or gives other results; it is as before then.
         """

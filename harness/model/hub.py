@@ -1,4 +1,4 @@
-"""Names of models: local folders, or names at the hub, which is asked only if it answers."""
+"""Names of models: local folders, or names at the hub, if it answers."""
 
 from __future__ import annotations
 

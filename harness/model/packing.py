@@ -29,22 +29,16 @@ class Sample:
 
     After the prompt comes a response, or in a transcript responses with observations between them.
     Action tokens are those that the policy generated; L is their number.
-
-    Attributes:
-        prompt_ids: Tokens before the first action token.
-        response_ids: All tokens after the prompt.
-        old_logprobs: Log-probabilities of the action tokens at generation. L values.
-        advantage: Advantage of the action tokens: one number for all, or L numbers.
-        images: Images of the sequence, in order.
-        turn: Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens
-            that the policy did not sample; empty if all are action tokens of one turn.
     """
 
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
+    # Log-probabilities of the action tokens at generation. L values.
     old_logprobs: tuple[float, ...]
-    advantage: Credit
+    advantage: Credit  # advantage of the action tokens: one number for all, or L numbers
     images: tuple[Image, ...] = ()
+    # Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens that the
+    # policy did not sample; empty if all are action tokens of one turn.
     turn: tuple[int, ...] = ()
 
     @property
@@ -65,29 +59,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenBatch:
-    """Sequences padded on the right to one length. B sequences, T tokens.
+    """Sequences padded on the right to one length. B sequences, T tokens."""
 
-    Attributes:
-        tokens: Shape [B, T], integers.
-        action_mask: True at action tokens; only these are trained. Shape [B, T].
-        old_logprob: Log-probability of action tokens at generation, else 0. Shape [B, T].
-        advantage: Advantage of action tokens, else 0. Shape [B, T].
-        turn: Turn of each action token in its sequence, from 0, else -1. Shape [B, T], integers.
-        reference_logprob: Log-probability under the reference policy, or None. Shape [B, T].
-        images: Images of each sequence, in order; the model's `Vision` makes tensors of them.
-        lengths: Tokens of each sequence without padding; empty if there is no padding.
-        tree: The sequences as a tree, whose nodes pass through the model; None passes them one by
-            one.
-    """
-
-    tokens: torch.Tensor
-    action_mask: torch.Tensor
+    tokens: torch.Tensor  # shape [B, T], integers
+    action_mask: torch.Tensor  # True at action tokens; only these are trained. Shape [B, T].
+    # Log-probability of action tokens at generation, else 0. Shape [B, T].
     old_logprob: torch.Tensor
-    advantage: torch.Tensor
+    advantage: torch.Tensor  # advantage of action tokens, else 0. Shape [B, T].
+    # Turn of each action token in its sequence, from 0, else -1. Shape [B, T], integers.
     turn: torch.Tensor
+    # Log-probability under the reference policy, or None. Shape [B, T].
     reference_logprob: torch.Tensor | None = None
+    # Images of each sequence, in order; the model's `Vision` makes tensors of them.
     images: tuple[tuple[Image, ...], ...] = ()
+    # Tokens of each sequence without padding; empty if there is no padding.
     lengths: tuple[int, ...] = ()
+    # The sequences as a tree, whose nodes pass through the model; None passes them one by one.
     tree: PrefixTree | None = None
 
     @property

@@ -111,7 +111,7 @@ class Policy(Network):
         return policy
 
     def _align(self) -> None:
-        """Copy every weight into its own, aligned memory.
+        """Copy every weight into aligned memory.
 
         Weights loaded from a file keep the file's alignment, and some kernels round differently for
         unaligned memory: a resumed run would differ from an uninterrupted one in the last bit.
@@ -164,7 +164,7 @@ class Policy(Network):
         self.processes.run_on_first(lambda: self._save(folder, state, merged=merged))
 
     def _save(self, folder: Path, state: Any, *, merged: bool) -> None:
-        """Save what the first process writes; parts of the weights are in the folder already."""
+        """Save all files but the parts of the weights, which are in the folder already."""
         if self.is_adapted and merged:
             adapters.save_merged(self.model, folder)
         elif self.is_adapted:

@@ -62,7 +62,8 @@ class ThoughtLimit:
     def room(self, ids: Sequence[int]) -> int | None:
         """Return the number of tokens that may follow before the next check of the thought.
 
-        0 closes the thought now; None means that no later thought can be the first one, or no limit.
+        0 closes the thought now; None means that no later thought can be the first one, or no
+        limit.
         """
         if self._most is None:
             return None

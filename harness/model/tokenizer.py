@@ -89,8 +89,8 @@ class ChatTokenizer:
     def check_ends(self) -> None:
         """Check that the tokens which end a response are those that the chat template writes.
 
-        A template that ends an answer with no token is logged. Raises `ConfigError` if no token ends a
-        response, or the template's is not among them.
+        A template that ends an answer with no token is logged. Raises `ConfigError` if no token
+        ends a response, or the template's is not among them.
         """
         ends = self.stop_ids
         if not ends:
@@ -145,10 +145,10 @@ class ChatTokenizer:
         return tuple(self._backend().encode(text, add_special_tokens=False).ids)
 
     def _backend(self) -> Any:
-        """Return the encoder: the tokenizer's backend, or a copy without truncation, padding and dropout.
+        """Return the tokenizer's backend, or a copy without truncation, padding and dropout.
 
-        `tokenizer.json` may cut or pad each text, and drop merges at random; each call of the tokenizer
-        itself may set that anew. The tokenizer stays unchanged, and is saved so.
+        `tokenizer.json` may cut or pad each text, and drop merges at random; each call of the
+        tokenizer itself may set that anew. The tokenizer stays unchanged, and is saved so.
         """
         given = self.tokenizer.backend_tokenizer
         if not (
@@ -177,7 +177,7 @@ class ChatTokenizer:
         return (*self.encode_answer(answer), min(self.stop_ids) if end is None else int(end))
 
     def decode_answer(self, ids: Sequence[int]) -> str:
-        """Return the text of an answer, with what the generation prompt begins it with."""
+        """Return the text of an answer, with the beginning that the generation prompt has."""
         return self.chat_encoder.prefill + self.decode(ids)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -159,7 +159,7 @@ class PromptStyle:
 
 
 def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
-    """Return the prompt style of an environment, its own or the default one.
+    """Return the style's template for an environment, or its default one.
 
     `tool_format` is the format of tool calls; only the style `tools` uses it. Raises `ConfigError`
     if there is no such style or format, or the style's file has no parser line.
@@ -274,7 +274,7 @@ def _shows_image(source: str) -> bool:
 
 
 def _plain_follow_up(lettered: bool, shows_image: bool) -> str:
-    """Return the follow-up template of a style that has none of its own."""
+    """Return the follow-up template of a style that lacks one."""
     choice = "{{ loop.index0 | letter }} {{ choice }}" if lettered else "- {{ choice }}"
     observation = ("{{ image }}" if shows_image else "") + "{{ observation }}"
     return _PLAIN_FOLLOW_UP.format(observation=observation, choice=choice)

@@ -1,4 +1,4 @@
-"""Answers of models: their thoughts, their elements, and what is parsed of them."""
+"""Answers of models: their thoughts, their elements, and the result of parsing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that call a tool: the action of a call, and what is wrong with a call."""
+"""Answers that call a tool: the action of a call, and the problem of a wrong one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ToolParser:
             return Parsed("", valid=False)
 
     def problem(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
-        """Return what is wrong with an answer, for the model; "" for a valid one."""
+        """Return the problem of an answer, for the model; "" for a valid one."""
         try:
             self.action(text, calls)
         except BadCall as e:

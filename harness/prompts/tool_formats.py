@@ -217,7 +217,7 @@ _ENTRIES: Final[Mapping[str, ToolFormat]] = {
 }
 
 FORMATS: Final = Registry("tool format", entries=_ENTRIES, make_entry=_plugin_entry)
-"""All formats; a template is taken for the first one whose signs it has."""
+"""All formats; a template has the first one with all its signs in the template."""
 
 
 def template_format(template: str) -> str | None:

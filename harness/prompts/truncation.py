@@ -1,4 +1,4 @@
-"""Truncation of prompts: what is left out, in which order, and how it is marked."""
+"""Truncation of prompts: the parts left out, their order, and the marks for them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Tokens(Protocol):
 
 
 def token_cut(limit: int | None, tokens: Tokens | None) -> Callable[[str], str]:
-    """Return what cuts a text to so many tokens, and shows it whole without a limit or tokenizer.
+    """Return a function that cuts a text to `limit` tokens, or not without a tokenizer.
 
     `limit` is at least 1 token, without the mark; None is no limit.
     """
@@ -101,7 +101,7 @@ def token_cut(limit: int | None, tokens: Tokens | None) -> Callable[[str], str]:
 def _cut_to_tokens(text: str, limit: int, tokens: Tokens) -> str:
     """Return a text, or its two ends around a mark with the number of missing tokens.
 
-    A quarter of what is kept is the end, where errors stand.
+    A quarter of the kept tokens is the end, where errors stand.
     """
     if len(text.encode("utf-8", "replace")) <= limit:  # a token has a byte or more
         return text

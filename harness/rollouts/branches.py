@@ -90,7 +90,7 @@ class Branches:
 
 
 def cost(siblings: Sequence[Rollout]) -> tuple[int, int]:
-    """Return the environment steps of siblings' own turns, and the tokens read and written."""
+    """Return siblings' environment steps after their branch turns, and their tokens."""
     turns = [turn for rollout in siblings for turn in rollout.own_turns]
     usage = sum((one.usage for turn in turns for one in turn.answers), Usage())
     return len(turns), usage.prompt + usage.response

@@ -28,7 +28,7 @@ from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 
 _LOOK_EVERY_S: Final = 0.1
-"""Seconds between two looks at what other processes have counted."""
+"""Seconds between two looks at the count of all processes."""
 
 
 class Count(Protocol):

@@ -26,7 +26,7 @@ async def collect_distributed(
     seed: int,
     options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
 ) -> list[Rollout]:
-    """Return in each process what `collect` returns for all draws.
+    """Return the rollouts of all draws, as `collect` does, in each process.
 
     Process r of n plays the groups r, r + n, r + 2n and so on. A group's decisions have the same
     seeds in every process. `options.enough_share` counts the groups of all processes: once enough

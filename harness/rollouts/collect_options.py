@@ -1,4 +1,4 @@
-"""When a collection of rollouts stops, and how it retries what failed."""
+"""The rules of a collection of rollouts: its end, and its retries after failures."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def _update_result(rollout: Rollout, last: RecordedTurn) -> bool:
 
 
 def _recorded_decision(decision: Decision) -> dict[str, Any]:
-    """Return what a recording keeps of a decision: the prompt and the answer."""
+    """Return the recorded fields of a decision: the prompt and the answer."""
     completion = decision.completion
     known = completion.thought_tokens is not None or completion.cut_thought
     thought = {"thought": [completion.thought_tokens, completion.cut_thought]} if known else {}

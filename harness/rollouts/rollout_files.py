@@ -178,7 +178,7 @@ def _line(value: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _open_for_writing(path: Path, *, compressed: bool) -> Iterator[IO[str]]:
-    """Open a file whose bytes depend only on what is written, not on the time or its name."""
+    """Open a file with bytes that depend on the text alone, not on the time or its name."""
     with ExitStack() as stack:
         binary: Any = stack.enter_context(path.open("wb"))
         if compressed:

@@ -1,4 +1,4 @@
-"""Self-play: an agent plays its own partner too, so an episode has two seats.
+"""Self-play: an agent plays its partner, too, so an episode has two seats.
 
 In self-play the environment gives the agent every turn of both seats. Its metric `partner_turn` is
 1 if the partner's seat acts next. Each seat sees only its own prompts and answers. The partner's
@@ -49,7 +49,7 @@ class SeatTurns:
         return self._turns[partner]
 
     def copied(self, own: list[Turn]) -> SeatTurns:
-        """Return a copy whose learner's turns are in `own`."""
+        """Return a copy with the learner's turns in `own`."""
         twin = SeatTurns(own)
         twin._turns[True] = [*self._turns[True]]
         return twin

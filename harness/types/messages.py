@@ -81,12 +81,11 @@ class Message(TypedDict):
     """One message of a chat: role `system`, `user`, `assistant` or `tool`, and its content.
 
     An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
-    longer chat that contains the message. It may have the `calls` of tools that a server has told
-    apart from its text; a tool's message then has the `call_id` of the one that it answers. With
-    `without_thoughts` the content lacks the answer's thoughts, and of `token_ids` only those behind
-    the thoughts belong to the chat. The first message may have `tools`, which the chat offers, in
-    the form of OpenAI's API. If it is `as_rendered`, the chat is read as its template writes it,
-    earlier answers as texts.
+    longer chat that contains the message. It may have the tool `calls` that a server parsed; a
+    tool's message then has the `call_id` of its call. With `without_thoughts` the content lacks the
+    answer's thoughts, and of `token_ids` only those behind the thoughts belong to the chat. The
+    first message may have `tools`, which the chat offers, in the form of OpenAI's API. If it is
+    `as_rendered`, the chat is read as its template writes it, earlier answers as texts.
     """
 
     role: str

@@ -1,6 +1,6 @@
 """Code from outside the package: modules that register methods, losses, annotators and rewards.
 
-A plug-in is a module that registers what it brings when it is imported. It is imported because a
+A plug-in is a module that registers its parts when it is imported. It is imported because a
 recipe names it (`run.plugins`), because a setting names something in it (`module:name`), or because
 an installed package has an entry point for it in the group `agentgyms.plugins`. A module may be
 named by the path of its file, `folder/file.py`.
@@ -60,7 +60,7 @@ def load_installed() -> None:
 
 
 def named(name: str) -> Any:
-    """Return what a name `module:attribute` or `file.py:attribute` stands for.
+    """Return the object named `module:attribute` or `file.py:attribute`.
 
     Raises `ConfigError` if the module cannot be imported, or lacks the attribute.
     """

@@ -105,7 +105,7 @@ class DecodeBatch(Generic[Row]):
         return self._forward(position, input_ids=self._last[:, None])[self._index_tensor()]
 
     def keep(self, unfinished: Sequence[bool]) -> None:
-        """Remove the live rows whose entry in `unfinished` is False."""
+        """Remove the live rows with False in `unfinished`."""
         kept = [i for i, stays in enumerate(unfinished) if stays]
         self.rows = [self.rows[i] for i in kept]
         self._indices = [self._indices[i] for i in kept]

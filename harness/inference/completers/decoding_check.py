@@ -48,7 +48,7 @@ def difference(network: Network) -> float:
     expected: list[torch.Tensor] = []
 
     def take(batch: DecodeBatch[int], logits: torch.Tensor) -> None:
-        """Keep what the rows say of their next tokens, and append these."""
+        """Keep the log-probabilities of the rows' next tokens, and append these."""
         distribution = self_test.distribution(network, logits)  # [live rows, V]
         chosen = [rows[i][ends[i]] for i in batch.rows]
         for i, one, token in zip(batch.rows, distribution, chosen, strict=True):

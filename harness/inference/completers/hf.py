@@ -2,8 +2,8 @@
 
 Requests join the running batch as they arrive and leave it as they finish; none waits for the
 longest response. Each request samples with its own random numbers, so its text depends on its seed,
-not on the other requests in the batch. Requests whose prompts repeat others' share what the model
-says (`repeated_prompts`).
+not on the other requests in the batch. Requests with repeated prompts share distributions
+(`repeated_prompts`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class HFCompleter:
         return await self.answer(self.request(messages, sampling, seed))
 
     def request(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Request:
-        """Return the request that `complete` makes; it raises what `complete` raises."""
+        """Return the request of `complete`, with the same errors."""
         if not 0 < sampling.top_p <= 1:
             raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
         prompt_ids = self.policy.encode_chat(messages)
@@ -121,7 +121,7 @@ class HFCompleter:
 
     @torch.inference_mode()
     def _drop_cancelled(self, batch: DecodeBatch[Request]) -> None:
-        """Drop the requests whose episodes were stopped; others that waited for one ask anew."""
+        """Drop the requests of stopped episodes; requests that waited for one of them go on."""
         dropped = [one for one in [*batch.rows, *self._waiting] if one.done.cancelled()]
         if not dropped:
             return

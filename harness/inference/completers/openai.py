@@ -111,7 +111,7 @@ class OpenAICompleter:
         return self._server.identity()
 
     def scope(self) -> dict[str, Any]:
-        """Return what an answer depends on besides messages, sampling and seed, JSON-plain."""
+        """Return the settings that change an answer, besides messages, sampling and seed."""
         return self._server.scope()
 
     def report(self) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class VLLMCompleter:
     async def _generated(
         self, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
     ) -> GeneratedTokens:
-        """Return what the engine generates after a prompt."""
+        """Return the engine's tokens after a prompt."""
         try:
             parameters = self._parameters(sampling, seed)
         except (ValueError, TypeError, _client_error()) as e:

@@ -112,7 +112,7 @@ class VLLMServersCompleter:
     async def _generated(
         self, state: _LoopState, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
     ) -> GeneratedTokens:
-        """Return what a server generates after a prompt."""
+        """Return a server's tokens after a prompt."""
         body = {
             "token_ids": list(prompt_ids),
             "sampling_params": {

@@ -29,7 +29,7 @@ class _Generation(Extension):
     tags = {"generation"}  # noqa: RUF012 (jinja2's own attribute)
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Return what the block holds."""
+        """Return the text inside the block."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
@@ -69,7 +69,7 @@ def reads_clock(template: Any) -> bool:
 
 
 def check_chance(template: Any) -> None:
-    """Refuse a chat template that writes what chance decides.
+    """Refuse a chat template that draws random texts.
 
     Raises `ConfigError` if it does, or it is no template.
     """

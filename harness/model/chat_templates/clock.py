@@ -1,4 +1,4 @@
-"""The date that a chat template is told: a fixed one, in place of the computer's clock.
+"""The date in a chat template: a fixed one, in place of the computer's clock.
 
 Templates ask with `strftime_now(format)`, which transformers answers by the clock: the prompts of a
 run would change at midnight. A macro of the same name in front of the template answers instead. It
@@ -39,7 +39,7 @@ def date_of(given: Any) -> str:
 
 @lru_cache(8)
 def with_date(template: str, date: str) -> str:
-    """Return a template that is told a date, at midnight, whenever it asks for one."""
+    """Return a template that gets this date, at midnight, from `strftime_now`."""
     told = datetime.strptime(date, "%Y-%m-%d")
     codes = [f"%{code}" for code in _CODES]
     values = [(code, told.strftime(code)) for code in {*_FLAGGED.findall(template), *codes}]

@@ -47,7 +47,7 @@ class _Rendering:
 
 
 class _Watch:
-    """Watches renderings from a thread of its own, which starts with the first one.
+    """Watches renderings from a thread that starts with the first one.
 
     A plain lock is used: `with` on it cannot be interrupted between acquiring and the block.
     """

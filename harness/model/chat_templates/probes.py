@@ -1,4 +1,4 @@
-"""Short chats that show what a chat template writes around an answer."""
+"""Short chats that show the text of a chat template around an answer."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def find_end(
 def _after_answer(
     template: ChatTemplate, chat: Sequence[Message], *, is_asked: bool = False
 ) -> str:
-    """Return what the template writes after the answer of a probe, "" if it refuses that."""
+    """Return the template's text after the answer of a probe, "" if it refuses the probe."""
     with suppress(ConfigError):
         return template.render(chat, add_generation_prompt=is_asked).partition(ANSWER)[2]
     return ""

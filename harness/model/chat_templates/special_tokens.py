@@ -18,7 +18,7 @@ _MARKUP: Final = re.compile(r"[\x00<>\[\]|]")
 """Characters that distinguish a special token from a word."""
 
 _NAMES: Final = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
-"""Tokens with a meaning of their own, which are never tags."""
+"""Tokens with a special meaning, which are never tags."""
 
 
 class SpecialTokens:

@@ -20,7 +20,7 @@ Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixTree:
-    """Nodes of a batch, numbered sequence by sequence. M sequences have nodes of their own."""
+    """Nodes of a batch, numbered sequence by sequence. M sequences have new nodes."""
 
     node: torch.Tensor  # node of each token, 0 at padding. Shape [B, T], integers.
     new: torch.Tensor  # True where a token is the first of its node. N are True. Shape [B, T].

@@ -113,12 +113,12 @@ class RowSplit:
 
 
 def grouped(query: torch.Tensor, key: torch.Tensor) -> Any:
-    """Return what transformers reads of a layer whose heads are these. Shapes [1, heads, T, D]."""
+    """Return a stand-in for a layer with these heads. Shapes [1, heads, T, D]."""
     return SimpleNamespace(num_key_value_groups=query.shape[1] // key.shape[1])
 
 
 class _Exchange(torch.autograd.Function):
-    """Sends the n-th part to the n-th process, and returns what each process has sent."""
+    """Sends the n-th part to the n-th process, and returns the parts received."""
 
     @staticmethod
     def forward(ctx: Any, parts: torch.Tensor, team: Any) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 `torch.nn.attention.varlen.varlen_attn` came with torch 2.10 and has changed since: 2.10 takes
 `is_causal` and no scale; 2.11 takes `window_size` and `scale`; from 2.12 on `enable_gqa` lets
-several heads of queries share one of keys. Arguments are told from the signature.
+several heads of queries share one of keys. The signature tells the version's arguments.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def figures(network: Any) -> dict[str, float]:
 
 @contextmanager
 def trial(network: Any, path: str) -> Iterator[None]:
-    """Evaluate a model without changing what decides results: modes and random numbers.
+    """Evaluate a model and restore its mode and the random numbers.
 
     Raises `ConfigError` if the code inside fails; the message names the model and the path.
     """

@@ -70,7 +70,7 @@ class _Found:
 
 
 class _Output:
-    """The output of a base model, which lacks what only its layers could tell."""
+    """The output of a base model, without the fields that need its layers."""
 
     def __init__(self, known: Any) -> None:
         self._known = known

@@ -26,7 +26,7 @@ from harness.model.weights import strict_load
 from harness.model.weights.tensor_files import SAFE, StoredTensor
 
 META: Final = "meta"
-"""Device of a model whose weights are not read yet."""
+"""Device of a model before its weights are read."""
 
 _BLOCK: Final = re.compile(r".*?\.\d+(?=\.)")
 """Prefix of the names of one layer's weights."""
@@ -69,7 +69,7 @@ class StoredWeights:
 
 
 def _are_own(model: Any, tensors: Mapping[str, StoredTensor]) -> bool:
-    """Return whether files have a model's weights by its own names, sizes and types.
+    """Return whether files have a model's weights by the model's names, sizes and types.
 
     Files of some architectures have a tensor for each expert, or names of an older version;
     transformers converts them when it loads the whole model.
@@ -110,7 +110,7 @@ def _tied_alike(model: Any, tensors: Mapping[str, StoredTensor]) -> bool:
 
 @contextmanager
 def without_memory() -> Iterator[None]:
-    """Make modules whose parameters have no memory; buffers are made as usual."""
+    """Make modules with parameters without memory; buffers are made as usual."""
     module_class: Any = torch.nn.Module
     usual = module_class.register_parameter
 

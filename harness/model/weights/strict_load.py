@@ -1,4 +1,4 @@
-"""Loading a model as transformers does, and refusing what it only warns of.
+"""Loads a model as transformers does, and turns its warnings about weights into errors.
 
 transformers makes weights that a folder lacks at random, drops those that a model does not have,
 and leaves weights apart that are tied by the configuration. Which names an architecture may lack,
@@ -24,7 +24,7 @@ _MOST: Final = 70
 """Characters of a name that an error repeats."""
 
 _MEDIA: Final = ("image_token", "video_token", "audio_token")
-"""A tokenizer's tokens that stand for what no text has."""
+"""A tokenizer's tokens for images and other things that no text has."""
 
 
 def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any:
@@ -68,7 +68,7 @@ def tensors_of(name: str, revision: str | None = None) -> dict[str, StoredTensor
 
 @contextmanager
 def _reports() -> Iterator[list[str]]:
-    """Yield a list for transformers' tables of what is refused here in one line; none is logged."""
+    """Yield a list that gets transformers' tables of bad weights, which are not logged then."""
     found: list[str] = []
 
     def is_shown(record: logging.LogRecord) -> bool:
@@ -167,7 +167,7 @@ def _missing(model: Any, missing: set[str], placed: _Placed) -> RefusedWeightsEr
 
 
 class _Placed:
-    """The tensors of files by the weights of a model that they are, by transformers' own names."""
+    """The tensors of files by the weights of a model, in transformers' names."""
 
     def __init__(self, model: Any, tensors: Mapping[str, StoredTensor]) -> None:
         from transformers.conversion_mapping import get_model_conversion_mapping
@@ -204,7 +204,7 @@ class _Placed:
         return f"{keys[0]:.{_MOST}}" + ("" if tensor is None else f" in {tensor.file.name}")
 
     def check(self) -> None:
-        """Refuse weights that are defined twice or whose types no weights have."""
+        """Refuse weights that are defined twice, and types that no weight has."""
         own = self._model.state_dict()
         for name, sources in self._found.items():
             parts = [part for part, _ in sources]

@@ -25,7 +25,7 @@ _FLOATS: Final = frozenset(
 
 
 class RefusedWeightsError(ConfigError):
-    """Files whose weights are not, or not surely, those of the model."""
+    """Files with weights that are not, or not surely, the model's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class WeightAverage:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Let the policy have the average, and give it its own weights back at the end."""
+        """Give the policy the average, and its latest weights back at the end."""
         weights = self._weights()
         with torch.no_grad():
             latest = [weight.detach().clone() for weight in weights]

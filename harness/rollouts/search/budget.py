@@ -15,7 +15,7 @@ _MARKS: Final = 32
 
 
 class BudgetSpent(Exception):
-    """A step or an answer would cost more than what is left."""
+    """A step or an answer would cost more than is left."""
 
 
 class Budget:

@@ -200,7 +200,7 @@ class TreeSearch:
             )
 
     def take_over(self, decision: Decision, view: EpisodeView) -> None:
-        """Note that a turn of the episode takes a decision, whose prompt a transcript keeps."""
+        """Count the tokens of a decision that the episode takes, and keep its prompt."""
         self._proposals.agent.messages(view)
         self.taken += decision.completion.usage
 
@@ -223,7 +223,7 @@ class _Player:
         self._search, self._actor, self._episode = search, actor, episode
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return what the search finds, else the actor's decision."""
+        """Return the search's decision, or the actor's if there is none."""
         found = await self._search.decide(self._episode)
         if found is None:
             return await self._actor.act(view, seed)

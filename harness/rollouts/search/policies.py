@@ -22,7 +22,7 @@ from harness.types.rollout import Completion
 from harness.types.task_draws import seed_of
 
 StateValue = Callable[[Episode, int], Awaitable[float]]
-"""Returns the value of the state that an episode is in, in [0, 1], with a seed for what is drawn.
+"""Returns the value, in [0, 1], of an episode's state, from the episode and a seed.
 
 The value estimates the score at the end, times the discount of each turn until then. It may play
 on: the episode is a copy, and the search restores the environment afterwards."""

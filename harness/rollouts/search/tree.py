@@ -49,7 +49,7 @@ class Node:
 
     @property
     def top(self) -> float:
-        """Largest value of the tried actions, the state's own among them while some are untried."""
+        """Largest value of the tried actions, and of the state while some are untried."""
         values = [edge.value for edge in self.edges if edge.visits]
         untried = len(values) < len(self.edges) or not values
         return max([*values, self.value or 0.0] if untried else values)
