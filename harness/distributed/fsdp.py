@@ -148,10 +148,7 @@ def shard(
 
 
 def mesh_of(device: torch.device, replicas: int = 1) -> Any:
-    """Return the mesh of the processes: one group, or groups that hold one copy each.
-
-    Raises `ConfigError` if the number of processes is no multiple of the replicas.
-    """
+    """Return the mesh of the processes: one group, or groups that hold one copy each."""
     from torch.distributed.device_mesh import init_device_mesh
 
     size, key = torch.distributed.get_world_size(), (device.type, replicas)
@@ -219,10 +216,7 @@ def own_state(module: torch.nn.Module) -> dict[str, Any]:
 
 
 def load_full_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
-    """Load full weights; every process of a sharded module passes all of them.
-
-    Raises `RuntimeError` if the weights belong to another module.
-    """
+    """Load full weights; every process of a sharded module passes all of them."""
     own = module.state_dict()
     if not is_sharded(own.values()):
         module.load_state_dict(dict(state))

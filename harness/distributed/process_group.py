@@ -142,10 +142,7 @@ class ProcessGroup:
         raise TrainingError(f"process {rank} of {self.size} failed: {message}")
 
     def run_on_all(self, work: Callable[[], _T]) -> _T:
-        """Run a function without collectives in every process and return its result.
-
-        If it fails in a process, all raise; see `gather_or_raise`.
-        """
+        """Run a function without collectives in all processes; if it fails in one, all raise."""
         item, error = None, None
         try:
             item = work()

@@ -248,10 +248,7 @@ def connect(kind: str, rank: int, group: ServerGroup | None, source: Any, buffer
 
 
 def make_source(weights: Callable[[], Weights], dtype: torch.dtype) -> Any:
-    """Return weights as vLLM's `WeightSource`, in the engine's dtype.
-
-    `weights` yields the current weights; names and shapes never change.
-    """
+    """Return weights, with constant names and shapes, as vLLM's `WeightSource` in the engine's dtype."""
     from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 
     class PolicySource(WeightSource):  # type: ignore[misc]

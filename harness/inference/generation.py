@@ -112,10 +112,7 @@ def make_generator(
 
 
 def check_generation(config: Config, *, shows_image: bool) -> None:
-    """Refuse settings of generation that this run or machine cannot use.
-
-    Raises `ConfigError` if a setting cannot be used; the message names it.
-    """
+    """Refuse settings of generation that this run or machine cannot use."""
     rollout = config.rollout
     if shows_image and rollout.backend != "hf":
         raise ConfigError(

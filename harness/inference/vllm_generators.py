@@ -45,11 +45,7 @@ class EngineGenerator:
     def __init__(
         self, config: Config, policy: Policy, folder: Path, processes: ProcessGroup
     ) -> None:
-        """Start the engine.
-
-        Raises `ConfigError` if vLLM is not installed, or cannot run the model with these arguments,
-        or cannot give it new weights.
-        """
+        """Start the engine."""
         if policy.device.type == "cpu" and adapters.has_experts(policy.model):
             raise ConfigError(
                 "rollout.backend 'vllm' on the CPU keeps the old weights of experts (vLLM packs "

@@ -49,10 +49,7 @@ class WeightCheck:
         self._expected = score_tokens(self._policy, [row])[0].logprob
 
     def check(self, logprobs: Sequence[float], engine: str) -> None:
-        """Compare an engine's log-probabilities of the text with the policy's.
-
-        Raises `TrainingError` if they differ by more than rounding: the engine has other weights.
-        """
+        """Raise `TrainingError` if log-probabilities differ from the policy's by more than rounding."""
         difference = float(np.abs(np.asarray(logprobs) - self._expected).mean())
         limit = FIRST_LIMIT if self._is_first else max(LEAST_LIMIT, FACTOR * self._noise)
         if not difference <= limit:  # NaN too

@@ -55,10 +55,7 @@ class Transfer(Protocol):
 
 
 class DiskTransfer:
-    """Sends weights as files.
-
-    `folder` holds the latest weights; older ones are deleted.
-    """
+    """Sends weights as files in `folder`, which holds the latest ones alone."""
 
     senders: Literal["any"] = "any"  # see `Transfer`
 
@@ -117,10 +114,7 @@ def make_transfer(
     processes: ProcessGroup,
     servers: Sequence[VLLMServer],
 ) -> Transfer:
-    """Return the transfer `kind` to servers; None means "nccl" on a GPU and "disk" on the CPU.
-
-    Raises `ConfigError` if the servers cannot take weights in this way.
-    """
+    """Return the transfer `kind` to servers; None means "nccl" on a GPU and "disk" on the CPU."""
     kind = kind or ("disk" if policy.device.type == "cpu" else "nccl")
     dtype = _common_dtype(servers)
     if kind == "disk":

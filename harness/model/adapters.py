@@ -122,10 +122,7 @@ def check_installed() -> None:
 
 
 def load(model: Any, folder: Path) -> None:
-    """Add the adapters of a folder to their base model.
-
-    Raises `ConfigError` if peft is not installed, or the adapters do not fit the model.
-    """
+    """Add the adapters of a folder to their base model."""
     check_installed()
     from peft import LoraConfig as PeftConfig
 
@@ -148,10 +145,7 @@ def load(model: Any, folder: Path) -> None:
 
 
 def load_weights(model: Any, folder: Path) -> None:
-    """Load the weights of a folder into a model's adapters.
-
-    Raises `ConfigError` if the weights belong to other adapters.
-    """
+    """Load the weights of a folder into a model's adapters."""
     from peft import set_peft_model_state_dict
 
     kept = adapter_file.read(folder)

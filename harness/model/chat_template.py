@@ -167,10 +167,7 @@ class ChatEncoder:
         return probes.find_end(self.template, self.special_tokens, self._encode, speaker)
 
     def check_transcripts(self, tools: Sequence[dict[str, Any]] = ()) -> None:
-        """Check that the template can encode a growing chat, with tools if there are any.
-
-        Raises `ConfigError` if it refuses such a chat, changes earlier messages, or shows no tools.
-        """
+        """Refuse a template that cannot encode a growing chat, with tools if there are any."""
         self.encode(probe("tool" if tools else "user", tools), ())
 
     def _frame(self, messages: Sequence[Message]) -> _Frame:

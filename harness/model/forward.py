@@ -274,10 +274,7 @@ class Network:
         self.padding_free = wanted
 
     def _allow(self, path: str) -> None:
-        """Let the model's attention take packed rows, and compare the results.
-
-        Raises `ConfigError` if it cannot take them, or gives other results; it is as before then.
-        """
+        """Let the model's attention take packed rows, and compare the results."""
         usual = self.model.config._attn_implementation
         allow_packed(self.model, shares=path == self_test.SHARED)
         if self.device.type == META:  # it is compared once its weights are there
@@ -289,10 +286,7 @@ class Network:
             raise
 
     def set_share_prefixes(self, wanted: bool) -> None:
-        """Choose whether equal prefixes of a batch's sequences pass through the model once.
-
-        Raises `ConfigError` if the model cannot share them.
-        """
+        """Choose whether equal prefixes of a batch's sequences pass through the model once."""
         if wanted and self.vision is not None:
             raise ConfigError(
                 f"optimizer.share_prefixes is not for this {self.model.config.model_type}: equal "
@@ -310,10 +304,7 @@ def small_networks(config: Any) -> list[Network]:
 
 
 def _device(name: str | None) -> torch.device:
-    """Return the device of this name, or a GPU if there is one.
-
-    Raises `ConfigError` if there is no GPU.
-    """
+    """Return the device of this name, or a GPU if there is one."""
     device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError("the device is 'cuda' but torch finds no GPU: use 'cpu' or leave it out")

@@ -219,10 +219,7 @@ class Policy(Network):
         return adapters.merged(self.model)
 
     def frozen_copy(self) -> Policy:
-        """Return a frozen copy of this policy, as a reference policy.
-
-        The frozen base weights of adapters are shared.
-        """
+        """Return a frozen copy, as a reference policy; the base weights of adapters are shared."""
         image_processor = self.vision.image_processor if self.vision else None
         twin = Policy(
             adapters.copy_model(self.model),

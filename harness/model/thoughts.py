@@ -49,10 +49,7 @@ def _tokens_before(chat_tokenizer: ChatTokenizer, ids: Sequence[int], position: 
 
 
 class ThoughtLimit:
-    """The largest number of tokens of an answer's first thought.
-
-    `most` is None for no limit. The tokens `closing` close a thought at its limit.
-    """
+    """The largest number of tokens of an answer's first thought; None sets no limit."""
 
     def __init__(self, chat_tokenizer: ChatTokenizer, most: int | None) -> None:
         """Encode the closing text."""

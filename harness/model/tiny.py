@@ -74,10 +74,7 @@ def make_tokenizer(
 
 
 def architecture(config: TinyConfig, vocabulary: int, **tokens: Any) -> Any:
-    """Return the transformers configuration of a tiny Qwen2.
-
-    `tokens` are ids of special tokens, such as `eos_token_id`.
-    """
+    """Return the configuration of a tiny Qwen2; `tokens` are ids such as `eos_token_id`."""
     from transformers import Qwen2Config
 
     return Qwen2Config(

@@ -35,10 +35,7 @@ CHAT_TEMPLATE: Final = tiny.TOOLS + (
 
 
 def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
-    """Return the tokenizer of `tiny.make_tokenizer` with the tokens that surround images.
-
-    `vocabulary` is the largest number of tokens, at least 300.
-    """
+    """Return the tokenizer of `tiny.make_tokenizer`, with the tokens that surround images."""
     marks = (_VISION_START, _VISION_END, IMAGE_TOKEN, _VIDEO)
     return tiny.make_tokenizer(corpus, vocabulary, marks, CHAT_TEMPLATE)
 
@@ -59,10 +56,7 @@ def architecture(
     text_tokens: Mapping[str, int | None] = _NO_TOKENS,
     **image_tokens: Any,
 ) -> Any:
-    """Return the transformers configuration of a tiny Qwen2.5-VL.
-
-    `image_tokens` are ids of the tokens around images, such as `image_token_id`.
-    """
+    """Return the configuration of a tiny Qwen2.5-VL; `image_tokens` are as `image_token_id`."""
     from transformers import Qwen2_5_VLConfig
 
     return Qwen2_5_VLConfig(

@@ -46,10 +46,7 @@ class Embedded:
 
 
 class Vision:
-    """The image inputs of one model.
-
-    The model is a Qwen2.5-VL or Qwen3-VL on its device, the image processor of the PIL kind.
-    """
+    """The image inputs of one Qwen2.5-VL or Qwen3-VL on its device; images are prepared by PIL."""
 
     def __init__(self, model: Any, image_processor: Any) -> None:
         """Create an empty cache of images."""
@@ -58,10 +55,7 @@ class Vision:
         self._prepare = lru_cache(_CACHED_IMAGES)(self._prepare_uncached)
 
     def num_tokens(self, image: Image) -> int:
-        """Return the number of an image's tokens; `GENERATED_IMAGE_TOKEN` has one.
-
-        Raises `ConfigError` if the image processor refuses images of this shape.
-        """
+        """Return the number of an image's tokens; `GENERATED_IMAGE_TOKEN` has one."""
         if image == GENERATED_IMAGE_TOKEN:
             return 1
         height, width, _ = image.pixels.shape
@@ -76,11 +70,7 @@ class Vision:
         return int(patches) // int(self.image_processor.merge_size) ** 2
 
     def expand(self, tokens: Sequence[int], images: Sequence[Image]) -> tuple[int, ...]:
-        """Return a prompt in which each image token is repeated to the image's number of tokens.
-
-        Raises `ConfigError` if the numbers of image tokens and images differ, or an image is too
-        narrow.
-        """
+        """Return a prompt in which each image token is repeated to the image's number of tokens."""
         marks = list(tokens).count(self.image_token_id)
         if marks != len(images):
             raise ConfigError(
@@ -172,10 +162,7 @@ class Vision:
 
 
 def load_image_processor(path: str, source: Mapping[str, Any]) -> Any:
-    """Return the image processor of a local folder or a hub name, of the PIL kind.
-
-    `source` are transformers' arguments for the place to load from.
-    """
+    """Return the image processor of a folder or a hub name, of the PIL kind."""
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     load: Any = Qwen2VLImageProcessorPil.from_pretrained  # of all `MODEL_TYPES`

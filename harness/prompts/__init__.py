@@ -132,10 +132,7 @@ class PromptStyle:
     def render_next(
         self, image: Image | None = None, **fields: Any
     ) -> str | list[TextPart | ImagePart]:
-        """Return the content of a later prompt of a transcript.
-
-        Raises `ConfigError` if the style shows an image and there is none.
-        """
+        """Return the content of a later prompt of a transcript; see `render`."""
         return self._content(self._follow_up, image, fields)
 
     def _content(
@@ -197,10 +194,7 @@ class Part:
 
 @lru_cache
 def load_part(name: str, env_id: str) -> Part:
-    """Return an environment's template of a part, or the default one.
-
-    Raises `ConfigError` if there is no such part.
-    """
+    """Return an environment's template of a part, or the default one."""
     for folder in _folders(env_id):
         path = _PARTS / folder / f"{name}.jinja"
         if path.is_file():

@@ -87,19 +87,13 @@ def parse_code(text: str) -> Parsed:
 
 
 def parse_code_alone(text: str) -> Parsed:
-    """Return the code of the first block outside thoughts; a thought is not required.
-
-    An unclosed or empty block gives no action.
-    """
+    """Return the code of the first block outside thoughts; without a closed block there is none."""
     code = code_blocks.first_block(outside_thoughts(text))
     return Parsed(code or "", valid=bool(code))
 
 
 def write_code(action: str) -> str:
-    """Return the `<code>` element of an action after an empty thought.
-
-    Raises `ConfigError` if it would not parse to itself: blank, or with tags of a block inside.
-    """
+    """Return the `<code>` element of an action after an empty thought."""
     answer = "<think></think>" + code_blocks.element(action)
     if parse_code(answer) != Parsed(action):
         raise _unwritable("code_tags", action)
@@ -165,8 +159,5 @@ _PARSERS: Final = Registry("parser", entries=PARSERS)
 
 
 def get(name: str) -> Parser:
-    """Return a parser by name.
-
-    Raises `ConfigError` if no parser has this name.
-    """
+    """Return a parser by name, or raise `ConfigError`."""
     return _PARSERS.get(name)

@@ -62,11 +62,7 @@ class ToolParser:
         return ""
 
     def write(self, action: str, offered: Sequence[str] = ()) -> str:
-        """Return the call that stands for an action.
-
-        Raises `ConfigError` if no tool has such an action, or the format cannot write its
-        arguments.
-        """
+        """Return the call that stands for an action."""
         call = self.tools.call(action)
         answer = "" if call is None else self.format.write(call)
         if self.parse(answer) != Parsed(action):
@@ -82,10 +78,7 @@ class ToolParser:
 
 
 def parser_of(env_id: str, format_name: str) -> ToolParser:
-    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
-
-    Raises `ConfigError` if there is no such format.
-    """
+    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here."""
     try:
         tools = getattr(find_maker(env_id)[0], "tools", ANY_ACTION)
     except BadOption:  # only its maker knows what it is

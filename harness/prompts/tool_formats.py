@@ -50,10 +50,7 @@ class ToolFormat:
 
 
 def read_json(text: str, start: int = 0) -> tuple[Any, int]:
-    """Return the JSON value at a place of a text, and its end.
-
-    Raises `BadCall` if there is none, or an object in it has a name twice.
-    """
+    """Return the JSON value at a place of a text, and its end; raise `BadCall` if it is none."""
     try:
         return _DECODER.raw_decode(text, start)
     except BadCall:

@@ -67,10 +67,7 @@ def num_characters(messages: Sequence[Message]) -> int:
 
 
 def cut_middle(text: str, limit: int | None) -> str:
-    """Return a text, or its two ends around a mark with the number of missing characters.
-
-    `limit` counts the mark and is at least `SHORTEST_OBSERVATION`; None is no limit.
-    """
+    """Return a text of at most `limit` characters: its two ends around a mark for the middle."""
     if limit is None or len(text) <= limit:
         return text
     room = limit - len(_MARK.format(left_out=len(text), total=len(text)))
@@ -88,10 +85,7 @@ class Tokens(Protocol):
 
 
 def token_cut(limit: int | None, tokens: Tokens | None) -> Callable[[str], str]:
-    """Return a function that cuts a text to `limit` tokens, or not without a tokenizer.
-
-    `limit` is at least 1 token, without the mark; None is no limit.
-    """
+    """Return a function that cuts a text to `limit` tokens, or not without a limit or tokenizer."""
     if limit is None or tokens is None:
         return lambda text: text
     # Windows show past outcomes again and again.

@@ -99,10 +99,7 @@ class AgentContinuations:
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Fork the episode once per seed and return an awaitable of the continuations.
-
-        Raises `EnvUnavailable` if an environment or the model fails.
-        """
+        """Fork the episode once per seed; failures of environment or model are `EnvUnavailable`."""
         playing: list[asyncio.Task[Continuation]] = []
         try:
             for seed in seeds:

@@ -88,10 +88,7 @@ class Player:
         return replace(result, figures=result.figures | figures)
 
     def result(self, step: int, played: Sequence[Rollout]) -> StepRollouts:
-        """Drop failed rollouts and return the rest with their figures.
-
-        Raises `TrainingError` if none is left.
-        """
+        """Drop failed rollouts and return the rest with their figures, or raise `TrainingError`."""
         # In self-play a partner may leave before the learner's first turn.
         rollouts = [rollout for rollout in played if rollout.turns]
         lost = [rollout.error for rollout in played if rollout.error]

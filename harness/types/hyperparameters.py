@@ -65,10 +65,7 @@ class Registry(Generic[Entry]):
         return dict(self._entries)
 
     def get(self, name: str) -> Entry:
-        """Return an entry.
-
-        Raises `ConfigError` if no entry has this name; the message says which names there are.
-        """
+        """Return an entry; raise a `ConfigError` that lists the names if there is none."""
         if name not in self._entries and ":" in name:
             self._entries[name] = self._plugin_entry(name)
         elif name not in self._entries:
@@ -85,10 +82,7 @@ class Registry(Generic[Entry]):
         return entry
 
     def hyperparameters(self, name: str) -> dict[str, Any]:
-        """Return an entry's hyperparameters and their defaults.
-
-        Raises `ConfigError` if no entry has this name.
-        """
+        """Return an entry's hyperparameters and their defaults."""
         return self._hyperparameters(self.get(name))
 
     def check(
@@ -130,29 +124,20 @@ def field_defaults(settings: type) -> dict[str, Any]:
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> None:
-    """Refuse anything but a finite number in [low, high].
-
-    Raises a `ConfigError` that names the hyperparameter, the range and the value.
-    """
+    """Refuse anything but a finite number in [low, high]."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or not low <= value <= high:
         raise ConfigError(f"{name} must be {_range(low, high)}, got {value!r}")
 
 
 def integer(name: str, value: Any, low: int) -> None:
-    """Refuse anything but an integer of at least `low`.
-
-    Raises a `ConfigError` that names the hyperparameter, the bound and the value.
-    """
+    """Refuse anything but an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise ConfigError(f"{name} must be a whole number of at least {low}, got {value!r}")
 
 
 def one_of(name: str, value: Any, known: Sequence[Any]) -> None:
-    """Refuse a value that is not one of `known`.
-
-    Raises a `ConfigError` that names the hyperparameter, the known values and the value.
-    """
+    """Refuse a value that is not one of `known`."""
     if not any(value is option or value == option for option in known):
         options = ", ".join(map(repr, known))
         raise ConfigError(f"{name} must be one of {options}, got {value!r}")

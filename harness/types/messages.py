@@ -34,10 +34,7 @@ _SHARED: Final[WeakValueDictionary[str, Image]] = WeakValueDictionary()
 
 
 def shared_image(pixels: Any) -> Image:
-    """Return the image of an array: the same object for equal arrays, while it is in use.
-
-    Raises `ConfigError` if the array is not uint8 of shape [height, width, 3].
-    """
+    """Return the image of an array: the same object for equal arrays, while it is in use."""
     if not is_image(pixels):
         kind = f"{getattr(pixels, 'dtype', type(pixels).__name__)} {getattr(pixels, 'shape', '')}"
         raise ConfigError(

@@ -27,10 +27,7 @@ _FOUND: Final = "installed, in a folder of PYTHONPATH or in the current one"
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import plug-ins.
-
-    Raises `ConfigError` if a module cannot be imported; the message has its error.
-    """
+    """Import plug-ins; a `ConfigError` has the error of a module that cannot be imported."""
     for name in modules:
         _module(name)
 
@@ -41,10 +38,7 @@ def _not_loaded() -> list[metadata.EntryPoint]:
 
 
 def load_installed() -> None:
-    """Import the plug-ins of installed packages, once, also where one of them asks for it.
-
-    Raises `ConfigError` if an entry point cannot be loaded; the message names its package.
-    """
+    """Import the plug-ins of installed packages, once, also if one of them calls this."""
     waiting = _not_loaded()
     while waiting:
         entry = waiting.pop(0)
@@ -60,10 +54,7 @@ def load_installed() -> None:
 
 
 def named(name: str) -> Any:
-    """Return the object named `module:attribute` or `file.py:attribute`.
-
-    Raises `ConfigError` if the module cannot be imported, or lacks the attribute.
-    """
+    """Return the object named `module:attribute` or `file.py:attribute`."""
     module, _, attribute = name.partition(":")
     found = _module(module)
     if not hasattr(found, attribute):
@@ -72,10 +63,7 @@ def named(name: str) -> Any:
 
 
 def find_environment(env_id: str) -> str:
-    """Return the full id of an environment; see `agentgyms.registration.full_id`.
-
-    Raises `ConfigError` if there is no such environment, or its module cannot be imported.
-    """
+    """Return the full id of an environment; see `agentgyms.registration.full_id`."""
     try:
         return full_id(env_id)
     except BadOption as e:

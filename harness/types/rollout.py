@@ -29,7 +29,7 @@ class Usage:
 
     prompt: int = 0
     response: int = 0
-    calls: int = 0
+    calls: int = 0  # number of completions
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum."""

@@ -35,10 +35,7 @@ class Sampling(types.Sampling):
 
 
 def check_length(prompt_ids: Sequence[int], sampling: Sampling, limit: int) -> None:
-    """Refuse a prompt that leaves no room for the longest response.
-
-    Raises `ContextOverflow` if both together are longer than `limit` tokens.
-    """
+    """Raise `ContextOverflow` if prompt and longest response have more than `limit` tokens."""
     if len(prompt_ids) + sampling.max_tokens > limit:
         raise ContextOverflow(
             f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "

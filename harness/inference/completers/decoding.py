@@ -48,10 +48,7 @@ class DecodeBatch(Generic[Row]):
         prompts: Sequence[Sequence[int]],
         images: Sequence[Sequence[Image]] = (),
     ) -> torch.Tensor:
-        """Fill an empty batch with prompts and their images; return the logits of the next tokens.
-
-        Shape [live rows, V].
-        """
+        """Fill an empty batch; return the logits of the next tokens. Shape [live rows, V]."""
         width = max(len(prompt) for prompt in prompts)
         filler = self.policy.pad_id
         # Padding is on the left, so that the next token of all rows has the same column. [B, T]

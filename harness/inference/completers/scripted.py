@@ -13,10 +13,7 @@ Script = Callable[[Sequence[Message]], str | Awaitable[str]]
 
 
 class ScriptedCompleter:
-    """Answers with `script(messages)`.
-
-    The script, a function or coroutine function, gets the messages and returns the text.
-    """
+    """Answers with `script(messages)`, a function or coroutine function that returns the text."""
 
     def __init__(self, script: Script) -> None:
         """Keep the function."""

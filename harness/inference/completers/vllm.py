@@ -61,10 +61,7 @@ class VLLMCompleter:
         arguments: Mapping[str, Any] = _NO_ARGUMENTS,
         chat_tokenizer: ChatTokenizer | None = None,  # tokenizer of the model; None loads it
     ) -> None:
-        """Load the model.
-
-        Raises `ConfigError` if vLLM is not installed, or cannot run the model with these arguments.
-        """
+        """Load the model; raise `ConfigError` without vLLM or if vLLM refuses the arguments."""
         self.version = _version()
         self.chat_tokenizer = chat_tokenizer or _chat_tokenizer(model, revision)
         self.engine: Any = _engine(model, {"revision": revision, "seed": seed, **arguments})
@@ -107,10 +104,7 @@ class VLLMCompleter:
         return _tokens_of(await self._request(prompt_ids, parameters))
 
     async def score(self, ids: Sequence[int]) -> tuple[float, ...]:
-        """Return the log-probability of each token but the first, at temperature 1.
-
-        Raises `ModelUnavailable` if the engine failed.
-        """
+        """Return the log-probability of each token but the first, at temperature 1."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 

@@ -61,18 +61,12 @@ def _variables(text: str) -> frozenset[str]:
 
 
 def reads_clock(template: Any) -> bool:
-    """Return whether a chat template asks for the date.
-
-    Raises `ConfigError` if it is no template.
-    """
+    """Return whether a chat template asks for the date."""
     return any(clock.NAME in _variables(text) for text in texts_of(template))
 
 
 def check_chance(template: Any) -> None:
-    """Refuse a chat template that draws random texts.
-
-    Raises `ConfigError` if it does, or it is no template.
-    """
+    """Refuse a chat template that draws random texts."""
     for text in texts_of(template):
         used = {found.name for found in _parsed(text).find_all(nodes.Filter)}
         if "random" in used or "lipsum" in _variables(text):

@@ -64,10 +64,7 @@ class ChatTemplate:
         return clock.date_of(self._arguments.get(clock.NAME, clock.DATE))
 
     def render(self, messages: Sequence[Any], *, add_generation_prompt: bool = True) -> str:
-        """Return the template's text of a chat.
-
-        Raises `ConfigError` if the template refuses the chat, or does not come to an end.
-        """
+        """Return the template's text of a chat."""
         tools = tools_of(messages)
         plain = [{k: v for k, v in message.items() if k != "tools"} for message in messages]
         given = {k: v for k, v in self._arguments.items() if k != clock.NAME}

@@ -47,10 +47,7 @@ class RowSplit:
         return -tokens % self.size
 
     def part(self, x: torch.Tensor) -> torch.Tensor:
-        """Return this process's part of a row's values. Shape [1, T / size, ...].
-
-        `x` ends before the padding, which gets zeros, [1, tokens, ...].
-        """
+        """Return this process's part of [1, tokens, ...], padded with zeros. Shape [1, T / size, ...]."""
         more = self.padding(x.shape[1])
         whole = pad(x, (*(0, 0) * (x.ndim - 2), 0, more))
         return whole.tensor_split(self.size, dim=1)[self.rank]
@@ -66,10 +63,7 @@ class RowSplit:
         return [int(n) for n in parts.sum(1)]
 
     def own(self, values: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
-        """Return the values of this process's tokens of those of all. Shape [..., counts[rank]].
-
-        `values` is [..., A]; `counts` are the processes' numbers of tokens.
-        """
+        """Return this process's values, [..., counts[rank]], of those of all, [..., A]."""
         start = sum(counts[: self.rank])
         return values[..., start : start + counts[self.rank]]
 
@@ -100,10 +94,7 @@ class RowSplit:
         return self._exchange(parts).transpose(0, 1).flatten(1, 2)[None]
 
     def to_tokens(self, x: torch.Tensor) -> torch.Tensor:
-        """Return all heads of this process's tokens. Shape [1, T / size, heads, D].
-
-        `x` is [1, T, heads / size, D].
-        """
+        """Return all heads of this process's tokens: [1, T, heads / size, D] to [1, T / size, heads, D]."""
         parts = x[0].reshape(self.size, -1, *x.shape[2:])
         return self._exchange(parts).transpose(0, 1).flatten(1, 2)[None]
 

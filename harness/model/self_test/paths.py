@@ -139,10 +139,7 @@ def figures(network: Any) -> dict[str, float]:
 
 @contextmanager
 def trial(network: Any, path: str) -> Iterator[None]:
-    """Evaluate a model and restore its mode and the random numbers.
-
-    Raises `ConfigError` if the code inside fails; the message names the model and the path.
-    """
+    """Evaluate a model and restore its mode and random numbers; errors become `ConfigError`."""
     model = network.model
     training = [module for module in model.modules() if module.training]
     devices = [network.device] if network.device.type == "cuda" else []

@@ -21,10 +21,7 @@ _SIZES: Final = (0.1, 1.0, 30.0, 1000.0)
 
 
 class OwnHead:
-    """A model's way from hidden states to logits, called like its output layer.
-
-    `weight` is the output layer's, [V, H].
-    """
+    """A model's way from hidden states to logits, called like its output layer."""
 
     def __init__(self, model: Any) -> None:
         """Take a transformers model; it is not changed."""
@@ -35,10 +32,7 @@ class OwnHead:
         self._type = first.dtype  # a transform before the output layer may be rounded
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return the logits. Shape [A, V].
-
-        `hidden` are the base model's last hidden states, [A, H].
-        """
+        """Return the logits of last hidden states. Shapes [A, H] -> [A, V]."""
         model, known = self._model, vars(self._model)
         name = base_name(model)
         twin = object.__new__(type(model))  # shares all but the base model
@@ -83,10 +77,7 @@ class _Output:
 
 
 def base_name(model: Any) -> str:
-    """Return the name of the attribute of a model that has its layers without the output layer.
-
-    Raises `ConfigError` if there is none.
-    """
+    """Return the name of the attribute of a model that has its layers without the output layer."""
     parts = model._modules
     if parts.get(model.base_model_prefix) is not None:
         return str(model.base_model_prefix)

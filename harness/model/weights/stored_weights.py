@@ -50,10 +50,7 @@ class StoredWeights:
         return cls({name: place[id(weight)] for name, weight in weights.items()})
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> torch.Tensor:
-        """Return rows of a weight on the CPU, in the type of the file.
-
-        Raises `ConfigError` if one of the numbers is NaN or infinite.
-        """
+        """Return rows of a weight on the CPU, in the file's type; refuse NaN and infinity."""
         from safetensors import safe_open
 
         path, own = self.files[name]

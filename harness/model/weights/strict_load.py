@@ -232,10 +232,7 @@ def _check_tied(model: Any) -> None:
 
 @torch.no_grad()
 def check_finite(weight: torch.Tensor, where: str) -> None:
-    """Refuse a weight with a number that is NaN or infinite, with a `RefusedWeightsError`.
-
-    Integers pass. The error shows `where`, the weight's name and file.
-    """
+    """Refuse a weight with NaN or infinity; `where` has its name and file. Integers pass."""
     if not weight.numel() or not weight.is_floating_point():
         return
     if not all(torch.isfinite(end) for end in torch.aminmax(weight)):

@@ -69,8 +69,5 @@ class WeightAverage:
         return dict(fsdp.own_state(self._average))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `state_dict`, saved by any number of processes.
-
-        Raises `RuntimeError` if it is of another model.
-        """
+        """Load the result of `state_dict`, saved by any number of processes."""
         fsdp.load_full_state(self._average, state)

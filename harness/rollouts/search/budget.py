@@ -39,10 +39,7 @@ class Budget:
     async def complete(
         self, completer: Completer, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return a model's answer and count its tokens.
-
-        Raises `BudgetSpent` if the longest possible answer would pass the limit.
-        """
+        """Return a model's answer; raise `BudgetSpent` if the longest one would pass the limit."""
         most = most_tokens(messages, sampling)
         spent = self.usage.prompt + self.usage.response + self._reserved
         if self._max_tokens is not None and spent + most > self._max_tokens:

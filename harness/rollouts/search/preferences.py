@@ -47,10 +47,7 @@ class Preference:
 
 
 def plain(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens.
-
-    Raises `ConfigError` if a message shows an image.
-    """
+    """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens."""
     return tuple(_plain(message) for message in messages)
 
 

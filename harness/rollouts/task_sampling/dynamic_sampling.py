@@ -63,8 +63,6 @@ async def collect_informative(
     gap in the last one, follow verl-agent's released code.
     Difference: tasks of later rounds come from a separate shuffle for the step, not from the pass
     over all tasks, so that no step depends on the number of rounds of other steps.
-
-    Raises `ConfigError` if `max_draws` is less than 1.
     """
     if max_draws < 1:
         raise ConfigError(f"rollout.max_draws must be at least 1, got {max_draws}")
