@@ -49,7 +49,7 @@ class WeightCheck:
         self._expected = score_tokens(self._policy, [row])[0].logprob
 
     def check(self, logprobs: Sequence[float], engine: str) -> None:
-        """Raise `TrainingError` if log-probabilities differ from the policy's by more than rounding."""
+        """Raise `TrainingError` if log-probabilities differ from the policy's beyond rounding."""
         difference = float(np.abs(np.asarray(logprobs) - self._expected).mean())
         limit = FIRST_LIMIT if self._is_first else max(LEAST_LIMIT, FACTOR * self._noise)
         if not difference <= limit:  # NaN too

@@ -47,7 +47,7 @@ class RowSplit:
         return -tokens % self.size
 
     def part(self, x: torch.Tensor) -> torch.Tensor:
-        """Return this process's part of [1, tokens, ...], padded with zeros. Shape [1, T / size, ...]."""
+        """Return this process's part, padded with zeros. [1, tokens, ...] -> [1, T / size, ...]."""
         more = self.padding(x.shape[1])
         whole = pad(x, (*(0, 0) * (x.ndim - 2), 0, more))
         return whole.tensor_split(self.size, dim=1)[self.rank]
@@ -94,7 +94,7 @@ class RowSplit:
         return self._exchange(parts).transpose(0, 1).flatten(1, 2)[None]
 
     def to_tokens(self, x: torch.Tensor) -> torch.Tensor:
-        """Return all heads of this process's tokens: [1, T, heads / size, D] to [1, T / size, heads, D]."""
+        """Return all heads of some tokens. [1, T, heads / size, D] -> [1, T / size, heads, D]."""
         parts = x[0].reshape(self.size, -1, *x.shape[2:])
         return self._exchange(parts).transpose(0, 1).flatten(1, 2)[None]
 
