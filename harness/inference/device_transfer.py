@@ -248,7 +248,7 @@ def connect(kind: str, rank: int, group: ServerGroup | None, source: Any, buffer
 
 
 def make_source(weights: Callable[[], Weights], dtype: torch.dtype) -> Any:
-    """Return weights of constant names and shapes as vLLM's `WeightSource`, in the engine's dtype."""
+    """Return weights of constant names and shapes as vLLM's `WeightSource`, in `dtype`."""
     from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 
     class PolicySource(WeightSource):  # type: ignore[misc]
