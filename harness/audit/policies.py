@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from agentgyms.core import experts
 from agentgyms.core.env import TextEnv
-from harness.rollouts.continuations import AgentBranching, Branching, Continuation
+from harness.rollouts.continuations import AgentContinuations, Continuation, ContinuationPlayer
 from harness.rollouts.episode import Episode
 from harness.rollouts.views import Decision, EpisodeView
 from harness.types.errors import ConfigError
@@ -31,7 +31,7 @@ class Chances(NamedTuple):
     equal: float
 
 
-class AuditPolicy(Branching, Protocol):
+class AuditPolicy(ContinuationPlayer, Protocol):
     """What plays the rollouts of an audit and their continuations."""
 
     async def act(self, episode: Episode, view: EpisodeView, seed: int) -> Decision:
@@ -141,7 +141,7 @@ def beginnings(action: str) -> list[str]:
     return [separator.join(parts[:i]) for i in range(len(parts))]
 
 
-class AgentPolicy(AgentBranching):
+class AgentPolicy(AgentContinuations):
     """A language model's agent; its continuations keep the episode's history."""
 
     async def act(self, episode: Episode, view: EpisodeView, seed: int) -> Decision:

@@ -292,7 +292,7 @@ def _of_object(name: str, found: Any) -> Method | None:
 
 
 _METHODS: Final = Registry(
-    "method", entries=METHODS, of_object=_of_object, command="harness methods"
+    "method", entries=METHODS, make_entry=_of_object, command="harness methods"
 )
 
 

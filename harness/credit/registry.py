@@ -75,7 +75,7 @@ def _plugin_entry(name: str, found: Any) -> _Entry | None:
 
 
 _ESTIMATORS: Registry[_Entry] = Registry(
-    "estimator", lambda entry: keyword_defaults(entry.function), of_object=_plugin_entry
+    "estimator", lambda entry: keyword_defaults(entry.function), make_entry=_plugin_entry
 )
 
 

@@ -20,7 +20,7 @@ def _plugin_reward(name: str, found: Any) -> Reward | None:
     return _checked(name, found) if callable(found) else None
 
 
-_REWARDS: Registry[Reward] = Registry("reward", of_object=_plugin_reward)
+_REWARDS: Registry[Reward] = Registry("reward", make_entry=_plugin_reward)
 
 
 def reward(name: str) -> Callable[[Reward], Reward]:

@@ -1,9 +1,9 @@
 """Processes that train together.
 
-Takes tensors and objects; exchanges them between the processes (`process_group`, `joining`), counts
-for all of them what each does in its own time (`shared_count`), shards models (`fsdp`), stops all
-processes at the end of a step (`signals`), and ends those that `torchrun` left behind (`parent`). A
-single process needs none.
+Takes tensors and objects and exchanges them between the processes (`process_group`, `joining`),
+counts events of all of them (`shared_count`), shards models (`fsdp`), stops all processes at the
+end of a step (`signals`), and ends those that `torchrun` left behind (`parent`).
+A single process needs none.
 """
 
 from __future__ import annotations

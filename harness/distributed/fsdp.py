@@ -50,22 +50,15 @@ def run_directly(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How models are sharded.
+    """How models are sharded."""
 
-    Attributes:
-        mixed: Layers are gathered in bfloat16, and gradients are summed in float32.
-        replicas: Copies of the weights over all processes.
-        reduce_once: Gradients are summed over the processes once per optimizer step.
-        offload: The CPU's memory holds AdamW's moments (`"optimizer"`), or weights, gradients and
-            moments (`"parameters"`).
-        sequence: Processes that share each row of tokens.
-    """
-
-    mixed: bool = False
-    replicas: int = 1
-    reduce_once: bool = False
+    mixed: bool = False  # layers are gathered in bfloat16, and gradients are summed in float32
+    replicas: int = 1  # copies of the weights over all processes
+    reduce_once: bool = False  # gradients are summed over the processes once per optimizer step
+    # The CPU's memory holds AdamW's moments (`"optimizer"`), or weights, gradients and moments
+    # (`"parameters"`).
     offload: Literal["optimizer", "parameters"] | None = None
-    sequence: int = 1
+    sequence: int = 1  # processes that share each row of tokens
 
     def weights_device(self, device: torch.device) -> torch.device:
         """Return the device that holds a process's part of the weights."""
@@ -74,16 +67,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class ShardedModel:
-    """The functions that run functions of a model, and its way of summing gradients.
+    """The functions that run functions of a model, and its way of summing gradients."""
 
-    Attributes:
-        run: Runs functions of the model; inside, `run_head` may be called.
-        run_head: Runs functions of an output layer that is gathered on its own.
-        layout: How it is sharded.
-    """
-
-    run: Run = run_directly
-    run_head: Run = run_directly
+    run: Run = run_directly  # runs functions of the model; inside, `run_head` may be called
+    run_head: Run = run_directly  # runs functions of an output layer that is gathered on its own
     layout: Layout = Layout()
 
     def expect(self, *, is_last: bool) -> None:
@@ -122,14 +109,9 @@ def shard(
     one is gathered. Gradients of the processes are summed, not averaged: losses are already divided
     by the tokens or sequences of the full mini-batch. A sharded model is not changed. All processes
     call this function and every function that is run. These may use the rest of the model
-    differently, such as its vision encoder, but not its layers.
-
-    Args:
-        model: A transformers model, or any module without layers; on the CPU or on `device`.
-        device: The device of this process.
-        layout: How it is sharded.
-        head: Another module, which the root's `head` runs, inside what the root runs. It is
-            gathered in float32.
+    differently, such as its vision encoder, but not its layers. The model is a transformers model,
+    or any module without layers, on the CPU or on `device`. `head` is a module that the root's
+    `head` runs inside the root's pass; it is gathered in float32.
     """
     if model not in _ROOTS:
         from torch.distributed.fsdp import (
@@ -166,11 +148,7 @@ def shard(
 
 
 def mesh_of(device: torch.device, replicas: int = 1) -> Any:
-    """Return the mesh of the processes: one group, or groups that hold one copy each.
-
-    Raises:
-        ConfigError: The number of replicas does not divide that of the processes.
-    """
+    """Return the mesh of the processes: one group, or groups that hold one copy each."""
     from torch.distributed.device_mesh import init_device_mesh
 
     size, key = torch.distributed.get_world_size(), (device.type, replicas)
@@ -238,11 +216,7 @@ def own_state(module: torch.nn.Module) -> dict[str, Any]:
 
 
 def load_full_state(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
-    """Load full weights; every process of a sharded module passes all of them.
-
-    Raises:
-        RuntimeError: The weights belong to another module.
-    """
+    """Load full weights; every process of a sharded module passes all of them."""
     own = module.state_dict()
     if not is_sharded(own.values()):
         module.load_state_dict(dict(state))
@@ -269,10 +243,8 @@ def load_optimizer_state(
 ) -> None:
     """Load the result of `optimizer_state`, saved by any number of processes.
 
-    Parameters may have numbers instead of names, as torch and older versions write them.
-
-    Raises:
-        RuntimeError: The state belongs to another model.
+    Parameters may have numbers instead of names, as torch and older versions write them. Raises
+    `RuntimeError` if the state belongs to another model.
     """
     parameters = _parameters(optimizer)
     place = {name: i for i, name in enumerate(_names(optimizer, named))}

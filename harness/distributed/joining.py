@@ -31,12 +31,8 @@ def join(rank: int, size: int, device: str) -> None:
     """Initialise the default process group, and connect every process with every other.
 
     The process ends with status 2 and an error if another one did not join within `JOIN_TIMEOUT`:
-    threads that torch has started by then would abort it if it went on to its usual end.
-
-    Args:
-        rank: Number of this process, from 0.
-        size: Number of processes.
-        device: torch's name of this process's device.
+    threads that torch has started by then would abort it if it went on to its usual end. `rank`
+    counts from 0.
     """
     import torch
     from torch import distributed

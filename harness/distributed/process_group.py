@@ -50,8 +50,8 @@ class ProcessGroup:
     """The processes that train together, as one of them sees them.
 
     Attributes:
-        rank: Number of this process, from 0.
-        size: Number of processes.
+        rank: The number of this process, from 0.
+        size: The number of processes.
         device_name: torch's name of this process's device; a single process uses its policy's.
     """
 
@@ -74,14 +74,14 @@ class ProcessGroup:
     def team(self, size: int) -> Any:
         """Return torch's group of `size` consecutive processes, this one among them.
 
-        All processes call this. The size divides their number.
+        All processes call this; their number is a multiple of `size`.
         """
         from torch import distributed
 
         return _team(distributed.group.WORLD, size)
 
     def as_teams(self, size: int) -> ProcessGroup:
-        """Return the group of which each member is a team, for shares alone, not to exchange."""
+        """Return a group with one member per team. Use it to split work, not to communicate."""
         return replace(self, rank=self.rank // size, size=self.size // size)
 
     def share(self, items: Sequence[_T]) -> Sequence[_T]:
@@ -93,10 +93,11 @@ class ProcessGroup:
         if self.size == 1:
             yield from items
             return
-        known = list(items)
-        own = self.share(known)
-        yield from own
-        for _ in range(math.ceil(len(known) / self.size) - len(own)):
+        every = list(items)
+        share = self.share(every)
+        yield from share
+        # Equal lengths, because each item may lead to a collective that all processes must call.
+        for _ in range(math.ceil(len(every) / self.size) - len(share)):
             yield filler
 
     def gather(self, item: _T) -> list[_T]:
@@ -105,9 +106,9 @@ class ProcessGroup:
             return [item]
         from torch import distributed
 
-        found: list[_T | None] = [None] * self.size
-        distributed.all_gather_object(found, item)
-        return found  # type: ignore[return-value]
+        items: list[_T | None] = [None] * self.size
+        distributed.all_gather_object(items, item)
+        return items  # type: ignore[return-value]
 
     def any(self, flag: bool) -> bool:
         """Return whether the flag of any process is set."""
@@ -116,20 +117,20 @@ class ProcessGroup:
     def gather_or_raise(self, item: _T | None, error: Exception | None = None) -> list[_T]:
         """Return the items of all processes, unless one of them passes an error.
 
-        Raises:
-            TrainingError: A process passed an error; the first process raises the first error.
-            ReportedElsewhere: The same, in the other processes.
+        In that case the first process raises the first error, or a `TrainingError` with it, and the
+        other processes raise `ReportedElsewhere`.
         """
         if self.size == 1:
             if error is not None:
                 raise error
             return [item]  # type: ignore[list-item]
-        own_message = None if error is None else f"{type(error).__name__}: {error}"
-        found = self.gather((item, own_message))
-        for rank, (_, message) in enumerate(found):
+        # Errors travel as text: an exception of a plug-in may not be picklable.
+        text = None if error is None else f"{type(error).__name__}: {error}"
+        gathered = self.gather((item, text))
+        for rank, (_, message) in enumerate(gathered):
             if message is not None:
                 self._raise_for(rank, message, error)
-        return [one for one, _ in found]  # type: ignore[misc]
+        return [one for one, _ in gathered]  # type: ignore[misc]
 
     def _raise_for(self, rank: int, message: str, own: Exception | None) -> None:
         if not self.is_first:
@@ -141,12 +142,7 @@ class ProcessGroup:
         raise TrainingError(f"process {rank} of {self.size} failed: {message}")
 
     def run_on_all(self, work: Callable[[], _T]) -> _T:
-        """Run a function that uses no collectives in every process and return its result.
-
-        Raises:
-            TrainingError: It failed in a process; see `gather_or_raise`.
-            ReportedElsewhere: The same, in the other processes.
-        """
+        """Run a function without collectives in all processes; if it fails in one, all raise."""
         item, error = None, None
         try:
             item = work()
@@ -158,8 +154,7 @@ class ProcessGroup:
     def run_on_first(self, work: Callable[[], _T]) -> _T:
         """Run a function in the first process and return its result in all processes.
 
-        Raises:
-            ReportedElsewhere: The function failed; raised in the other processes.
+        If it fails, the other processes raise `ReportedElsewhere`.
         """
         if self.size == 1:
             return work()
@@ -177,7 +172,7 @@ def _team(world: Any, size: int) -> Any:
     """Return a group of consecutive processes; each new one would open new connections."""
     from torch import distributed
 
-    del world  # a later one has other teams
+    del world  # only a key of the cache: after a restart of the group the teams are others
     return distributed.new_subgroups(size, timeout=TIMEOUT)[0]  # type: ignore[no-untyped-call]
 
 
@@ -189,11 +184,9 @@ SINGLE_PROCESS: Final = ProcessGroup()
 def torchrun_processes() -> Iterator[ProcessGroup]:
     """Initialise the process group that `torchrun` started, and destroy it at the end.
 
-    Processes after the first print errors only.
-
-    Raises:
-        ConfigError: A variable that `torchrun` sets is missing or invalid.
-        TrainingError: Another process did not join, has ended or does not answer.
+    Processes after the first print errors only. Raises `ConfigError` if a variable that `torchrun`
+    sets is missing or invalid. Raises `TrainingError` if another process did not join, has ended or
+    does not answer.
     """
     end_with_parent()
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:

@@ -23,7 +23,7 @@ def own_rows(sharded: Any) -> tuple[int, int]:
 def shard_like(value: Any, sharded: Any) -> Any:
     """Return this process's rows of a full tensor, with the layout of `sharded`.
 
-    What is no tensor of its shape, or belongs to one that is not sharded, is returned unchanged.
+    Other values, and values of weights that are not sharded, are returned unchanged.
     """
     if not hasattr(sharded, "full_tensor") or getattr(value, "shape", None) != sharded.shape:
         return value
@@ -50,19 +50,13 @@ def place_buffers(model: torch.nn.Module, device: torch.device) -> None:
 
 @torch.no_grad()
 def fill(
-    model: torch.nn.Module,
-    whole: torch.nn.Module,
+    model: torch.nn.Module,  # its parameters are on torch's device "meta"; its buffers are kept
+    whole: torch.nn.Module,  # the root that it is sharded by, or the model itself
     device: torch.device,
+    # Returns rows of the weight of a name, from the first to the end or to the last.
     read: Callable[[str, int, int | None], torch.Tensor],
 ) -> None:
-    """Give memory to a model without any, sharded or whole, and read its weights.
-
-    Args:
-        model: Its parameters are on torch's device "meta"; its buffers are kept.
-        whole: The root that it is sharded by, or the model itself.
-        device: Device of its weights.
-        read: Returns rows of the weight of a name, from the first to the end or to the last.
-    """
+    """Give memory to a model without any, sharded or whole, and read its weights."""
     tied: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         tied.setdefault(id(parameter), []).append(name)

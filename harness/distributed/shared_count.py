@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, Final
 
 _NUMBERS: Final = count()
-"""Tells the counts of a process group apart; the store keeps what was counted before."""
+"""Numbers the counts of a process group, because its store keeps earlier ones."""
 
 
 class SharedCount:

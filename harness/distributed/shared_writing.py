@@ -1,8 +1,8 @@
 """Tensors of all processes as files: each process gathers its part of them in full and writes it.
 
-Processes write at the same time. Each holds one file of about `FILE_BYTES` in main memory, whatever
-the number of processes is. Every tensor stands whole in one file, so the files do not
-depend on how the tensors were sharded.
+Processes write at the same time. Each holds one file of about `FILE_BYTES` in main memory, with any
+number of processes. Every tensor stands whole in one file, so the files do not depend on how the
+tensors were sharded.
 """
 
 from __future__ import annotations
@@ -22,25 +22,16 @@ FILE_BYTES: Final = 2**30
 
 def write(
     tensors: Mapping[str, torch.Tensor],
-    groups: Sequence[Sequence[str]],
+    groups: Sequence[Sequence[str]],  # names of tensors that have to be in one file
     processes: ProcessGroup,
+    # Called with a file's number, the number of files, and the full tensors on the CPU.
     save: Callable[[int, int, dict[str, torch.Tensor]], None],
 ) -> list[list[str]]:
     """Write tensors to files; all processes call this with the same names.
 
-    A name that is the same tensor as another one of its group stays the same tensor.
-
-    Args:
-        tensors: Full or sharded, by name.
-        groups: Names of tensors that have to be in one file.
-        processes: Each writes its files.
-        save: Called with a file's number, the number of files, and the full tensors on the CPU.
-
-    Returns:
-        The names of the tensors in each file.
-
-    Raises:
-        TrainingError: A process could not write; see `ProcessGroup.gather_or_raise`.
+    A name that is the same tensor as another one of its group stays the same tensor. Returns the
+    names of the tensors in each file. Raises `TrainingError` if a process could not write; see
+    `ProcessGroup.gather_or_raise`.
     """
     files = _files(tensors, groups, processes.size)
     error: Exception | None = None

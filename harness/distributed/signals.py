@@ -38,11 +38,8 @@ class StopSignal:
     changes nothing, for a cluster's scheduler may signal this process and `torchrun`, which passes
     the signal on, and the process ends with `torchrun` anyway.
 
-    Args:
-        grace_s: Seconds; None cancels no episode.
-
-    Attributes:
-        number: Number of the received signal; 0 before there is one.
+    Episodes are cancelled `grace_s` seconds after a signal, never if it is None. `number` is that
+    of the signal, 0 before there is one.
     """
 
     def __init__(self, grace_s: float | None = GRACE_S) -> None:
@@ -87,8 +84,8 @@ class StopSignal:
     def run(self, episodes: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine that plays episodes and return its result.
 
-        Raises:
-            Abandoned: The episodes did not end within `grace_s` after a signal and were cancelled.
+        Raises `Abandoned` if the episodes did not end within `grace_s` after a signal and were
+        cancelled.
         """
         return asyncio.run(self._run_or_cancel(episodes))
 

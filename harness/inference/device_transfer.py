@@ -36,15 +36,9 @@ class ServerGroup:
 
     It has the methods of vLLM's `VLLMWeightSyncClient`.
 
-    Args:
-        servers: Their workers have ranks in this order, behind the trainer's rank 0.
-        strict: Raise the first error. Otherwise a server that fails gets no more requests: the
-            processes that train wait for each other, and must all come to the end.
-
-    Attributes:
-        servers: The servers.
-        errors: Of the servers that failed.
-        strict: See above.
+    Their workers have ranks in this order, behind the trainer's rank 0. `strict` raises the first
+    error; otherwise a server that fails gets no more requests, because the training processes wait
+    for each other and must all come to the end.
     """
 
     def __init__(self, servers: Sequence[VLLMServer], *, strict: bool) -> None:
@@ -92,7 +86,7 @@ class ServerGroup:
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what describes an update in JSON; handles of IPC are pickled."""
+    """Return the description of an update in JSON; handles of IPC are pickled."""
     plain = dict(info)
     if (handles := plain.pop("ipc_handles", None)) is not None:
         plain["ipc_handles_pickled"] = base64.b64encode(pickle.dumps(handles)).decode()
@@ -103,10 +97,7 @@ class HostCopy:
     """A copy of weights in main memory, in the servers' type, in buffers that are used again.
 
     Where there is a GPU the buffers are pinned, so that copies go to it and from it by themselves.
-
-    Args:
-        dtype: Of floating-point weights.
-        device: Where the weights come from, and go to.
+    The weights come from `device` and go back to it.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -150,16 +141,8 @@ class DeviceTransfer:
 
     With NCCL the first of several processes sends, from a copy in main memory: to a server that is
     started again it must send without the other processes. With IPC all processes send at once,
-    each from its own GPU and without a copy, so such a server waits for the next update.
-
-    Args:
-        policy: Its weights are sent.
-        kind: The backend.
-        processes: Those that train.
-        dtype: Of the servers.
-
-    Attributes:
-        senders: Which processes call `send`.
+    each from its own GPU and without a copy, so such a server waits for the next update. `senders`
+    says which processes call `send`.
     """
 
     def __init__(
@@ -247,12 +230,8 @@ class DeviceTransfer:
 def connect(kind: str, rank: int, group: ServerGroup | None, source: Any, buffer_bytes: int) -> Any:
     """Return vLLM's trainer side of a connection, which has `send_weights`.
 
-    Args:
-        kind: The backend.
-        rank: Of this process among those that send.
-        group: The servers; None in processes other than the first.
-        source: The weights, of `make_source`.
-        buffer_bytes: Of a buffer in which weights travel; the largest weight has to fit.
+    `group` is None in processes other than the first. `source` comes from `make_source`. Weights
+    travel in buffers of `buffer_bytes`; the largest weight has to fit.
     """
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
     from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
@@ -269,12 +248,7 @@ def connect(kind: str, rank: int, group: ServerGroup | None, source: Any, buffer
 
 
 def make_source(weights: Callable[[], Weights], dtype: torch.dtype) -> Any:
-    """Return weights as vLLM's `WeightSource`, in the engine's dtype.
-
-    Args:
-        weights: Yields the current weights; names and shapes never change.
-        dtype: Of the engine.
-    """
+    """Return weights of constant names and shapes as vLLM's `WeightSource`, in `dtype`."""
     from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 
     class PolicySource(WeightSource):  # type: ignore[misc]

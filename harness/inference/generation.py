@@ -99,7 +99,7 @@ def make_generator(
     Args:
         config: The run, resolved.
         policy: Its weights are used.
-        folder: Of the run; an engine's files go into `generator/` in it.
+        folder: The run's folder; an engine's files go into its subfolder `generator/`.
         processes: This process among those that train.
     """
     if config.rollout.backend == "hf":
@@ -112,15 +112,7 @@ def make_generator(
 
 
 def check_generation(config: Config, *, shows_image: bool) -> None:
-    """Refuse settings of generation that this run or machine cannot use.
-
-    Args:
-        config: The run, resolved.
-        shows_image: Whether its prompts show images.
-
-    Raises:
-        ConfigError: A setting cannot be used; the message names it.
-    """
+    """Refuse settings of generation that this run or machine cannot use."""
     rollout = config.rollout
     if shows_image and rollout.backend != "hf":
         raise ConfigError(

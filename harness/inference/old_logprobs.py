@@ -37,19 +37,13 @@ _FAR: Final = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecomputedRollouts:
-    """Rollouts with the log-probabilities that the update uses.
-
-    Attributes:
-        rollouts: With the policy's log-probabilities.
-        weight: Importance weights of each turn's tokens, or None without weights.
-        kept: Whether each answer of the turns is trained; None if all are.
-        figures: For the log, under `mismatch/`.
-    """
+    """Rollouts with the log-probabilities that the update uses."""
 
     rollouts: list[Rollout]
+    # Importance weights of each turn's tokens, or None without weights.
     weight: list[Floats] | None = None
-    kept: list[bool] | None = None
-    figures: dict[str, float] = field(default_factory=dict)
+    kept: list[bool] | None = None  # whether each answer of the turns is trained; None if all are
+    figures: dict[str, float] = field(default_factory=dict)  # for the log, under `mismatch/`
 
     def weighted(self, advantage: Floats | list[Floats]) -> Floats | list[Floats]:
         """Return advantages of turns or tokens, multiplied by the tokens' importance weights."""
@@ -96,10 +90,8 @@ def recompute_logprobs(
 ) -> RecomputedRollouts:
     """Return a step's rollouts with the old log-probabilities of the update.
 
-    Args:
-        config: The run, resolved.
-        policy: With the weights that sampled the rollouts, or with `rollout.ahead` one step newer.
-        rollouts: Without errors, each with a turn; they are not changed.
+    The policy has the weights that sampled the rollouts, or with `rollout.ahead` one step newer.
+    The rollouts have no errors and a turn each; they are not changed.
     """
     if not recomputes(config):
         return RecomputedRollouts(rollouts)
@@ -108,9 +100,10 @@ def recompute_logprobs(
     recomputed = score_tokens(
         policy, rows, config.agent.temperature, config.optimizer.micro_batch_tokens
     )
+    # [A] both: samples and turns have the same order
     own = np.concatenate([one.logprob for one in recomputed])
     sampled = np.concatenate([np.asarray(one.logprobs) for turn in turns for one in turn.answers])
-    ends = np.cumsum([turn.num_sampled for turn in turns])[:-1]
+    ends = np.cumsum([turn.num_sampled for turn in turns])[:-1]  # [N - 1]
     weight, kept, corrected = _correct(config, torch.from_numpy(own - sampled), turns, rows)
     return RecomputedRollouts(
         _with_logprobs(rollouts, turns, np.split(own, ends)),
@@ -125,11 +118,8 @@ def _correct(
 ) -> tuple[Floats | None, list[bool] | None, dict[str, float]]:
     """Return the weights of tokens, which answers are kept, and figures.
 
-    Args:
-        config: Resolved.
-        log_ratio: log pi_old - log pi_sampler of all tokens, in the order of the turns. Shape [A].
-        turns: All turns.
-        rows: The training sequences that they are in.
+    `log_ratio` is log pi_old - log pi_sampler of all tokens in the order of the turns, [A]; `rows`
+    are their training sequences.
     """
     rollout, weight, kept, figures = config.rollout, None, None, dict[str, float]()
     if rollout.mismatch_weights != "none":
@@ -175,11 +165,8 @@ def mismatch(own: Floats, sampled: Floats) -> dict[str, float]:
 
     With d = log pi_old - log pi_sampler of tokens that the sampler drew, the divergence
     KL(pi_sampler || pi_old) is estimated by the means of -d (k1) and of exp(d) - 1 - d (k3).
-    Reference: Schulman 2020, "Approximating KL Divergence".
-
-    Args:
-        own: The policy's log-probabilities. Shape [A].
-        sampled: The sampler's. Shape [A].
+    Reference: Schulman 2020, "Approximating KL Divergence". `own` has the policy's
+    log-probabilities, [A], and `sampled` the sampler's, [A].
     """
     d = own - sampled
     constant = own.std() == 0 or sampled.std() == 0

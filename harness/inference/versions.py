@@ -18,14 +18,7 @@ _POLL_S: Final = 0.005
 
 
 class VersionedCompleter:
-    """Answers with a completer, in a thread beside the one that changes its weights.
-
-    Args:
-        completer: Answers.
-
-    Attributes:
-        version: Of the weights: the number of training steps that they have learned from.
-    """
+    """Answers with a completer, in a thread beside the one that changes its weights."""
 
     def __init__(self, completer: Completer) -> None:
         """Answer with no weights yet: version -1."""

@@ -38,24 +38,14 @@ class EngineGenerator:
     """A vLLM engine in this process, beside the policy; under torchrun one in each process.
 
     It is made from the policy's configuration and tokenizer, with dummy weights; the first `sync`
-    loads the policy's. While it sleeps, the policy can use its GPU memory.
-
-    Args:
-        config: The run, resolved.
-        policy: Its weights are used.
-        folder: Is made; gets the files that vLLM reads at its start.
-        processes: This process among those that train.
+    loads the policy's. While it sleeps, the policy can use its GPU memory. `folder` is made; it
+    gets the files that vLLM reads at its start.
     """
 
     def __init__(
         self, config: Config, policy: Policy, folder: Path, processes: ProcessGroup
     ) -> None:
-        """Start the engine.
-
-        Raises:
-            ConfigError: vLLM is not installed, or cannot run the model with these arguments, or
-                cannot give it new weights.
-        """
+        """Start the engine."""
         if policy.device.type == "cpu" and adapters.has_experts(policy.model):
             raise ConfigError(
                 "rollout.backend 'vllm' on the CPU keeps the old weights of experts (vLLM packs "
@@ -76,9 +66,8 @@ class EngineGenerator:
     def sync(self) -> None:
         """Wake the engine up and load the policy's weights.
 
-        Raises:
-            ModelUnavailable: The engine failed.
-            TrainingError: It answers with other weights.
+        Raises `ModelUnavailable` if the engine failed. Raises `TrainingError` if it answers with
+        other weights.
         """
         if self._asleep:
             self._engine.wake("weights")
@@ -140,32 +129,21 @@ class ServersGenerator:
     A server that is down when weights are sent is skipped as long as another one answers. When it
     is back, it gets the weights of the latest update before any request (`VLLMServersCompleter`).
     The run ends if no server is back after ten minutes.
-
-    Args:
-        config: The run, resolved.
-        policy: Its weights are used.
-        folder: For weights that are sent as files.
-        processes: This process among those that train; the first one sends weights, all use
-            servers.
-        patience_s: Longest wait for servers that are down.
-
-    Attributes:
-        servers: In the order of the addresses.
     """
 
     def __init__(
         self,
         config: Config,
         policy: Policy,
-        folder: Path,
+        folder: Path,  # for weights that are sent as files
+        # This process among those that train; the first one sends weights, all use servers.
         processes: ProcessGroup,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = PATIENCE_S,  # longest wait for servers that are down
     ) -> None:
         """Wait for the servers and check their settings.
 
-        Raises:
-            ModelUnavailable: A server does not answer in time.
-            ConfigError: A server was started with options that training cannot use.
+        Raises `ModelUnavailable` if a server does not answer in time. Raises `ConfigError` if a
+        server was started with options that training cannot use.
         """
         self.servers = [VLLMServer(url) for url in config.rollout.urls]
         for server in self.servers:
@@ -196,9 +174,8 @@ class ServersGenerator:
     def sync(self) -> None:
         """Send the policy's weights to the servers.
 
-        Raises:
-            ModelUnavailable: No server answers.
-            TrainingError: A server could not load them, or answers with other weights.
+        Raises `ModelUnavailable` if no server answers. Raises `TrainingError` if a server could not
+        load them, or answers with other weights.
         """
         self._updates += 1
         version = f"{self._run}-{self._updates:06d}"
@@ -286,7 +263,7 @@ class ServersGenerator:
             raise errors[server]
 
     def sleep(self) -> None:
-        """Do nothing: servers have GPUs of their own."""
+        """Do nothing: servers do not use the policy's GPU memory."""
 
     def close(self) -> None:
         """Do nothing: servers run on."""
@@ -311,9 +288,8 @@ def _unavailable_warned() -> Iterator[None]:
 def await_start(server: VLLMServer, patience_s: float) -> None:
     """Wait until a server answers, which may take minutes after its start, and check its settings.
 
-    Raises:
-        ModelUnavailable: It did not answer in time.
-        ConfigError: It was started with options that training cannot use.
+    Raises `ModelUnavailable` if it did not answer in time. Raises `ConfigError` if it was started
+    with options that training cannot use.
     """
     give_up = time.monotonic() + patience_s
     warned = False

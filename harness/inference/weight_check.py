@@ -33,14 +33,7 @@ _TEXT: Final = (
 
 
 class WeightCheck:
-    """Compares an engine's log-probabilities of a short text with the policy's.
-
-    Args:
-        policy: The policy in training.
-
-    Attributes:
-        ids: The text's tokens.
-    """
+    """Compares an engine's log-probabilities of a short text with the policy's."""
 
     def __init__(self, policy: Policy) -> None:
         """Encode the text."""
@@ -56,15 +49,7 @@ class WeightCheck:
         self._expected = score_tokens(self._policy, [row])[0].logprob
 
     def check(self, logprobs: Sequence[float], engine: str) -> None:
-        """Compare an engine's log-probabilities of the text with the policy's.
-
-        Args:
-            logprobs: Of each token but the first.
-            engine: Its name, for the message.
-
-        Raises:
-            TrainingError: They differ by more than rounding: the engine has other weights.
-        """
+        """Raise `TrainingError` if log-probabilities differ from the policy's beyond rounding."""
         difference = float(np.abs(np.asarray(logprobs) - self._expected).mean())
         limit = FIRST_LIMIT if self._is_first else max(LEAST_LIMIT, FACTOR * self._noise)
         if not difference <= limit:  # NaN too

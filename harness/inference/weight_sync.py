@@ -35,8 +35,7 @@ _SHARD_BYTES: Final = 4 * 2**30
 class Transfer(Protocol):
     """Sends the policy's weights to servers.
 
-    Attributes:
-        senders: Which of the processes that train may call `send`; with `"all"`, all must.
+    `senders` says which training processes may call `send`; with `"all"`, all must.
     """
 
     @property
@@ -49,27 +48,16 @@ class Transfer(Protocol):
     def send(self, servers: Sequence[VLLMServer]) -> dict[VLLMServer, Exception]:
         """Send the published weights to paused servers at once.
 
-        Returns:
-            An error for each server that did not get them: `ModelUnavailable` if it does not
-            answer, `TrainingError` if it could not load them.
+        Returns an error for each server that did not get them: `ModelUnavailable` if it does not
+        answer, `TrainingError` if it could not load them.
         """
         ...
 
 
 class DiskTransfer:
-    """Sends weights as files.
+    """Sends weights as files in `folder`, which holds the latest ones alone."""
 
-    Args:
-        policy: Its weights are sent.
-        folder: Gets the latest weights; older ones are deleted.
-        processes: The first process writes.
-        dtype: Of the servers.
-
-    Attributes:
-        senders: See `Transfer`.
-    """
-
-    senders: Literal["any"] = "any"
+    senders: Literal["any"] = "any"  # see `Transfer`
 
     def __init__(
         self, policy: Policy, folder: Path, processes: ProcessGroup, dtype: torch.dtype
@@ -126,11 +114,7 @@ def make_transfer(
     processes: ProcessGroup,
     servers: Sequence[VLLMServer],
 ) -> Transfer:
-    """Return the transfer `kind` to servers; None means "nccl" on a GPU and "disk" on the CPU.
-
-    Raises:
-        ConfigError: The servers cannot take weights in this way.
-    """
+    """Return the transfer `kind` to servers; None means "nccl" on a GPU and "disk" on the CPU."""
     kind = kind or ("disk" if policy.device.type == "cpu" else "nccl")
     dtype = _common_dtype(servers)
     if kind == "disk":
@@ -151,11 +135,7 @@ def make_transfer(
 
 
 def _common_dtype(servers: Sequence[VLLMServer]) -> torch.dtype:
-    """Return the type of the servers' weights.
-
-    Raises:
-        ConfigError: They have different ones.
-    """
+    """Return the type of the servers' weights; raise `ConfigError` if they have different ones."""
     first = servers[0]
     for server in servers:
         if server.dtype != first.dtype:

@@ -27,7 +27,7 @@ class Metric:
 
     Attributes:
         value: A sum over action tokens, or a maximum.
-        reduction: How it is combined with the values of other batches.
+        reduction: The way of combining it with the values of other batches.
     """
 
     value: float
@@ -56,44 +56,36 @@ AGGREGATIONS: Final = ("token_mean", "sequence_mean_token_mean", "sequence_mean_
 
 def aggregate(
     x: torch.Tensor,
-    action_mask: torch.Tensor,
-    how: str = "token_mean",
+    action_mask: torch.Tensor,  # True at action tokens
+    how: str = "token_mean",  # one of `AGGREGATIONS`
     *,
+    # Divides the sums of `sequence_mean_token_sum`, in tokens; None stands for 1.
     constant: float | None = None,
+    # Action tokens of the mini-batch if `x` is a micro-batch, so that the parts add up; None takes
+    # those given.
     num_tokens: int | None = None,
+    # Sequences of the mini-batch, likewise; None counts the given sequences with an action token,
+    # so that padding samples do not count.
     num_sequences: int | None = None,
 ) -> torch.Tensor:
     """Return the values of action tokens as one number. Shapes [B, T], [B, T] -> [].
 
     `token_mean`: sum over all tokens / their number (DAPO, arXiv:2503.14476, Eq. 8).
     `sequence_mean_token_mean`: mean over sequences of the mean over their tokens (GRPO,
-    arXiv:2402.03300; GVPO's Eq. 1).
-    `sequence_mean_token_sum`: mean over sequences of the sum over their tokens / `constant`
-    (Dr. GRPO, arXiv:2503.20783, whose code divides by the longest response allowed).
-
-    Args:
-        x: Values of tokens.
-        action_mask: True at action tokens.
-        how: One of `AGGREGATIONS`.
-        constant: Divides the sums of `sequence_mean_token_sum`, in tokens; None stands for 1.
-        num_tokens: Action tokens of the mini-batch if `x` is a micro-batch, so that the parts add
-            up; None takes those given.
-        num_sequences: Sequences of the mini-batch, likewise; None counts the given sequences with
-            an action token, so that padding samples do not count.
-
-    Raises:
-        ConfigError: `how` is unknown or `constant` out of range.
+    arXiv:2402.03300; GVPO's Eq. 1). `sequence_mean_token_sum`: mean over sequences of the sum over
+    their tokens / `constant` (Dr. GRPO, arXiv:2503.20783, whose code divides by the longest
+    response allowed). Raises `ConfigError` if `how` is unknown or `constant` out of range.
     """
     one_of("aggregation", how, AGGREGATIONS)
     if constant is not None:
         number("constant", constant, 1)
-    own = x * action_mask
+    x = x * action_mask  # [B, T]
     if how == "token_mean":
         count = int(action_mask.sum()) if num_tokens is None else num_tokens
-        return own.sum() / max(count, 1)
+        return x.sum() / max(count, 1)
     if how == "sequence_mean_token_mean":
-        own = own / action_mask.sum(-1, keepdim=True).clamp(min=1)
+        x = x / action_mask.sum(-1, keepdim=True).clamp(min=1)  # a padding sample has no token
     elif constant is not None:
-        own = own / constant
+        x = x / constant
     count = int(action_mask.any(-1).sum()) if num_sequences is None else num_sequences
-    return own.sum() / max(count, 1)
+    return x.sum() / max(count, 1)

@@ -26,12 +26,7 @@ from harness.model.packing import TokenBatch
 
 
 def weights(ratio: torch.Tensor, config: RolloutConfig) -> torch.Tensor:
-    """Return the importance weights of ratios r, of any shape.
-
-    Args:
-        ratio: r, positive.
-        config: Resolved.
-    """
+    """Return the importance weights of ratios r, of any shape."""
     if config.mismatch_weights == "none":
         return torch.ones_like(ratio)
     if config.mismatch_weights == "truncated":
@@ -49,13 +44,11 @@ def out_of_bounds(ratio: torch.Tensor, config: RolloutConfig) -> torch.Tensor:
 def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: RejectionConfig) -> torch.Tensor:
     """Return which units are not rejected, as a mask. Shape [U].
 
-    Args:
-        log_ratio: log r of each token. Shape [A].
-        unit: Unit of each token, from 0 to U - 1, each with a token. Shape [A], integers.
-        config: Resolved, with bounds.
+    `log_ratio` is log r of each token, [A]; `unit` is each token's unit from 0 to U - 1, [A].
     """
-    size = torch.bincount(unit)
-    total = torch.bincount(unit, weights=log_ratio)
+    size = torch.bincount(unit)  # [U], tokens
+    total = torch.bincount(unit, weights=log_ratio)  # [U], log of the product of ratios
+    # The geometric mean does not grow with the length of a unit; the product does.
     log = total / size if config.ratio == "geometric" else total
     ratio = log.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
     assert config.low is not None
@@ -70,14 +63,10 @@ class UpdateCorrection:
     The loss's own ratio r is then that of the policy to the sampler, so a weight w counts as w / r
     beside it: 1 within the bounds, and C / r or 0 outside. Rejected tokens weigh 0, and count in
     the means of the loss, which are over the tokens of the mini-batch.
-
-    Attributes:
-        config: Resolved.
-        ratio: Of the loss; see `importance_ratio`.
     """
 
     config: RolloutConfig
-    ratio: str = "token"
+    ratio: str = "token"  # the loss's kind of ratio; see `importance_ratio`
 
     @torch.no_grad()
     def apply(
@@ -85,15 +74,13 @@ class UpdateCorrection:
     ) -> tuple[TokenBatch, dict[str, Metric]]:
         """Return a batch with corrected advantages, and metrics of its action tokens.
 
-        Args:
-            logprob: Under the policy being trained. Shape [B, T].
-            batch: With the sampler's log-probabilities.
+        `logprob` is of the policy being trained, [B, T].
         """
         mask = batch.action_mask
         ratio = importance_ratio(logprob, batch.old_logprob, batch.turn, self.ratio)
         factor = torch.ones_like(ratio)
         if self.config.mismatch_weights != "none":
-            factor = weights(ratio, self.config) / ratio
+            factor = weights(ratio, self.config) / ratio  # the loss multiplies by the ratio again
         rejected = self._rejected(logprob, batch)
         factor = factor.where(~rejected, 0.0)
         capped = out_of_bounds(ratio, self.config) & mask
@@ -110,9 +97,9 @@ class UpdateCorrection:
         rejected = torch.zeros_like(mask)
         if unit is None or not mask.any():
             return rejected
-        row = torch.arange(len(mask), device=mask.device)[:, None].expand_as(mask)
-        named = torch.stack((row, batch.turn) if unit == "turn" else (row,), -1)[mask]
-        _, index = torch.unique(named, dim=0, return_inverse=True)
-        log_ratio = (logprob - batch.old_logprob)[mask]
+        row = torch.arange(len(mask), device=mask.device)[:, None].expand_as(mask)  # [B, T]
+        key = torch.stack((row, batch.turn) if unit == "turn" else (row,), -1)[mask]  # [A, 1 or 2]
+        _, index = torch.unique(key, dim=0, return_inverse=True)  # [A], the token's unit
+        log_ratio = (logprob - batch.old_logprob)[mask]  # [A]
         rejected[mask] = ~kept(log_ratio, index, self.config.rejection)[index]
         return rejected

@@ -32,7 +32,7 @@ def _hyperparameters(entry: _Entry) -> dict[str, Any]:
     return {name: default for name, default in keywords.items() if name not in _GIVEN}
 
 
-def _of_object(_name: str, found: Any) -> _Entry | None:
+def _plugin_entry(_name: str, found: Any) -> _Entry | None:
     """Return the entry of a plug-in's function, registered or not."""
     for entry in _LOSSES.entries().values():
         if entry.function is found:
@@ -40,7 +40,7 @@ def _of_object(_name: str, found: Any) -> _Entry | None:
     return _Entry(found, None) if callable(found) and not isinstance(found, type) else None
 
 
-_LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, of_object=_of_object)
+_LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, make_entry=_plugin_entry)
 
 
 def loss(
@@ -49,7 +49,7 @@ def loss(
     """Register the decorated function as loss `name`.
 
     Args:
-        name: In `harness.losses.get`.
+        name: The name for `harness.losses.get`.
         linear_unless: Hyperparameters that add a term which does not scale with the advantage,
             unless they are 0. Without such a term the loss is linear in the advantages of a
             sequence, as long as their signs do not change. None: it is never linear.
@@ -119,7 +119,8 @@ def check(name: str, given: Mapping[str, Any]) -> None:
             a value.
     """
     _LOSSES.check(name, given)
+    # Only the loss knows the ranges of its values, so it runs on a batch of one token.
     batch = to_batch([Sample((0,), (0,), (0.0,), 1.0)], pad_id=0)
-    known = batch.old_logprob
-    entropy = {"entropy": known} if "entropy" in keyword_defaults(get(name)) else {}
-    get(name)(known, replace(batch, reference_logprob=known), **entropy, **given)
+    logprob = batch.old_logprob  # [1, 1]
+    entropy = {"entropy": logprob} if "entropy" in keyword_defaults(get(name)) else {}
+    get(name)(logprob, replace(batch, reference_logprob=logprob), **entropy, **given)

@@ -34,24 +34,21 @@ def importance_ratio(
     (GSPO, arXiv:2507.18071, the token-level variant). With one advantage for all tokens the
     gradient is that of s.
 
-    In the context "window" a sequence is a turn, in "transcript" a rollout.
-
-    Args:
-        logprob: Under the policy being trained. Shape [B, T].
-        old_logprob: Under the policy of the rollouts. Shape [B, T].
-        turn: Turn of each action token in its sequence, -1 for other tokens. Shape [B, T].
-        how: One of `RATIOS`.
+    In the context "window" a sequence is a turn, in "transcript" a rollout. `logprob` is of the
+    policy being trained and `old_logprob` of the policy of the rollouts, [B, T]. `turn` is each
+    action token's turn, -1 at other tokens, [B, T]. `how` is one of `RATIOS`.
     """
-    own = turn >= 0
-    log_ratio = torch.where(own, logprob - old_logprob, 0.0)
+    is_action = turn >= 0  # [B, T]
+    log_ratio = torch.where(is_action, logprob - old_logprob, 0.0)
     if how == "turn":
-        index = turn.clamp(min=0)
+        index = turn.clamp(min=0)  # other tokens add 0 to turn 0
         total = torch.zeros_like(log_ratio).scatter_add(-1, index, log_ratio)
-        log_ratio = torch.where(own, total.gather(-1, index), 0.0)
+        log_ratio = torch.where(is_action, total.gather(-1, index), 0.0)
     elif how == "sequence":
-        length = own.sum(-1, keepdim=True).clamp(min=1)
+        length = is_action.sum(-1, keepdim=True).clamp(min=1)  # [B, 1], L
         mean = log_ratio.sum(-1, keepdim=True) / length
-        log_ratio = torch.where(own, mean.detach() + log_ratio - log_ratio.detach(), 0.0)
+        # The value is the mean's, the gradient each token's.
+        log_ratio = torch.where(is_action, mean.detach() + log_ratio - log_ratio.detach(), 0.0)
     return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
 
 
@@ -73,6 +70,7 @@ def clipped_surrogate(
     surrogate = torch.minimum(ratio * advantage, ratio.clamp(1 - low, 1 + high) * advantage)
     if dual is None:
         return surrogate
+    # For A > 0 the clip bounds the term already.
     return torch.where(advantage < 0, torch.maximum(surrogate, dual * advantage), surrogate)
 
 

@@ -42,14 +42,8 @@ _STACKED: Final = 3
 def add(model: Any, config: LoraConfig, base: str, seed: int) -> None:
     """Add adapters to a model and freeze its other weights; the initial update is zero.
 
-    Args:
-        model: A transformers model.
-        config: Size of the adapters.
-        base: Folder or hub name that the model was loaded from. It is saved with the adapters.
-        seed: Seed of the adapters' initial weights.
-
-    Raises:
-        ConfigError: peft is not installed, or the model has none of the target layers.
+    `base`, the folder or hub name of the model, is saved with the adapters. Raises `ConfigError` if
+    peft is not installed, or the model has none of the target layers.
     """
     check_installed()
     from peft import LoraConfig as PeftConfig
@@ -83,10 +77,8 @@ def _add(model: Any, described: Any) -> None:
 def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
     """Return peft's setting for the layers to adapt; experts are none of them.
 
-    The experts of a layer are one tensor, whose adapters could not be merged by layers.
-
-    Raises:
-        ConfigError: A target is of experts.
+    The experts of a layer are one tensor, whose adapters could not be merged by layers. Raises
+    `ConfigError` if a target is of experts.
     """
     every = targets == (_EVERY_LINEAR,)
     if not has_experts(model):
@@ -105,7 +97,7 @@ def _target_modules(model: Any, targets: tuple[str, ...]) -> str | list[str]:
 
 
 def has_experts(model: Any) -> bool:
-    """Return whether a model is a mixture of experts, whose weights are one tensor in a layer."""
+    """Return whether a model is a mixture of experts, with one tensor for all of a layer."""
     named = model.named_parameters()
     return any(".experts." in f".{name}." and p.dim() == _STACKED for name, p in named)
 
@@ -130,11 +122,7 @@ def check_installed() -> None:
 
 
 def load(model: Any, folder: Path) -> None:
-    """Add the adapters of a folder to their base model.
-
-    Raises:
-        ConfigError: peft is not installed, or the adapters do not fit the model.
-    """
+    """Add the adapters of a folder to their base model."""
     check_installed()
     from peft import LoraConfig as PeftConfig
 
@@ -157,11 +145,7 @@ def load(model: Any, folder: Path) -> None:
 
 
 def load_weights(model: Any, folder: Path) -> None:
-    """Load the weights of a folder into a model's adapters.
-
-    Raises:
-        ConfigError: The weights belong to other adapters.
-    """
+    """Load the weights of a folder into a model's adapters."""
     from peft import set_peft_model_state_dict
 
     kept = adapter_file.read(folder)
@@ -179,13 +163,9 @@ def load_weights(model: Any, folder: Path) -> None:
 def base_of(folder: str | Path) -> str | None:
     """Return the folder or hub name of the base model of a folder's adapters.
 
-    The base model of a run that was moved is found in its subfolder `base`.
-
-    Returns:
-        None if the folder has no adapters.
-
-    Raises:
-        ConfigError: Their description is damaged, or they lie beside a whole model.
+    The base model of a run that was moved is found in its subfolder `base`. None if the folder has
+    no adapters. Raises `ConfigError` if their description is damaged, or they lie beside a whole
+    model.
     """
     hub.check_files(Path(folder))
     file = Path(folder) / DESCRIPTION
@@ -251,10 +231,7 @@ def full_state(model: Any) -> dict[str, torch.Tensor]:
 def save(model: Any, folder: Path, state: Mapping[str, Any] | None = None) -> None:
     """Save a model's adapters and the name of their base; peft and transformers can load them.
 
-    Args:
-        model: A model with adapters.
-        folder: Created if it does not exist.
-        state: Full weights of its adapters; None takes its own.
+    The folder is created. `state` has the adapters' full weights; None takes the policy's.
     """
     if state is None:  # of all weights, peft would also save the base of an adapted output layer
         own = model.state_dict().items()
@@ -304,7 +281,7 @@ def merged(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _as_stored(model: Any, key: str, weight: torch.Tensor) -> Iterable[tuple[str, torch.Tensor]]:
-    """Return a weight by its names in files; there, each expert's has a name of its own."""
+    """Return a weight by its names in files, which have one for each expert."""
     if ".experts." not in key or weight.dim() != _STACKED:
         return [(key, weight)]
     from transformers.core_model_loading import revert_weight_conversion

@@ -32,18 +32,13 @@ _CACHED_ANSWERS: Final = 4096
 
 
 class _Frame(NamedTuple):
-    """What a template puts around an answer.
+    """The text and tokens that a template puts around an answer."""
 
-    Attributes:
-        prompt: End of the text in front of the next answer, as far as earlier answers have another
-            one, such as an opened thought.
-        header: What stands there in front of an earlier answer, such as an empty thought.
-        closing: Tokens after the last answer of a chat.
-    """
-
+    # End of the text in front of the next answer, as far as earlier answers have another one, such
+    # as an opened thought.
     prompt: str
-    header: str
-    closing: tuple[int, ...]
+    header: str  # the text there before an earlier answer, such as an empty thought
+    closing: tuple[int, ...]  # tokens after the last answer of a chat
 
 
 class ChatEncoder:
@@ -62,14 +57,7 @@ class ChatEncoder:
 
     The tools of a chat are given to the template, which tells the model of them.
 
-    Args:
-        tokenizer: A tokenizer with a chat template.
-        encode: Returns the tokens of a text; special tokens are recognised.
-        vision: Prepares images; None for a text model.
-
-    Attributes:
-        template: The chat template with its arguments.
-        special_tokens: The tokenizer's.
+    `encode` recognises special tokens. `vision` is None for a text model.
     """
 
     def __init__(
@@ -90,14 +78,9 @@ class ChatEncoder:
         An earlier answer that reached the token limit is closed with the template's closing tokens;
         one that ends with the template's stop token is not closed twice.
 
-        Args:
-            messages: Messages of a system, a user, an assistant and tools; after the first answer
-                either users or tools alone speak to the assistant.
-            stop_ids: Tokens that end an answer.
-
-        Raises:
-            ConfigError: The template changes an earlier message or shows no tools, or the numbers
-                of image tokens and images differ.
+        After the first answer either users or tools alone speak to the assistant. Raises
+        `ConfigError` if the template changes an earlier message or shows no tools, or the numbers
+        of image tokens and images differ.
         """
         if messages and messages[0].get("as_rendered"):
             return self._around(self.render(self._plain(messages)), images_of(messages))
@@ -161,7 +144,7 @@ class ChatEncoder:
     @property
     def tool_format(self) -> str | None:
         """The format in which the template asks for calls of tools; None if it is unknown."""
-        return tool_formats.of_template(str(self._tokenizer.chat_template))
+        return tool_formats.template_format(str(self._tokenizer.chat_template))
 
     @property
     def template_arguments(self) -> Mapping[str, Any]:
@@ -176,8 +159,7 @@ class ChatEncoder:
     def end_of_answer(self, speaker: str = "user") -> int | None:
         """Return the token that the template writes right after an answer; see `probes.find_end`.
 
-        Args:
-            speaker: Who speaks after the answer, `"user"` or `"tool"`.
+        `speaker` speaks after the answer: `"user"` or `"tool"`.
         """
         return self._end_of(*self.template.key, speaker)
 
@@ -185,11 +167,7 @@ class ChatEncoder:
         return probes.find_end(self.template, self.special_tokens, self._encode, speaker)
 
     def check_transcripts(self, tools: Sequence[dict[str, Any]] = ()) -> None:
-        """Check that the template can encode a growing chat, with tools if there are any.
-
-        Raises:
-            ConfigError: It refuses such a chat, changes earlier messages, or shows no tools.
-        """
+        """Refuse a template that cannot encode a growing chat, with tools if there are any."""
         self.encode(probe("tool" if tools else "user", tools), ())
 
     def _frame(self, messages: Sequence[Message]) -> _Frame:

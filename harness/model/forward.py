@@ -33,31 +33,14 @@ from harness.types.errors import ConfigError
 class Network:
     """A transformers model on one device, or sharded over those of several processes.
 
-    Args:
-        model: A causal language model, or a vision-language model.
-        pad_id: Padding token.
-        device: `"cpu"`, `"cuda"`, or None for a GPU if there is one. `"meta"` for a model that is
-            sharded or placed before it is used; its weights may be without memory until then.
-        precision: `"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16 (autocast); or
-            `"bfloat16"` for both. None takes mixed on a GPU and float32 on the CPU.
-
-    Attributes:
-        precision: One of the three.
-        padding_free: Sequences of a batch are packed into one row, without padding.
-        wanted_packing: What `set_padding_free` was given.
-        share_prefixes: Equal prefixes of a batch pass through the model once.
-        layout: How `shard` shards it; its precision is that of this model.
-        processes: The processes that share its weights and micro-batches.
-        vision: Prepares images; None for a text model.
-        stored: The weights of a model without memory, which `shard` and `place` read; else None.
+    `device` is `"cpu"`, `"cuda"` or None for a GPU if there is one; `"meta"` is for a model that is
+    sharded or placed before use, whose weights may be without memory (`stored`) until then.
+    `precision` is `"float32"`, `"bfloat16"` or `"mixed"`: weights in float32, arithmetic in
+    bfloat16 (autocast); None takes mixed on a GPU and float32 on the CPU.
     """
 
     def __init__(self, model: Any, pad_id: int, device: str | None, precision: str | None) -> None:
-        """Move the model to the device.
-
-        Raises:
-            ConfigError: The device does not exist.
-        """
+        """Move the model to the device; raise `ConfigError` if the device does not exist."""
         self.device = _device(device)
         self.precision = precision or ("mixed" if self.device.type == "cuda" else "float32")
         self.pad_id, self.padding_free, self.share_prefixes = pad_id, False, False
@@ -68,25 +51,19 @@ class Network:
         self.layout, self._sharded = fsdp.Layout(), fsdp.ShardedModel()
         self._split: RowSplit | None = None
         self._has_plain_head: bool | None = None
-        if self.precision == "bfloat16" and not adapters.has_adapters(
-            model
-        ):  # adapters stay in float32
+        # Adapters stay in float32.
+        if self.precision == "bfloat16" and not adapters.has_adapters(model):
             model = model.to(torch.bfloat16)
         self.stored: StoredWeights | None = None
         self.model = model if self.device.type == META else model.to(self.device)
 
     def hide_tokens(self, ids: Sequence[int]) -> None:
-        """Give tokens no probability, in sampling and training alike.
-
-        Args:
-            ids: Those that the tokenizer does not have. Their rows of the output layer are padding,
-                or would be learned without ever being read.
-        """
+        """Give tokens no probability, in sampling and training alike."""
         self._hidden = torch.tensor(ids, dtype=torch.long) if ids else None
 
     @property
     def hidden_tokens(self) -> torch.Tensor | None:
-        """The ids that `hide_tokens` was given, on the device; None without any."""
+        """The ids hidden by `hide_tokens`, on the device; None without any."""
         if self._hidden is not None and self._hidden.device != self.device:
             self._hidden = self._hidden.to(self.device)
         return self._hidden
@@ -105,9 +82,10 @@ class Network:
         shared = {"share_prefixes": self.share_prefixes}
         parts = micro_batch_indices(rows, max_tokens, padding_free=self.padding_free, **shared)
         teams = self.processes.as_teams(self.num_sharing)
-        own = list(teams.padded_share(parts, []))
-        for number, part in enumerate(own, 1):
-            self._sharded.expect(is_last=number == len(own))
+        share = list(teams.padded_share(parts, []))
+        for number, part in enumerate(share, 1):
+            self._sharded.expect(is_last=number == len(share))
+            # A forward pass gathers weights, so a process without samples must make one, too.
             chosen = [rows[i] for i in part] or [padding_sample(rows[0])]
             yield part, to_batch(chosen, self.pad_id, self.device, **shared)
 
@@ -121,10 +99,8 @@ class Network:
 
         Afterwards all processes must call `logprobs`, `features`, `save` and `named_weights`
         equally often, and the policy can neither be copied nor generate. A single process does
-        nothing.
-
-        Raises:
-            ConfigError: Processes are to share rows of tokens, and the model's attention cannot.
+        nothing. Raises `ConfigError` if processes are to share rows of tokens, and the model's
+        attention cannot.
         """
         if processes.size > 1 and self.processes is SINGLE_PROCESS:
             self.processes, self.device = processes, processes.device
@@ -166,13 +142,11 @@ class Network:
             self.stored = None
 
     def test(self) -> None:
-        """Compare the log-probabilities of padded batches with transformers' own.
+        """Compare the log-probabilities of padded batches with transformers'.
 
-        What computes in half precision is compared with a wide tolerance, and weights that are not
-        read yet cannot be compared: both are as a miniature of the model in float32.
-
-        Raises:
-            ConfigError: They differ.
+        A computation in half precision is compared with a wide tolerance, and weights that are not
+        read yet cannot be compared: both are as a miniature of the model in float32. Raises
+        `ConfigError` if they differ.
         """
         is_read = self.device.type != META
         wants_small = not is_read or not self_test.is_exact(self)
@@ -197,15 +171,9 @@ class Network:
         """Return log-probability and entropy of the action tokens given all tokens before them.
 
         Only action positions pass through the output layer, so its cost does not grow with prompts.
-
-        Args:
-            batch: B sequences of T tokens.
-            temperature: Sampling temperature of the tokens; 0 counts as 1.
-            entropy_gradient: Compute the gradient of the entropy, too.
-
-        Returns:
-            Log-probabilities of the tokens and entropies of their distributions, in nats, both 0
-            outside the action mask. Shapes [B, T], [B, T].
+        Returns them and the entropies of their distributions, in nats, both 0 outside the action
+        mask, [B, T] each. A temperature of 0 counts as 1. `entropy_gradient` makes the entropy
+        differentiable.
         """
         found: tuple[torch.Tensor, torch.Tensor] = self._sharded.run(
             self._logprobs, batch, temperature, entropy_gradient
@@ -226,8 +194,8 @@ class Network:
         )
         if self._split is not None:
             picked, spread = self._split.gather(torch.stack([picked, spread]), counts)
-        logprob = torch.zeros(batch.tokens.shape, device=self.device)
-        logprob[:, 1:][predicts] = picked
+        logprob = torch.zeros(batch.tokens.shape, device=self.device)  # [B, T]
+        logprob[:, 1:][predicts] = picked  # [A]
         entropy = torch.zeros_like(logprob)
         entropy[:, 1:][predicts] = spread
         return logprob, entropy
@@ -246,16 +214,11 @@ class Network:
         )
 
     def output_head(self, width: int) -> Any:
-        """Return what makes logits of the base model's last hidden states, called with [A, H].
+        """Return the function from the base model's last hidden states, [A, H], to logits.
 
-        It is the output layer where a model's logits are that layer's, bit for bit, and else the
-        model's own way to them, with its scales and caps.
-
-        Args:
-            width: Width of the hidden states: H.
-
-        Raises:
-            ConfigError: The model has no logits of hidden states.
+        It is the output layer if a model's logits are that layer's, bit for bit, and else the
+        model's further steps with scales and caps. Raises `ConfigError` if the model has no logits
+        of hidden states.
         """
         if self._has_plain_head is None:
             self._has_plain_head = is_plain(self.model, width)
@@ -264,12 +227,8 @@ class Network:
     def features(self, batch: TokenBatch, where: torch.Tensor) -> torch.Tensor:
         """Return the last layer's features that predict tokens: the output layer's input. [A, H].
 
-        Args:
-            batch: B sequences of T tokens.
-            where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
-
-        Raises:
-            ConfigError: Several processes share each row.
+        `where` is True at the A predicted tokens, never at a sequence's first, [B, T]. Raises
+        `ConfigError` if several processes share each row.
         """
         if self._split is not None:
             raise ConfigError(
@@ -297,12 +256,9 @@ class Network:
     def set_padding_free(self, wanted: bool | None) -> None:
         """Choose whether the sequences of a batch are packed without padding.
 
-        Args:
-            wanted: None takes the faster way: packing, if one kernel computes the attention of
-                sequences of different lengths (flash attention, on a GPU in half precision).
-
-        Raises:
-            ConfigError: The model's attention needs padding.
+        None takes the faster way: packing, if one kernel computes the attention of
+        sequences of different lengths (flash attention, on a GPU in half precision). Raises
+        `ConfigError` if the model's attention needs padding.
         """
         self.wanted_packing, asked = wanted, wanted
         if wanted is None:
@@ -318,11 +274,7 @@ class Network:
         self.padding_free = wanted
 
     def _allow(self, path: str) -> None:
-        """Let the model's attention take packed rows, and compare what they give.
-
-        Raises:
-            ConfigError: It cannot take them, or gives other results; it is as before then.
-        """
+        """Let the model's attention take packed rows, and compare the results."""
         usual = self.model.config._attn_implementation
         allow_packed(self.model, shares=path == self_test.SHARED)
         if self.device.type == META:  # it is compared once its weights are there
@@ -334,11 +286,7 @@ class Network:
             raise
 
     def set_share_prefixes(self, wanted: bool) -> None:
-        """Choose whether equal prefixes of a batch's sequences pass through the model once.
-
-        Raises:
-            ConfigError: The model cannot share them.
-        """
+        """Choose whether equal prefixes of a batch's sequences pass through the model once."""
         if wanted and self.vision is not None:
             raise ConfigError(
                 f"optimizer.share_prefixes is not for this {self.model.config.model_type}: equal "
@@ -356,11 +304,7 @@ def small_networks(config: Any) -> list[Network]:
 
 
 def _device(name: str | None) -> torch.device:
-    """Return the device of this name, or a GPU if there is one.
-
-    Raises:
-        ConfigError: There is no GPU.
-    """
+    """Return the device of this name, or a GPU if there is one."""
     device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError("the device is 'cuda' but torch finds no GPU: use 'cpu' or leave it out")

@@ -1,4 +1,4 @@
-"""Names of models: local folders, or names at the hub, which is asked only if it answers."""
+"""Names of models: local folders, or names at the hub, if it answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDERS: Final = {
     "policy.model": "a model or of a checkpoint",
     "teacher.model": "a model or of a checkpoint",
 }
-"""What the folders hold that a setting takes."""
+"""The contents of the folders that a setting takes."""
 
 ONE_FILE: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
@@ -38,13 +38,8 @@ def check_name(name: str, setting: str) -> None:
     """Refuse a name that is no folder's and cannot be a hub's.
 
     A name below a folder that exists, such as `runs/mine` beside other runs, is meant as a folder.
-
-    Args:
-        name: Of a model.
-        setting: Its key, one of `FOLDERS`.
-
-    Raises:
-        ConfigError: The message names a similar folder if there is one, or a pipe in the folder.
+    `setting` is its key, one of `FOLDERS`. Raises a `ConfigError` that names a similar folder if
+    there is one, or a pipe in the folder.
     """
     folder = Path(name)
     check_files(folder)
@@ -61,10 +56,8 @@ def check_files(folder: Path) -> None:
     """Refuse a model's folder with a pipe, a device or a folder where a file would be read.
 
     Reading a pipe would wait for ever. Links to files elsewhere are as good as files: the hub's
-    cache has nothing else.
-
-    Raises:
-        ConfigError: The message names it. A folder that does not exist is no error.
+    cache has nothing else. Raises a `ConfigError` that names it. A folder that does not exist is no
+    error.
     """
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in _READ)
@@ -94,9 +87,6 @@ def load_options(name: str) -> dict[str, Any]:
     """Return transformers' arguments that load a model from the disk alone, or none.
 
     If the hub does not answer within 5 s, transformers would ask it again for half a minute.
-
-    Args:
-        name: A folder or hub name.
     """
     return {} if Path(name).is_dir() or _answers() else {"local_files_only": True}
 
@@ -129,10 +119,7 @@ def _answers() -> bool:
 def not_loaded(what: str, name: str, error: BaseException) -> ConfigError:
     """Return the error, in one line, for a model that cannot be loaded.
 
-    Args:
-        what: What the model is for, such as the key of a setting.
-        name: A folder or hub name.
-        error: The error of the library that was to load it.
+    `what` is the model's purpose, such as the key of a setting; `error` is the library's.
     """
     most = None if isinstance(error, ConfigError) else _MOST  # one of ours is short
     reason = " ".join(str(error).split())[:most] or type(error).__name__

@@ -1,4 +1,4 @@
-"""The mode of a model in an update: it computes what it computes when it generates.
+"""The mode of a model in an update: it computes the same numbers as in generation.
 
 A model's own dropout, dropped layers and noise of routers would make the update's first importance
 ratios differ from 1 although no weight has moved, so they are off. Adapters keep their dropout.

@@ -16,43 +16,28 @@ from harness.model.weights.stored_weights import StoredWeights, without_memory
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a policy.
+    """The parts of a policy."""
 
-    Attributes:
-        model: A causal language model or a vision-language model.
-        tokenizer: Its tokenizer.
-        image_processor: Image processor of a vision-language model, else None.
-        stored: The weights of a model without memory, else None.
-    """
-
-    model: Any
+    model: Any  # a causal language model or a vision-language model
     tokenizer: Any
-    image_processor: Any
-    stored: StoredWeights | None = None
+    image_processor: Any  # image processor of a vision-language model, else None
+    stored: StoredWeights | None = None  # the weights of a model without memory, else None
 
 
 def load_parts(
     path: str,
-    revision: str | None = None,
-    half: bool = False,
-    attention: str | None = None,
+    revision: str | None = None,  # branch, tag or commit of a hub name; None takes its main branch
+    half: bool = False,  # weights are in bfloat16, else in float32
+    attention: str | None = None,  # transformers' name of an attention; None takes its default
     *,
+    # Make the model without memory for its weights if they can be read in parts: from safetensors
+    # files on this machine with the model's own names.
     deferred: bool = False,
-    setting: str = "policy.model",
+    setting: str = "policy.model",  # the setting that names it, for errors
 ) -> Parts:
     """Return the parts of a local folder or a hub name.
 
-    Args:
-        path: The folder or name.
-        revision: Branch, tag or commit of a hub name; None takes its main branch.
-        half: Weights are in bfloat16, else in float32.
-        attention: transformers' name of an attention; None takes its default.
-        deferred: Make the model without memory for its weights if they can be read in parts:
-            from safetensors files on this machine with the model's own names.
-        setting: The setting that names it, for errors.
-
-    Raises:
-        ConfigError: They cannot be loaded; the message has the start of transformers' error.
+    Raises `ConfigError` if they cannot be loaded; the message has the start of transformers' error.
     """
     from transformers import (
         AutoConfig,
@@ -129,12 +114,7 @@ def longest_sequence(config: Any) -> int:
 def tokenizer_of(path: str, setting: str = "policy.model") -> Any:
     """Return the tokenizer of a local folder or a hub name, adapters' base included.
 
-    Args:
-        path: The folder or name.
-        setting: The setting that names it, for errors.
-
-    Raises:
-        ConfigError: It cannot be loaded.
+    Errors name `setting`. Raises `ConfigError` if it cannot be loaded.
     """
     from transformers import AutoTokenizer
 

@@ -15,15 +15,10 @@ from harness.types.arrays import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenScores:
-    """Scores of a sample's action tokens, in order.
+    """Scores of a sample's action tokens, in order."""
 
-    Attributes:
-        logprob: Log-probability of each token given all tokens before it, in nats. Shape [L].
-        entropy: Entropy of the distribution of each token, in nats. Shape [L].
-    """
-
-    logprob: Floats
-    entropy: Floats
+    logprob: Floats  # log-probability of each token given all tokens before it, in nats. Shape [L].
+    entropy: Floats  # entropy of the distribution of each token, in nats. Shape [L].
 
 
 def score_tokens(
@@ -32,13 +27,8 @@ def score_tokens(
     """Return the policy's scores of each sample, in the given order and without gradients.
 
     Equal samples pass through the model once. The policy is in evaluation mode during the call, so
-    dropout is off. Several processes share the samples and gather the scores.
-
-    Args:
-        policy: The policy; not changed.
-        rows: The samples; their `old_logprobs` and `advantage` are not used.
-        temperature: Temperature of the distributions; 0 counts as 1.
-        max_tokens: Padded tokens of one forward pass.
+    dropout is off. Several processes share the samples and gather the scores. The samples'
+    `old_logprobs` and `advantage` are not used. A temperature of 0 counts as 1.
     """
     indices: dict[tuple[object, ...], int] = {}
     index = [indices.setdefault(_identity(row), len(indices)) for row in rows]

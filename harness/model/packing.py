@@ -29,22 +29,16 @@ class Sample:
 
     After the prompt comes a response, or in a transcript responses with observations between them.
     Action tokens are those that the policy generated; L is their number.
-
-    Attributes:
-        prompt_ids: Tokens before the first action token.
-        response_ids: All tokens after the prompt.
-        old_logprobs: Log-probabilities of the action tokens at generation. L values.
-        advantage: Advantage of the action tokens: one number for all, or L numbers.
-        images: Images of the sequence, in order.
-        turn: Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens
-            that the policy did not sample; empty if all are action tokens of one turn.
     """
 
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
+    # Log-probabilities of the action tokens at generation. L values.
     old_logprobs: tuple[float, ...]
-    advantage: Credit
+    advantage: Credit  # advantage of the action tokens: one number for all, or L numbers
     images: tuple[Image, ...] = ()
+    # Turn of each of `response_ids`, counted from 0 in this sequence, and -1 for tokens that the
+    # policy did not sample; empty if all are action tokens of one turn.
     turn: tuple[int, ...] = ()
 
     @property
@@ -65,29 +59,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenBatch:
-    """Sequences padded on the right to one length. B sequences, T tokens.
+    """Sequences padded on the right to one length. B sequences, T tokens."""
 
-    Attributes:
-        tokens: Shape [B, T], integers.
-        action_mask: True at action tokens; only these are trained. Shape [B, T].
-        old_logprob: Log-probability of action tokens at generation, else 0. Shape [B, T].
-        advantage: Advantage of action tokens, else 0. Shape [B, T].
-        turn: Turn of each action token in its sequence, from 0, else -1. Shape [B, T], integers.
-        reference_logprob: Log-probability under the reference policy, or None. Shape [B, T].
-        images: Images of each sequence, in order; the model's `Vision` makes tensors of them.
-        lengths: Tokens of each sequence without padding; empty if there is no padding.
-        tree: The sequences as a tree, whose nodes pass through the model; None passes them one by
-            one.
-    """
-
-    tokens: torch.Tensor
-    action_mask: torch.Tensor
+    tokens: torch.Tensor  # shape [B, T], integers
+    action_mask: torch.Tensor  # True at action tokens; only these are trained. Shape [B, T].
+    # Log-probability of action tokens at generation, else 0. Shape [B, T].
     old_logprob: torch.Tensor
-    advantage: torch.Tensor
+    advantage: torch.Tensor  # advantage of action tokens, else 0. Shape [B, T].
+    # Turn of each action token in its sequence, from 0, else -1. Shape [B, T], integers.
     turn: torch.Tensor
+    # Log-probability under the reference policy, or None. Shape [B, T].
     reference_logprob: torch.Tensor | None = None
+    # Images of each sequence, in order; the model's `Vision` makes tensors of them.
     images: tuple[tuple[Image, ...], ...] = ()
+    # Tokens of each sequence without padding; empty if there is no padding.
     lengths: tuple[int, ...] = ()
+    # The sequences as a tree, whose nodes pass through the model; None passes them one by one.
     tree: PrefixTree | None = None
 
     @property
@@ -135,6 +122,7 @@ def samples(
     packed: list[Sample] = []
     for rollout in rollouts:
         first = 0 if shared else rollout.branch_turn
+        # Every turn takes from both iterators, so the cut to `first` comes after them.
         turns = [
             [(one, own if next(trained) else None) for one, own in _answers(turn, next(credit))]
             for turn in rollout.turns
@@ -218,6 +206,7 @@ def _merge_turns(answers: Sequence[tuple[Completion, Credit | None]]) -> Sample:
     """Return the sequence of answers; those without an advantage are context."""
     first, last = answers[0][0], answers[-1][0]
     start = len(first.prompt_ids)
+    # The last prompt has all earlier prompts and answers, token by token.
     following = (last.prompt_ids + last.response_ids)[start:]
     turn_of_token = [-1] * len(following)
     advantage: list[float] = []
@@ -251,6 +240,7 @@ def merge(rows: Sequence[Sample]) -> list[Sample]:
     for row in rows:
         if not _has_credit(row.advantage):
             continue
+        # Equal samples of two batch sizes differ in the last bits of their log-probabilities.
         old = tuple(round(value, 4) for value in row.old_logprobs)
         sign = _sign(row.advantage)
         key = (row.images, row.prompt_ids, row.response_ids, row.turn, old, sign)
@@ -302,20 +292,15 @@ def micro_batch_indices(
     rows: Sequence[Sample],
     max_tokens: int,
     *,
+    # Sequences are packed, so a batch mixes lengths up to the limit; otherwise it has similar
+    # lengths, and padding counts.
     padding_free: bool = False,
+    # Equal prefixes of a batch count once, so a batch has sequences that begin alike.
     share_prefixes: bool = False,
 ) -> Iterator[list[int]]:
     """Yield the indices of the samples of each micro-batch.
 
     A sequence longer than `max_tokens` has a batch of its own.
-
-    Args:
-        rows: The samples.
-        max_tokens: Most tokens of a batch.
-        padding_free: Sequences are packed, so a batch mixes lengths up to the limit; otherwise it
-            has similar lengths, and padding counts.
-        share_prefixes: Equal prefixes of a batch count once, so a batch has sequences that begin
-            alike.
     """
     if share_prefixes:
         yield from batches_of_trees([row.tokens for row in rows], max_tokens)
@@ -324,6 +309,7 @@ def micro_batch_indices(
         yield from _best_fit([row.length for row in rows], max_tokens)
         return
     order = sorted(range(len(rows)), key=lambda i: rows[i].length)
+    # From short to long: the next row is the batch's longest, which sets the width of all.
     while order:
         size = 1
         while size < len(order) and rows[order[size]].length * (size + 1) <= max_tokens:
@@ -343,7 +329,7 @@ def _best_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:
         index = bisect_left(room, (lengths[i], -1))
         if index == len(room):
             bins.append([])
-            left, number = max(capacity, lengths[i]), len(bins) - 1
+            left, number = max(capacity, lengths[i]), len(bins) - 1  # a long one fills its bin
         else:
             left, number = room.pop(index)
         bins[number].append(i)
@@ -364,14 +350,14 @@ def to_batch(
     share_prefixes: bool = False,
 ) -> TokenBatch:
     """Return the samples as one batch, padded on the right, with their tree if they share it."""
-    shape = (len(rows), max(row.length for row in rows))
+    shape = (len(rows), max(row.length for row in rows))  # [B, T]
     tokens, turn = np.full(shape, pad_id, np.int64), np.full(shape, -1, np.int64)
     old_logprob, advantage = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for i, row in enumerate(rows):
         start, end = len(row.prompt_ids), row.length
         tokens[i, :end] = row.prompt_ids + row.response_ids
         turn[i, start:end] = row.turn or 0
-        action = turn[i] >= 0
+        action = turn[i] >= 0  # [T]; padding and tokens that the policy did not sample are -1
         old_logprob[i, action] = row.old_logprobs
         advantage[i, action] = row.advantage
     return TokenBatch(

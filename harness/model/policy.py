@@ -29,16 +29,16 @@ class Policy(Network):
 
     Args:
         model: A causal language model, or a vision-language model.
-        tokenizer: Its tokenizer, with a chat template.
-        device: See `Network`.
-        image_processor: Image processor of a vision-language model; None for a text model.
-        precision: See `Network`.
+        tokenizer: The model's tokenizer, with a chat template.
+        device: The device's name; see `Network`.
+        image_processor: The image processor of a vision-language model; None for a text model.
+        precision: The precision's name; see `Network`.
 
     Attributes:
-        chat_tokenizer: Encodes prompts and decodes answers.
-        chat_encoder: Encodes chats.
-        checkpoints_activations: Whether activations are computed again in the backward pass.
-        decodes: Whether its decoding was compared with the model alone, and is right.
+        chat_tokenizer: The encoder of prompts and decoder of answers.
+        chat_encoder: The encoder of chats.
+        checkpoints_activations: Activations are computed again in the backward pass.
+        decodes: The decoding was compared with the model alone, and is right.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Policy(Network):
         return policy
 
     def _align(self) -> None:
-        """Copy every weight into its own, aligned memory.
+        """Copy every weight into aligned memory.
 
         Weights loaded from a file keep the file's alignment, and some kernels round differently for
         unaligned memory: a resumed run would differ from an uninterrupted one in the last bit.
@@ -164,7 +164,7 @@ class Policy(Network):
         self.processes.run_on_first(lambda: self._save(folder, state, merged=merged))
 
     def _save(self, folder: Path, state: Any, *, merged: bool) -> None:
-        """Save what the first process writes; parts of the weights are in the folder already."""
+        """Save all files but the parts of the weights, which are in the folder already."""
         if self.is_adapted and merged:
             adapters.save_merged(self.model, folder)
         elif self.is_adapted:
@@ -219,10 +219,7 @@ class Policy(Network):
         return adapters.merged(self.model)
 
     def frozen_copy(self) -> Policy:
-        """Return a frozen copy of this policy, as a reference policy.
-
-        The frozen base weights of adapters are shared.
-        """
+        """Return a frozen copy, as a reference policy; the base weights of adapters are shared."""
         image_processor = self.vision.image_processor if self.vision else None
         twin = Policy(
             adapters.copy_model(self.model),

@@ -12,32 +12,23 @@ _OPENING: Final = "<think>"
 _CLOSING: Final = "</think>"
 
 CLOSING_TEXT: Final = f"\n{_CLOSING}\n\n"
-"""What chat templates write between a thought and the rest of an answer."""
+"""The texts that chat templates write between a thought and the rest of an answer."""
 
 
 class Thought(NamedTuple):
-    """The first thought of an answer.
+    """The first thought of an answer."""
 
-    Attributes:
-        begin: Index of its first token, in the generated ones: of the opening tag where the model
-            writes it, 0 where the prompt has opened the thought.
-        end: Index after its last token, the closing tag excluded.
-        closed: The closing tag is there.
-    """
-
+    # Index of its first token, in the generated ones: of the opening tag where the model writes it,
+    # 0 where the prompt has opened the thought.
     begin: int
-    end: int
+    end: int  # index after its last token, the closing tag excluded
     closed: bool
 
 
 def find_thought(chat_tokenizer: ChatTokenizer, ids: Sequence[int]) -> Thought | None:
     """Return the first thought of an answer, None without one.
 
-    A thought that the prompt opens and closes is an empty one.
-
-    Args:
-        chat_tokenizer: The policy's.
-        ids: Generated tokens, from the first one on.
+    A thought that the prompt opens and closes is an empty one. `ids` are all generated tokens.
     """
     text, before = chat_tokenizer.decode_answer(ids), len(chat_tokenizer.chat_encoder.prefill)
     start = text.find(_OPENING)
@@ -58,15 +49,7 @@ def _tokens_before(chat_tokenizer: ChatTokenizer, ids: Sequence[int], position: 
 
 
 class ThoughtLimit:
-    """The largest number of tokens of an answer's first thought.
-
-    Args:
-        chat_tokenizer: The policy's.
-        most: The number; None sets no limit.
-
-    Attributes:
-        closing: Tokens that close a thought at its limit.
-    """
+    """The largest number of tokens of an answer's first thought; None sets no limit."""
 
     def __init__(self, chat_tokenizer: ChatTokenizer, most: int | None) -> None:
         """Encode the closing text."""
@@ -74,14 +57,10 @@ class ThoughtLimit:
         self.closing = () if most is None else chat_tokenizer.encode(CLOSING_TEXT)
 
     def room(self, ids: Sequence[int]) -> int | None:
-        """Return how many tokens may follow before the thought must be looked at again.
+        """Return the number of tokens that may follow before the next check of the thought.
 
-        Args:
-            ids: Generated tokens so far.
-
-        Returns:
-            0 if the thought has to be closed now; None if no later thought can be the first one, or
-            there is no limit.
+        0 closes the thought now; None means that no later thought can be the first one, or no
+        limit.
         """
         if self._most is None:
             return None

@@ -36,7 +36,7 @@ CHAT_TEMPLATE: Final = TOOLS + (
 
 def make_tokenizer(
     corpus: Iterable[str],
-    vocabulary: int,
+    vocabulary: int,  # largest number of tokens, at least 300
     marks: Sequence[str] = (),
     chat_template: str = CHAT_TEMPLATE,
 ) -> Any:
@@ -44,12 +44,6 @@ def make_tokenizer(
 
     When transformers loads a Qwen2, it always uses Qwen2's pre-tokenizer, whatever was saved. A
     tokenizer trained with another one would encode texts differently after loading.
-
-    Args:
-        corpus: Texts like those of training.
-        vocabulary: Largest number of tokens, at least 300.
-        marks: Further special tokens.
-        chat_template: Chat template in Jinja.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -80,13 +74,7 @@ def make_tokenizer(
 
 
 def architecture(config: TinyConfig, vocabulary: int, **tokens: Any) -> Any:
-    """Return the transformers configuration of a tiny Qwen2.
-
-    Args:
-        config: Its size.
-        vocabulary: Number of tokens.
-        **tokens: Ids of special tokens, such as `eos_token_id`.
-    """
+    """Return the configuration of a tiny Qwen2; `tokens` are ids such as `eos_token_id`."""
     from transformers import Qwen2Config
 
     return Qwen2Config(

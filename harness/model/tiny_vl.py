@@ -35,12 +35,7 @@ CHAT_TEMPLATE: Final = tiny.TOOLS + (
 
 
 def make_tokenizer(corpus: Iterable[str], vocabulary: int) -> Any:
-    """Return the tokenizer of `tiny.make_tokenizer` with the tokens that surround images.
-
-    Args:
-        corpus: Texts like those of training.
-        vocabulary: Largest number of tokens, at least 300.
-    """
+    """Return the tokenizer of `tiny.make_tokenizer`, with the tokens that surround images."""
     marks = (_VISION_START, _VISION_END, IMAGE_TOKEN, _VIDEO)
     return tiny.make_tokenizer(corpus, vocabulary, marks, CHAT_TEMPLATE)
 
@@ -57,17 +52,11 @@ def make_image_processor() -> Any:
 def architecture(
     config: TinyConfig,
     vocabulary: int,
+    # Ids of the language model's special tokens, such as `eos_token_id`.
     text_tokens: Mapping[str, int | None] = _NO_TOKENS,
     **image_tokens: Any,
 ) -> Any:
-    """Return the transformers configuration of a tiny Qwen2.5-VL.
-
-    Args:
-        config: Its size.
-        vocabulary: Number of tokens.
-        text_tokens: Ids of the language model's special tokens, such as `eos_token_id`.
-        **image_tokens: Ids of the tokens around images, such as `image_token_id`.
-    """
+    """Return the configuration of a tiny Qwen2.5-VL; `image_tokens` are as `image_token_id`."""
     from transformers import Qwen2_5_VLConfig
 
     return Qwen2_5_VLConfig(

@@ -28,13 +28,8 @@ _SPEAKERS: Final = ("user", "tool")
 class ChatTokenizer:
     """Encodes prompts and decodes answers, in the same way for every backend.
 
-    Args:
-        tokenizer: A tokenizer with a chat template.
-        generation_config: The model's; it may name more tokens that end a response.
-        vision: Prepares images; None for a text model.
-
-    Attributes:
-        chat_encoder: Encodes chats.
+    The model's `generation_config` may name more tokens that end a response. `vision` is None for a
+    text model.
     """
 
     def __init__(
@@ -94,10 +89,8 @@ class ChatTokenizer:
     def check_ends(self) -> None:
         """Check that the tokens which end a response are those that the chat template writes.
 
-        A template that ends an answer with no token of its own is told of in the log.
-
-        Raises:
-            ConfigError: No token ends a response, or the template's is not among them.
+        A template that ends an answer with no token is logged. Raises `ConfigError` if no token
+        ends a response, or the template's is not among them.
         """
         ends = self.stop_ids
         if not ends:
@@ -134,10 +127,8 @@ class ChatTokenizer:
     def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Return the tokens of a chat, up to the start of the assistant's next answer.
 
-        Earlier answers keep their generated tokens; see `ChatEncoder`.
-
-        Raises:
-            ConfigError: The chat template changes earlier answers.
+        Earlier answers keep their generated tokens; see `ChatEncoder`. Raises `ConfigError` if the
+        chat template changes earlier answers.
         """
         return self.chat_encoder.encode(messages, self.stop_ids)
 
@@ -154,10 +145,10 @@ class ChatTokenizer:
         return tuple(self._backend().encode(text, add_special_tokens=False).ids)
 
     def _backend(self) -> Any:
-        """Return what encodes: the tokenizer's own, or a copy without what changes its tokens.
+        """Return the tokenizer's backend, or a copy without truncation, padding and dropout.
 
         `tokenizer.json` may cut or pad each text, and drop merges at random; each call of the
-        tokenizer itself may set that anew. The tokenizer stays as it was given, and is saved so.
+        tokenizer itself may set that anew. The tokenizer stays unchanged, and is saved so.
         """
         given = self.tokenizer.backend_tokenizer
         if not (
@@ -178,9 +169,7 @@ class ChatTokenizer:
     def encode_response(self, answer: str, messages: Sequence[Message] = ()) -> tuple[int, ...]:
         """Return the tokens that a model is to learn for an answer, with the one that ends it.
 
-        Args:
-            answer: The text.
-            messages: The prompt. Where it offers tools, a tool speaks after the answer.
+        If the prompt `messages` offers tools, a tool speaks after the answer.
         """
         end = self.chat_encoder.end_of_answer("tool" if tools_of(messages) else "user")
         if end is None:
@@ -188,7 +177,7 @@ class ChatTokenizer:
         return (*self.encode_answer(answer), min(self.stop_ids) if end is None else int(end))
 
     def decode_answer(self, ids: Sequence[int]) -> str:
-        """Return the text of an answer, with what the generation prompt begins it with."""
+        """Return the text of an answer, with the beginning that the generation prompt has."""
         return self.chat_encoder.prefill + self.decode(ids)
 
     def decode(self, ids: Sequence[int]) -> str:

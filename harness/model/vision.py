@@ -25,23 +25,17 @@ _CACHED_IMAGES = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """The model's input for sequences with images.
+    """The model's input for sequences with images."""
 
-    Attributes:
-        embedding: Embeddings of text and images. Shape [B, T, H].
-        position: Positions in time, height and width. Shape [3, B, T], integers.
-        shift: Position minus index of the tokens after the sequence; 0 or less, since an image has
-            fewer positions than tokens. Shape [B], integers.
-        deep: Features of images that the first layers add to their outputs at the images' tokens,
-            for each of these layers; empty if the model has none. Shapes [image tokens, H].
-        is_image: The images' tokens. Shape [B, T], booleans.
-    """
-
-    embedding: torch.Tensor
-    position: torch.Tensor
+    embedding: torch.Tensor  # embeddings of text and images. Shape [B, T, H].
+    position: torch.Tensor  # positions in time, height and width. Shape [3, B, T], integers.
+    # Position minus index of the tokens after the sequence; 0 or less, since an image has fewer
+    # positions than tokens. Shape [B], integers.
     shift: torch.Tensor
+    # Features of images that the first layers add to their outputs at the images' tokens, for each
+    # of these layers; empty if the model has none. Shapes [image tokens, H].
     deep: tuple[torch.Tensor, ...]
-    is_image: torch.Tensor
+    is_image: torch.Tensor  # the images' tokens. Shape [B, T], booleans.
 
     def inputs(self) -> dict[str, Any]:
         """Return the arguments of the language model."""
@@ -52,12 +46,7 @@ class Embedded:
 
 
 class Vision:
-    """The image inputs of one model.
-
-    Args:
-        model: A Qwen2.5-VL or Qwen3-VL on its device.
-        image_processor: Its image processor, of the PIL kind.
-    """
+    """The image inputs of one Qwen2.5-VL or Qwen3-VL on its device; images are prepared by PIL."""
 
     def __init__(self, model: Any, image_processor: Any) -> None:
         """Create an empty cache of images."""
@@ -66,11 +55,7 @@ class Vision:
         self._prepare = lru_cache(_CACHED_IMAGES)(self._prepare_uncached)
 
     def num_tokens(self, image: Image) -> int:
-        """Return the number of an image's tokens; `GENERATED_IMAGE_TOKEN` has one.
-
-        Raises:
-            ConfigError: The image processor refuses images of this shape.
-        """
+        """Return the number of an image's tokens; `GENERATED_IMAGE_TOKEN` has one."""
         if image == GENERATED_IMAGE_TOKEN:
             return 1
         height, width, _ = image.pixels.shape
@@ -85,11 +70,7 @@ class Vision:
         return int(patches) // int(self.image_processor.merge_size) ** 2
 
     def expand(self, tokens: Sequence[int], images: Sequence[Image]) -> tuple[int, ...]:
-        """Return a prompt in which each image token is repeated to the image's number of tokens.
-
-        Raises:
-            ConfigError: The numbers of image tokens and images differ, or an image is too narrow.
-        """
+        """Return a prompt in which each image token is repeated to the image's number of tokens."""
         marks = list(tokens).count(self.image_token_id)
         if marks != len(images):
             raise ConfigError(
@@ -105,8 +86,10 @@ class Vision:
 
     def embed(
         self,
-        tokens: torch.Tensor,
+        tokens: torch.Tensor,  # shape [B, T]
+        # Each sequence's images in order; empty if no sequence has any.
         images: Sequence[Sequence[Image]],
+        # 0 at padding on the left; padding on the right needs none. Shape [B, T].
         mask: torch.Tensor | None = None,
     ) -> Embedded:
         """Return the model's input embeddings, with gradients for text and images.
@@ -114,11 +97,6 @@ class Vision:
         The images are those of a sequence's first image tokens. A model may generate an image token
         itself: an ordinary token. If it comes before an image, `images` has
         `GENERATED_IMAGE_TOKEN` in its place.
-
-        Args:
-            tokens: Shape [B, T].
-            images: Of each sequence, in order; empty if no sequence has any.
-            mask: 0 at padding on the left; padding on the right needs none. Shape [B, T].
         """
         shown = [list(row) for row in images] or [[] for _ in tokens]
         is_image = self._places(tokens, shown)
@@ -128,6 +106,7 @@ class Vision:
         deep: tuple[torch.Tensor, ...] = ()
         if flat:
             feature, deep, grid = self._features(flat, tokens.device)
+            # Features are in the order of the True places: row by row, image by image.
             embedding = embedding.masked_scatter(is_image[..., None], feature.to(embedding.dtype))
         position, shift = self.model.base_model.get_rope_index(  # counts token by token: on the CPU
             tokens.cpu(),
@@ -146,8 +125,8 @@ class Vision:
         ]
         width = max(map(len, real)) + 1  # the last column is for all image tokens after them
         table = torch.tensor([row + [False] * (width - len(row)) for row in real])
-        is_mark = tokens == self.image_token_id
-        rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)
+        is_mark = tokens == self.image_token_id  # [B, T]
+        rank = (is_mark.cumsum(-1) - 1).clamp(0, width - 1)  # the number of the row's image token
         return is_mark & table.to(tokens.device).gather(1, rank)
 
     def _features(
@@ -183,12 +162,7 @@ class Vision:
 
 
 def load_image_processor(path: str, source: Mapping[str, Any]) -> Any:
-    """Return the image processor of a local folder or a hub name, of the PIL kind.
-
-    Args:
-        path: The folder or name.
-        source: Arguments of transformers that say where it is loaded from.
-    """
+    """Return the image processor of a folder or a hub name, of the PIL kind."""
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     load: Any = Qwen2VLImageProcessorPil.from_pretrained  # of all `MODEL_TYPES`

@@ -243,7 +243,7 @@ def _tool_format(config: Config) -> str:
         template = str(tokenizer_of(model).chat_template)
     except ConfigError:  # a dry run says that the model is missing, and so does the start
         return wanted
-    return tool_formats.choose(wanted, tool_formats.of_template(template))
+    return tool_formats.choose(wanted, tool_formats.template_format(template))
 
 
 def plays_initial(config: Config) -> bool:

@@ -85,41 +85,28 @@ _JINJA.filters["letter"] = lettered.letter
 
 @dataclass(frozen=True, slots=True)
 class PromptStyle:
-    """A prompt template with the parser of its answers.
+    """A prompt template with the parser of its answers."""
 
-    Attributes:
-        name: Environment and style, such as `alfworld/compact`.
-        version: First 12 hex characters of the SHA-256 of its templates and of the parts that they
-            refer to; results contain it.
-        parser: Name of the parser.
-        shows_image: The prompt has a place for the observation's image.
-        observes_in_history: The prompt shows the current observation only as the outcome of the
-            last turn.
-        tools: Parser of calls, if the answer calls a tool; else None.
-    """
-
-    name: str
+    name: str  # environment and style, such as `alfworld/compact`
+    # First 12 hex characters of the SHA-256 of its templates and of the parts that they refer to;
+    # results contain it.
     version: str
     parser: str
-    shows_image: bool
+    shows_image: bool  # the prompt has a place for the observation's image
+    # The prompt shows the current observation only as the outcome of the last turn.
     observes_in_history: bool
     _template: jinja2.Template
     _follow_up: jinja2.Template
-    tools: ToolParser | None = None
+    tools: ToolParser | None = None  # parser of calls, if the answer calls a tool; else None
 
     def parse(
         self,
         text: str,
         choices: Sequence[str] = (),
+        # A server's parsed tool calls.
         calls: Sequence[ServedCall] | None = None,
     ) -> Parsed:
-        """Return the action in a model's text, and whether the text has the required format.
-
-        Args:
-            text: The answer.
-            choices: The choices of the prompt.
-            calls: Calls of tools that a server tells apart from the text.
-        """
+        """Return the action in a model's text, and whether the text has the required format."""
         if self.tools:
             return self.tools.parse(text, calls=calls)
         return parsing.get(self.parser).parse(text, choices)
@@ -138,19 +125,14 @@ class PromptStyle:
     def render(self, image: Image | None = None, **fields: Any) -> str | list[TextPart | ImagePart]:
         """Return the content of the prompt's message: a text, or parts if it has an image.
 
-        Raises:
-            ConfigError: The style shows an image and there is none.
+        Raises `ConfigError` if the style shows an image and there is none.
         """
         return self._content(self._template, image, fields)
 
     def render_next(
         self, image: Image | None = None, **fields: Any
     ) -> str | list[TextPart | ImagePart]:
-        """Return the content of a later prompt of a transcript.
-
-        Raises:
-            ConfigError: The style shows an image and there is none.
-        """
+        """Return the content of a later prompt of a transcript; see `render`."""
         return self._content(self._follow_up, image, fields)
 
     def _content(
@@ -176,13 +158,8 @@ class PromptStyle:
 def load(style: str, env_id: str, tool_format: str = "hermes") -> PromptStyle:
     """Return the style's template for an environment, or its default one.
 
-    Args:
-        style: Its name.
-        env_id: Of the environment.
-        tool_format: In which the model calls tools; only the style `tools` has an effect.
-
-    Raises:
-        ConfigError: There is no such style or format, or the style's file has no parser line.
+    `tool_format` is the format of tool calls; only the style `tools` uses it. Raises `ConfigError`
+    if there is no such style or format, or the style's file has no parser line.
     """
     for folder in _folders(env_id):
         path = _FOLDER / folder / f"{style}.jinja"
@@ -202,15 +179,11 @@ def _folders(env_id: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A template for a text that is not the prompt of a turn.
+    """A template for a text that is not the prompt of a turn."""
 
-    Attributes:
-        name: Environment and part, such as `default/reflect`.
-        version: First 12 hex characters of the SHA-256 of its template and of those that it
-            extends; results contain it.
-    """
-
-    name: str
+    name: str  # environment and part, such as `default/reflect`
+    # First 12 hex characters of the SHA-256 of its template and of those that it extends; results
+    # contain it.
     version: str
     _template: jinja2.Template
 
@@ -221,11 +194,7 @@ class Part:
 
 @lru_cache
 def load_part(name: str, env_id: str) -> Part:
-    """Return an environment's template of a part, or the default one.
-
-    Raises:
-        ConfigError: There is no such part.
-    """
+    """Return an environment's template of a part, or the default one."""
     for folder in _folders(env_id):
         path = _PARTS / folder / f"{name}.jinja"
         if path.is_file():
@@ -299,7 +268,7 @@ def _shows_image(source: str) -> bool:
 
 
 def _plain_follow_up(lettered: bool, shows_image: bool) -> str:
-    """Return the follow-up template of a style that has none of its own."""
+    """Return the follow-up template of a style that lacks one."""
     choice = "{{ loop.index0 | letter }} {{ choice }}" if lettered else "- {{ choice }}"
     observation = ("{{ image }}" if shows_image else "") + "{{ observation }}"
     return _PLAIN_FOLLOW_UP.format(observation=observation, choice=choice)

@@ -1,4 +1,4 @@
-"""Answers of models: their thoughts, their elements, and what is parsed of them."""
+"""Answers of models: their thoughts, their elements, and the result of parsing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ _UNOPENED_THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
 
 
 class Parsed(NamedTuple):
-    """The result of parsing a model's text.
+    """The result of parsing a model's text."""
 
-    Attributes:
-        action: The action for the environment; "" if there is none.
-        valid: The answer has the required format. Otherwise credit counts the turn as invalid,
-            whatever the environment's feedback.
-    """
-
-    action: str
+    action: str  # the action for the environment; "" if there is none
+    # The answer has the required format. Otherwise credit counts the turn as invalid, whatever the
+    # environment's feedback.
     valid: bool = True
 
 

@@ -12,16 +12,11 @@ from harness.prompts.truncation import NO_CUTS, Cuts
 
 @dataclass(frozen=True, slots=True)
 class Preamble:
-    """Worked examples, then reflections, each rendered with its template.
+    """Worked examples, then reflections, each rendered with its template."""
 
-    Attributes:
-        env_id: Environment whose templates `examples` and `memory` are used.
-        examples: Worked examples as text; the last ones are left out first.
-        reflections: Reflections, oldest first; the oldest ones are left out first.
-    """
-
-    env_id: str = ""
-    examples: tuple[str, ...] = ()
+    env_id: str = ""  # environment whose templates `examples` and `memory` are used
+    examples: tuple[str, ...] = ()  # worked examples as text; the last ones are left out first
+    # Reflections, oldest first; the oldest ones are left out first.
     reflections: tuple[str, ...] = ()
 
     def text(self, cuts: Cuts = NO_CUTS) -> str:

@@ -41,10 +41,8 @@ def write_letter(action: str, offered: Sequence[str]) -> str:
     """Return the letter of an offered action.
 
     An action that is not offered counts as the only offered one of its kind, the word before the
-    bracket: any `search[...]` is the offered search.
-
-    Raises:
-        ConfigError: It is not offered, and none or several offered actions are of its kind.
+    bracket: any `search[...]` is the offered search. Raises `ConfigError` if it is not offered, and
+    none or several offered actions are of its kind.
     """
     same = [i for i, other in enumerate(offered) if other.casefold() == action.casefold()]
     kind = action.partition("[")[0].casefold()

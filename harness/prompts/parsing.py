@@ -87,20 +87,13 @@ def parse_code(text: str) -> Parsed:
 
 
 def parse_code_alone(text: str) -> Parsed:
-    """Return the code of the first block outside thoughts; a thought is not required.
-
-    An unclosed or empty block gives no action.
-    """
+    """Return the code of the first block outside thoughts; without a closed block there is none."""
     code = code_blocks.first_block(outside_thoughts(text))
     return Parsed(code or "", valid=bool(code))
 
 
 def write_code(action: str) -> str:
-    """Return the `<code>` element of an action after an empty thought.
-
-    Raises:
-        ConfigError: It would not parse to itself: blank, or with tags of a block inside.
-    """
+    """Return the `<code>` element of an action after an empty thought."""
     answer = "<think></think>" + code_blocks.element(action)
     if parse_code(answer) != Parsed(action):
         raise _unwritable("code_tags", action)
@@ -124,16 +117,12 @@ def _unwritable(parser: str, action: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """An answer format: how to parse an action from a text, and how to write one.
+    """An answer format: how to parse an action from a text, and how to write one."""
 
-    Attributes:
-        parser: Returns the action in a text, and whether the text has the format.
-        writer: Returns the shortest valid text that parses to an action.
-        lettered: The answer is the letter of a choice; both functions get the choices, too.
-    """
-
+    # Returns the action in a text, and whether the text has the format.
     parser: Callable[..., Parsed]
-    writer: Callable[..., str]
+    writer: Callable[..., str]  # returns the shortest valid text that parses to an action
+    # The answer is the letter of a choice; both functions get the choices, too.
     lettered: bool = False
 
     def parse(self, text: str, offered: Sequence[str] = ()) -> Parsed:
@@ -170,9 +159,5 @@ _PARSERS: Final = Registry("parser", entries=PARSERS)
 
 
 def get(name: str) -> Parser:
-    """Return a parser by name.
-
-    Raises:
-        ConfigError: No parser has this name.
-    """
+    """Return a parser by name, or raise `ConfigError`."""
     return _PARSERS.get(name)

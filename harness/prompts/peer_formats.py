@@ -64,11 +64,7 @@ def parse_search(text: str) -> Parsed:
 
 
 def write_search(action: str) -> str:
-    """Return the `<search>` or `<answer>` element of `search[...]` or `answer[...]`.
-
-    Raises:
-        ConfigError: The action is neither.
-    """
+    """Return the `<search>` or `<answer>` element of `search[...]` or `answer[...]`."""
     found = _SEARCH_ACTION.fullmatch(action)
     if found is None:
         raise ConfigError(

@@ -24,7 +24,7 @@ def notes_in(text: str) -> str | None:
 
 
 def without_notes(text: str) -> str:
-    """Return an answer without its `<memory>` elements: what its parser reads."""
+    """Return an answer without its `<memory>` elements, for its parser."""
     kept, last = [], 0
     for start, end in _elements(text):
         kept.append(text[last:start])

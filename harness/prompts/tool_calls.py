@@ -1,4 +1,4 @@
-"""Answers that call a tool: the action of a call, and what is wrong with a call."""
+"""Answers that call a tool: the action of a call, and the problem of a wrong one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ class ToolParser:
 
     An answer is valid if it has exactly one call, and that is a right one. Otherwise there is no
     action, whatever else the answer says, and `problem` tells the model why.
-
-    Attributes:
-        tools: The environment's.
-        format: How the model writes calls.
-        name: The format's.
     """
 
     tools: Tools = ANY_ACTION
@@ -38,13 +33,8 @@ class ToolParser:
     def action(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
         """Return the action of the call in an answer.
 
-        Args:
-            text: The answer.
-            calls: The calls that a server tells apart from the text; if there are none, the text is
-                parsed.
-
-        Raises:
-            BadCall: There is not exactly one call, or it is wrong.
+        `calls` are a server's parsed calls; if there are none, the text is parsed. Raises `BadCall`
+        if there is not exactly one call, or it is wrong.
         """
         found = [_typed(call) for call in calls] if calls else self._calls(text)
         if len(found) != 1:
@@ -64,7 +54,7 @@ class ToolParser:
             return Parsed("", valid=False)
 
     def problem(self, text: str, calls: Sequence[ServedCall] | None = None) -> str:
-        """Return what is wrong with an answer, for the model; "" for a valid one."""
+        """Return the problem of an answer, for the model; "" for a valid one."""
         try:
             self.action(text, calls)
         except BadCall as e:
@@ -72,11 +62,7 @@ class ToolParser:
         return ""
 
     def write(self, action: str, offered: Sequence[str] = ()) -> str:
-        """Return the call that stands for an action.
-
-        Raises:
-            ConfigError: No tool has such an action, or the format cannot write its arguments.
-        """
+        """Return the call that stands for an action."""
         call = self.tools.call(action)
         answer = "" if call is None else self.format.write(call)
         if self.parse(answer) != Parsed(action):
@@ -92,11 +78,7 @@ class ToolParser:
 
 
 def parser_of(env_id: str, format_name: str) -> ToolParser:
-    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here.
-
-    Raises:
-        ConfigError: There is no such format.
-    """
+    """Return the parser of calls of an environment's tools; the format `"auto"` is hermes here."""
     try:
         tools = getattr(find_maker(env_id)[0], "tools", ANY_ACTION)
     except BadOption:  # only its maker knows what it is

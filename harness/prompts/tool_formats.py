@@ -39,28 +39,18 @@ _GLM_ARGUMENT: Final = re.compile(r"<arg_key>([^<>]*)</arg_key>\s*<arg_value>")
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """A format of calls.
+    """A format of tool calls: its parser, its writer, and the signs of it in a chat template."""
 
-    Attributes:
-        parse: Returns the calls in an answer without its thoughts, in order; raises `BadCall`, also
-            if it is cut off.
-        write: Returns the text of a call.
-        signs: Texts that are in the chat templates of its models, all of them.
-        untyped: Values are written as texts, whatever their type.
-    """
-
+    # Returns the calls in an answer without its thoughts, in order; raises `BadCall`, also if it is
+    # cut off.
     parse: Callable[[str], list[ToolCall]]
     write: Callable[[ToolCall], str]
-    signs: tuple[str, ...] = ()
-    untyped: bool = False
+    signs: tuple[str, ...] = ()  # texts that are in the chat templates of its models, all of them
+    untyped: bool = False  # values are written as texts, whatever their type
 
 
 def read_json(text: str, start: int = 0) -> tuple[Any, int]:
-    """Return the JSON value at a place of a text, and its end.
-
-    Raises:
-        BadCall: There is none, or an object in it has a name twice.
-    """
+    """Return the JSON value at a place of a text, and its end; raise `BadCall` if it is none."""
     try:
         return _DECODER.raw_decode(text, start)
     except BadCall:
@@ -210,7 +200,7 @@ def _write_glm(call: ToolCall) -> str:
 HERMES: Final = ToolFormat(_in_elements(_read_hermes), _write_hermes, (_OPENING,))
 
 
-def _of_object(_name: str, found: Any) -> ToolFormat | None:
+def _plugin_entry(_name: str, found: Any) -> ToolFormat | None:
     return found if isinstance(found, ToolFormat) else None
 
 
@@ -223,11 +213,11 @@ _ENTRIES: Final[Mapping[str, ToolFormat]] = {
     "hermes": HERMES,
 }
 
-FORMATS: Final = Registry("tool format", entries=_ENTRIES, of_object=_of_object)
-"""All formats; a template is taken for the first one whose signs it has."""
+FORMATS: Final = Registry("tool format", entries=_ENTRIES, make_entry=_plugin_entry)
+"""All formats; a template has the first one with all its signs in the template."""
 
 
-def of_template(template: str) -> str | None:
+def template_format(template: str) -> str | None:
     """Return the name of the format that a chat template asks for; None if it is none of these."""
     for name, one in FORMATS.entries().items():
         if one.signs and all(sign in template for sign in one.signs):
@@ -238,12 +228,8 @@ def of_template(template: str) -> str | None:
 def choose(wanted: str, found: str | None) -> str:
     """Return the format of a model.
 
-    Args:
-        wanted: The setting: a name, or `"auto"`.
-        found: The format that its chat template asks for; None if it is unknown.
-
-    Raises:
-        ConfigError: It is to be that of the template, and unknown.
+    `wanted` is a name or `"auto"`, `found` the format of the chat template, None if unknown. Raises
+    `ConfigError` for `"auto"` with an unknown format.
     """
     if wanted != "auto":
         return wanted

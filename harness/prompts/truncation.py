@@ -1,4 +1,4 @@
-"""Truncation of prompts: what is left out, in which order, and how it is marked."""
+"""Truncation of prompts: the parts left out, their order, and the marks for them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,12 @@ _IMAGE: Final = "[image]"
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The parts that a prompt leaves out, in the order in which they are left out.
-
-    Attributes:
-        turns: Number of oldest turns.
-        examples: Number of worked examples, counted from the last.
-        reflections: Number of oldest reflections.
-        observation: Most characters of an observation, or None for no limit.
-    """
+    """The parts that a prompt leaves out, in the order in which they are left out."""
 
     turns: int = 0
-    examples: int = 0
+    examples: int = 0  # number of worked examples, counted from the last
     reflections: int = 0
-    observation: int | None = None
+    observation: int | None = None  # most characters of an observation, or None for no limit
 
     def describe(self) -> str:
         """Return a description, such as `"3 turns, 1 example"`; "" for nothing."""
@@ -74,12 +67,7 @@ def num_characters(messages: Sequence[Message]) -> int:
 
 
 def cut_middle(text: str, limit: int | None) -> str:
-    """Return a text, or its two ends around a mark with the number of missing characters.
-
-    Args:
-        text: The text.
-        limit: Most characters, the mark included; at least `SHORTEST_OBSERVATION`. None: no limit.
-    """
+    """Return a text of at most `limit` characters: its two ends around a mark for the middle."""
     if limit is None or len(text) <= limit:
         return text
     room = limit - len(_MARK.format(left_out=len(text), total=len(text)))
@@ -97,12 +85,7 @@ class Tokens(Protocol):
 
 
 def token_cut(limit: int | None, tokens: Tokens | None) -> Callable[[str], str]:
-    """Return what cuts a text to so many tokens, and shows it whole without a limit or tokenizer.
-
-    Args:
-        limit: Most tokens to keep, at least 1, without the mark; None sets no limit.
-        tokens: Tells the tokens of a text.
-    """
+    """Return a function that cuts a text to `limit` tokens, or not without a limit or tokenizer."""
     if limit is None or tokens is None:
         return lambda text: text
     # Windows show past outcomes again and again.
@@ -112,7 +95,7 @@ def token_cut(limit: int | None, tokens: Tokens | None) -> Callable[[str], str]:
 def _cut_to_tokens(text: str, limit: int, tokens: Tokens) -> str:
     """Return a text, or its two ends around a mark with the number of missing tokens.
 
-    A quarter of what is kept is the end, where errors stand.
+    A quarter of the kept tokens is the end, where errors stand.
     """
     if len(text.encode("utf-8", "replace")) <= limit:  # a token has a byte or more
         return text
@@ -131,16 +114,9 @@ def fit(
     """Return the prompt with the fewest cuts that is not too long, and its cuts.
 
     Turns are left out first, one more at a time, then examples, then reflections. If all of these
-    are left out, the observation is shortened.
-
-    Args:
-        compose: Returns the prompt with some cuts.
-        most: The most that can be left out of each kind; for observations, the length of the
-            longest one in characters.
-        limit: Most characters of a prompt; see `num_characters`.
-
-    Raises:
-        ContextOverflow: It is too long even with observations of `SHORTEST_OBSERVATION` characters.
+    are left out, the observation is shortened. `most` has the largest cuts; for observations the
+    length of the longest one in characters. `limit` is in characters; see `num_characters`. Raises
+    `ContextOverflow` if it is too long even with observations of `SHORTEST_OBSERVATION` characters.
     """
     cuts, excess = NO_CUTS, 0
     for cuts in _cuts_before_observation(most):

@@ -51,36 +51,33 @@ class Agent:
     In the context `window` every turn has its own prompt, rendered from the last `window` turns.
     Past turns are text; the image, if any, is that of the current observation.
 
-    In the context `transcript` the episode is one chat that only grows: the first prompt, the
-    answer, the next observation in the style's follow-up template, the answer, and so on. Answers
-    stay unchanged, with their thoughts unless `thoughts` is `"strip"`, and images stay in their
-    prompts. `window` has no effect there. A transcript is limited by `max_prompt`, which leaves out
-    its oldest turns, and by the model's context, which ends the episode.
-
-    In the style `tools` the first message offers the environment's tools, and in a transcript the
-    following prompts are tools' results. Tools do not count in `max_prompt`.
+    In the context `transcript` the episode is one chat that only grows. Answers stay unchanged,
+    with their thoughts unless `thoughts` is `"strip"`, and images stay in their prompts. `window`
+    has no effect. `max_prompt` leaves out the oldest turns; the model's context ends the episode.
 
     In the context `summary` it is a transcript until a prompt and its answer have `summary_tokens`.
-    Then the chat is asked for a summary, and goes on from the first prompt, the summary and the
+    Then the model writes a summary, and the chat goes on from the first prompt, the summary and the
     current observation.
+
+    In the style `tools` the first message offers the environment's tools, and in a transcript the
+    following prompts are tool results. Tools do not count in `max_prompt`.
 
     Args:
         completer: The model; None if the agent only writes prompts and parses answers.
-        style: Prompt template and parser.
-        sampling: Temperature and token limit.
-        window: Number of past turns in a prompt, K in the papers.
+        style: The prompt template and parser.
+        sampling: The temperature and token limit.
+        window: The number of past turns in a prompt, K in the papers.
         context: `"window"`, `"transcript"` or `"summary"`.
-        preamble: Text before the prompt; in a transcript before the first prompt only. The
+        preamble: The text before the prompt; in a transcript before the first prompt only. The
             partner's seat in self-play gets no reflections, because they are the learner's.
-        max_prompt: Largest number of characters of a prompt, with the preamble and a transcript's
-            earlier messages; None sets no limit. The module says what is left out first.
+        max_prompt: The largest number of characters of a prompt, with the preamble and a
+            transcript's earlier messages; None sets no limit.
         thoughts: `"keep"` or `"strip"`: whether a transcript shows the thoughts of earlier answers.
-        scratchpad: Most characters of the notes that the model may write in `<memory>` and reads in
-            its next prompts; 0 for no notes. Of the context `window` only.
-        summary_tokens: Tokens of a prompt and its answer from which on the context `summary` asks
-            for a summary.
-        max_observation: Most tokens of an observation in a prompt; None sets no limit.
-        tokens: Counts them; None shows observations whole.
+        scratchpad: The most characters of the notes that the model may write in `<memory>` and
+            reads in its next prompts; 0 for no notes. Only in the context `window`.
+        summary_tokens: The length of prompt and answer from which on a chat is summarised.
+        max_observation: The most tokens of an observation in a prompt; None sets no limit.
+        tokens: The counter of tokens; None shows observations whole.
     """
 
     def __init__(
@@ -143,7 +140,7 @@ class Agent:
     async def _summarise(self, completer: Completer, view: EpisodeView, seed: int) -> Completion:
         """Ask for a summary of the chat before the current observation; the next prompt uses it."""
         request = prompts.load_part("summarise", self.preamble.env_id).render()
-        messages = tool_turns.asked_instead(self.messages(view), request)
+        messages = tool_turns.with_request(self.messages(view), request)
         own_seed = seed_of(seed, _SUMMARIES)
         completion = await completer.complete(messages, self.sampling, own_seed)
         view.summary = outside_thoughts(completion.text).strip()
@@ -159,10 +156,9 @@ class Agent:
         )
 
     def messages(self, view: EpisodeView) -> list[Message]:
-        """Return the prompt of the next decision.
+        """Return the prompt of the next decision; `view.prompts` keeps the prompts of a transcript.
 
-        In a transcript this must be called at every turn, because the prompts are kept in
-        `view.prompts`.
+        A transcript needs this call at every turn.
 
         Raises:
             ConfigError: The style shows an image and the environment has none.
@@ -202,7 +198,7 @@ class Agent:
         window = min(self.window, len(view.turns)) - cuts.turns
         shown = self.style.render(**_shortened(self._fields(view, window), cuts))
         view.shown = truncation.concatenate(shown, self._notes(view))
-        return [tool_turns.opening(self.style, truncation.concatenate(preamble, view.shown))]
+        return [tool_turns.first_message(self.style, truncation.concatenate(preamble, view.shown))]
 
     def _notes(self, view: EpisodeView) -> str:
         """Return the end of a prompt that shows the notes; "" without a scratchpad."""
@@ -228,10 +224,11 @@ class Agent:
             first = truncation.concatenate(first, _MISSING.format(turns=turns))
         if missing:
             first = truncation.concatenate(first, contents[missing])
-        messages = [tool_turns.opening(self.style, first)]
+        messages = [tool_turns.first_message(self.style, first)]
         for turn, content in zip(view.turns[missing:], contents[missing + 1 :], strict=True):
-            said = self._assistant_message(turn.completion)
-            messages += tool_turns.exchange(self.style, turn.completion.calls, said, content)
+            answer = self._assistant_message(turn.completion)
+            calls = turn.completion.calls
+            messages += tool_turns.answer_and_next_prompt(self.style, calls, answer, content)
         return messages
 
     def _assistant_message(self, completion: Completion) -> Message:
@@ -263,7 +260,7 @@ class Agent:
         return [self.style.render(**_shortened(view.opening, cuts)), *view.prompts[1:taken], last]
 
     def _fields(self, view: EpisodeView, window: int) -> dict[str, Any]:
-        """Return the template variables, with the last `window` turns as the history."""
+        """Return the template variables of a prompt whose history is the last `window` turns."""
         taken = len(view.turns)
         shown = view.turns[max(0, taken - window) :] if window else []
         history = [
@@ -272,7 +269,7 @@ class Agent:
                 "observation": self._cut(turn.observation),
                 "action": turn.action,
                 "outcome": self._cut(turn.next_observation),
-                **tool_turns.past_fields(self.style, turn),
+                **tool_turns.history_variables(self.style, turn),
             }
             for i, turn in enumerate(shown)
         ]
@@ -286,7 +283,7 @@ class Agent:
             "choices": choices_of(view),
             "turn": taken,
             "max_turns": view.max_turns,
-            **tool_turns.fields(self.style, view.turns, view.info["admissible_actions"]),
+            **tool_turns.prompt_variables(self.style, view.turns, view.info["admissible_actions"]),
         }
 
 

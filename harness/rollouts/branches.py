@@ -1,9 +1,9 @@
-"""Siblings: episodes that share the first turns of an ended one, and go on from there.
+"""Siblings: episodes that share the first turns of an ended one and continue from there.
 
 Once the episodes of a group have ended, some of their turns are chosen. Siblings are restored right
-before them, on the group's own environments, and draw the turn's action anew. So a tree grows from
-each episode, and no environment more is open than without branches. Which turns are chosen and what
-siblings decide depends on seeds and rollouts alone.
+before them, on the group's environments, and draw the turn's action anew. So a tree grows from
+each episode without more open environments. The choice of turns and the decisions of siblings
+depend on seeds and rollouts alone.
 """
 
 from __future__ import annotations
@@ -39,57 +39,43 @@ class At(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Where siblings branch from the episodes of a group.
-
-    Attributes:
-        settings: The turns, the siblings of each, and the budget.
-        seed: Of random choices.
-        reward: The training reward, which `"divergent"` and `"pivotal"` compare.
-        gamma: Discount of the continuations that `"pivotal"` compares.
-        reward_scale: Factor on the rewards of these continuations.
-    """
+    """Where siblings branch from the episodes of a group."""
 
     settings: BranchConfig
     seed: int = 0
-    reward: str = "environment"
-    gamma: float = 1.0
-    reward_scale: float = 1.0
+    reward: str = "environment"  # "divergent" and "pivotal" compare it
+    gamma: float = 1.0  # discount of the continuations that "pivotal" compares
+    reward_scale: float = 1.0  # factor on their rewards
 
     def choose(
         self, rollouts: Sequence[Rollout], group: int, number: int = 0, taken: Collection[At] = ()
     ) -> list[At]:
-        """Return the turns of ended rollouts that siblings branch at, the first ones first.
+        """Return the branch turns in ended rollouts of a group, the most wanted first.
 
-        Args:
-            rollouts: Of a group; siblings follow what they branched from.
-            group: Its number.
-            number: Of the round, from 0.
-            taken: The turns of earlier rounds, which are none of these.
-
-        Raises:
-            ConfigError: The turns' log-probabilities or the states' values are wanted and not
-                known.
+        Siblings follow their parent in `rollouts`. Turns in `taken`, from earlier rounds, are left
+        out. Raises `ConfigError` if the choice needs log-probabilities or state values that are
+        missing.
         """
-        known = [
+        turns = [
             (At(r.member, t), turn)
             for r in rollouts
             for t, turn in enumerate(r.turns)
             if t > r.branch_turn  # a sibling's first turn is one more of its parent's state
         ]
-        own, allowed = self.settings, {at for at, _ in known}.difference(taken)
-        if own.at == "every":
-            found = [at for at, _ in known if at.turn % own.every == 0]
-            found.sort(key=lambda at: at.turn)
-        elif own.at == "uniform":
-            order = np.random.default_rng(seed_of(self.seed, _BRANCHES, group, number))
-            found = [known[i][0] for i in order.permutation(len(known))]
-        elif own.at == "entropy":
-            found = [at for at, _ in sorted(known, key=lambda one: -_surprise(one[1]))]
-        elif own.at == "pivotal":
-            found = _pivotal(rollouts, self.reward, self.gamma, self.reward_scale)
+        settings, allowed = self.settings, {at for at, _ in turns}.difference(taken)
+        if settings.at == "every":
+            ranked = [at for at, _ in turns if at.turn % settings.every == 0]
+            ranked.sort(key=lambda at: at.turn)
+        elif settings.at == "uniform":
+            rng = np.random.default_rng(seed_of(self.seed, _BRANCHES, group, number))
+            ranked = [turns[i][0] for i in rng.permutation(len(turns))]
+        elif settings.at == "entropy":
+            ranked = [at for at, _ in sorted(turns, key=lambda one: -_surprise(one[1]))]
+        elif settings.at == "pivotal":
+            ranked = _pivotal(rollouts, self.reward, self.gamma, self.reward_scale)
         else:
-            found = _divergent(rollouts, self.reward)
-        return [at for at in found if at in allowed][: own.points]
+            ranked = _divergent(rollouts, self.reward)
+        return [at for at in ranked if at in allowed][: settings.points]
 
     @property
     def has_budget(self) -> bool:
@@ -104,7 +90,7 @@ class Branches:
 
 
 def cost(siblings: Sequence[Rollout]) -> tuple[int, int]:
-    """Return the environment steps of siblings' own turns, and the tokens read and written."""
+    """Return siblings' environment steps after their branch turns, and their tokens."""
     turns = [turn for rollout in siblings for turn in rollout.own_turns]
     usage = sum((one.usage for turn in turns for one in turn.answers), Usage())
     return len(turns), usage.prompt + usage.response
@@ -130,9 +116,9 @@ def _pivotal(rollouts: Sequence[Rollout], reward: str, gamma: float, scale: floa
             "have none: they were played without continuations"
         )
     table = TurnTable.from_rollouts(rollouts, reward=reward, reward_scale=scale)
-    values = np.concatenate([returns.mean(axis=1) for returns in known])
-    gaps = np.abs(oracle(replace(table, state_value=values), gamma=gamma))
-    order = np.argsort(-gaps, kind="stable")
+    values = np.concatenate([returns.mean(axis=1) for returns in known])  # [N], from [N, K]
+    gaps = np.abs(oracle(replace(table, state_value=values), gamma=gamma))  # [N]
+    order = np.argsort(-gaps, kind="stable")  # equal gaps stay in the order of turns
     return [At(rollouts[table.rollout[row]].member, int(table.turn[row])) for row in order]
 
 
@@ -150,16 +136,7 @@ def _divergent(rollouts: Sequence[Rollout], reward: str) -> list[At]:
 
 
 class SiblingRunner:
-    """Plays the siblings of one group.
-
-    Args:
-        branches: Where they branch.
-        group: The environments; the group's episodes have ended.
-        episodes: Of the members, with their points.
-        play: Plays an episode.
-        retries: How often a sibling that failed is played again, on a fresh environment.
-        pause_s: Seconds before the first retry; each further retry waits twice as long.
-    """
+    """Plays the siblings of one group, on the environments of its ended episodes."""
 
     def __init__(
         self,
@@ -181,16 +158,15 @@ class SiblingRunner:
     async def run(self, rollouts: Sequence[Rollout]) -> list[Rollout]:
         """Return the siblings of ended rollouts, numbered after the group's members.
 
-        With a budget they play turn by turn, and the last turn's may exceed it; else all at once.
-
-        Raises:
-            GroupMismatch: A fresh environment does not begin in the group's state.
+        With a budget they play turn by turn, and the last turn's siblings may exceed it; without
+        one all play at once. Raises `GroupMismatch` if a fresh environment starts in another state.
         """
         branches, played, taken = self._branches, list[Rollout](), set[At]()
         for number in range(branches.settings.rounds):
             whole = [one for one in (*rollouts, *played) if not one.error and one.own_turns]
             chosen = branches.choose(whole, self._episodes[0].group, number, taken)
             parents = {rollout.member: rollout for rollout in whole}
+            # With a budget the cost of one turn's siblings decides whether the next one has any.
             at_once = 1 if branches.has_budget else max(len(chosen), 1)
             for first in range(0, len(chosen), at_once):
                 if branches.is_spent(played):
@@ -255,6 +231,7 @@ class SiblingRunner:
         )
         twin = point.episode.moved_to(group.envs[slot])
         twin.stop_at = None
+        # Later rounds may branch from this sibling, so it keeps its parent's earlier points.
         twin.points = points[:turn] if self._branches.settings.rounds > 1 else None
         twin.rollout.parent, twin.rollout.branch_turn = parent.member, turn
         if parent.state_returns is not None:

@@ -32,8 +32,7 @@ class GroupNumbers:
     def number(self, line: Mapping[str, Any]) -> int:
         """Return the number of a rollout's group: given, or assigned to its name or its task.
 
-        Raises:
-            BadRequest: The rollout has no group and no task, or numbers and names are mixed.
+        Raises `BadRequest` if it has neither group nor task, or if numbers and names are mixed.
         """
         name = line.get("group", line.get("task_id"))
         if name is None:
@@ -55,14 +54,7 @@ class GroupNumbers:
 def encode(
     rollout: Rollout, columns: Mapping[str, Sequence[float]], *, tokens: bool, images: bool
 ) -> dict[str, Any]:
-    """Return a rollout as JSON-plain values.
-
-    Args:
-        rollout: Any, finished or failed.
-        columns: Numbers of its turns, by name.
-        tokens: Include token ids and log-probabilities.
-        images: Include images.
-    """
+    """Return a rollout as JSON-plain values, with `columns` as numbers of its turns."""
     shown: dict[Image, int] = {}
     turns = []
     before = Completion("")
@@ -155,14 +147,8 @@ def decode(
 ) -> tuple[Rollout, dict[str, list[float]]]:
     """Return the rollout of a line, and the columns of its turns.
 
-    Args:
-        line: As `encode` returns it, or less; see `harness.rollouts.rollout_files`.
-        index: Of the rollout in its file; states without a key get one with this index.
-        groups: The groups of the file so far.
-        columns: Names of columns that turns may have.
-
-    Raises:
-        BadRequest: A field is missing or its value is wrong; the message names it.
+    A line has the fields of `encode` or fewer; see `harness.rollouts.rollout_files`. States without
+    a key get one with `index`, the rollout's place in its file. A `BadRequest` names a wrong field.
     """
     turns = fields.items(line, "turns", "rollout")
     error = fields.text(line, "error", "rollout", "")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -28,7 +28,7 @@ from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 
 _LOOK_EVERY_S: Final = 0.1
-"""Seconds between two looks at what other processes have counted."""
+"""Seconds between two looks at the count of all processes."""
 
 
 class Count(Protocol):
@@ -45,46 +45,30 @@ class Count(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SharedEnd:
-    """When a collection of several processes has ended.
+    """The end of a collection that several processes share: `enough` of their groups have ended."""
 
-    Attributes:
-        ended: Counts the groups that have ended in all of the processes.
-        enough: The number at which all processes stop.
-    """
-
-    ended: Count
-    enough: int
+    ended: Count  # groups that have ended in all of the processes
+    enough: int  # the number at which all processes stop
 
 
 async def collect(
     pool: EnvPool,
-    draws: Sequence[TaskDraw],
+    draws: Sequence[TaskDraw],  # the tasks; group i plays `draws[i]`
     actor: Actor,
     *,
-    seed: int,
+    seed: int,  # the seed of all decisions, with the group's index, the member and the turn
     options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
+    # The index of each task's group, if `draws` is a part of a larger collection; None counts from
+    # 0.
     group_indices: Sequence[int] | None = None,
+    # The end of the larger collection, in place of `options.enough_share`.
     shared_end: SharedEnd | None = None,
 ) -> list[Rollout]:
     """Return the rollouts of every task, `pool.group_size` each, in the order of the tasks.
 
-    Args:
-        pool: Gives the environments.
-        draws: The tasks; group i plays `draws[i]`.
-        actor: Decides in every episode.
-        seed: Each decision's seed derives from it, the group's index, the member and the turn.
-        options: When collection stops, and how failures are retried.
-        group_indices: Index of each task's group, if `draws` is a part of a larger collection;
-            None counts from 0.
-        shared_end: Stops the collection in place of `options.enough_share`, if `draws` is a part
-            of a larger collection; None counts the groups of `draws`.
-
-    Returns:
-        The rollouts. A group that kept failing has a single rollout with `error`. If collection
-        stopped early, only the episodes that had ended.
-
-    Raises:
-        ContextOverflow: The first prompt of an episode does not fit into the model's context.
+    A group that kept failing has a single rollout with `error`. If collection stopped early, only
+    the episodes that had ended are returned. Raises `ContextOverflow` if the first prompt of an
+    episode does not fit into the model's context.
     """
     play = partial(
         options.run,
@@ -107,31 +91,46 @@ async def collect_episodes(
     shared_end: SharedEnd | None = None,
 ) -> list[Rollout]:
     """Return the rollouts of every task, as `collect` does, each played by `play`."""
-    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    indices = range(len(draws)) if group_indices is None else group_indices
+    end = shared_end or SharedEnd(_LocalCount(), options.num_groups(len(draws)))
     slots = asyncio.Semaphore(await pool.max_open_groups())
-    end = SharedEnd(_OwnCount(), options.num_groups(len(draws)))
-    end = end if shared_end is None else shared_end
-
-    def stop() -> None:
-        if not stopped.done():
-            stopped.set_result(None)
+    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run_group(draw: TaskDraw, index: int) -> list[Rollout]:
         async with slots:
             rollouts = await GroupRunner(pool, draw, index, play, options, stopped).run()
-        if rollouts and not rollouts[0].error and end.ended.add() >= end.enough:
-            stop()
+        # A lost group does not count: the others must not stop because a server failed.
+        is_whole = bool(rollouts) and not rollouts[0].error
+        if is_whole and end.ended.add() >= end.enough:
+            _stop(stopped)
         for rollout in rollouts:
             options.on_finish(rollout)
         return rollouts
 
-    indices = range(len(draws)) if group_indices is None else group_indices
-    with _watching(shared_end, stop):
+    watcher = None if shared_end is None else asyncio.ensure_future(_watch(shared_end, stopped))
+    try:
         groups = await asyncio.gather(*map(run_group, draws, indices))
+    finally:
+        if watcher is not None:
+            watcher.cancel()
     return [rollout for group in groups for rollout in group]
 
 
-class _OwnCount:
+def _stop(stopped: asyncio.Future[None]) -> None:
+    if not stopped.done():
+        stopped.set_result(None)
+
+
+async def _watch(end: SharedEnd, stopped: asyncio.Future[None]) -> None:
+    """Stop soon after other processes have ended the collection."""
+    # If a process is gone, counting fails; the next collective reports that error.
+    with contextlib.suppress(RuntimeError):
+        while end.ended.value() < end.enough:
+            await asyncio.sleep(_LOOK_EVERY_S)
+        _stop(stopped)
+
+
+class _LocalCount:
     """Counts the groups of this process alone."""
 
     def __init__(self) -> None:
@@ -143,24 +142,3 @@ class _OwnCount:
 
     def value(self) -> int:
         return self._number
-
-
-@contextlib.contextmanager
-def _watching(end: SharedEnd | None, stop: Callable[[], None]) -> Iterator[None]:
-    """Within this context, call `stop` soon after other processes have ended the collection."""
-    if end is None:
-        yield
-        return
-
-    async def watch() -> None:
-        # Without a process that has ended nothing can be counted; the next collective tells of it.
-        with contextlib.suppress(RuntimeError):
-            while end.ended.value() < end.enough:
-                await asyncio.sleep(_LOOK_EVERY_S)
-            stop()
-
-    watcher = asyncio.ensure_future(watch())
-    try:
-        yield
-    finally:
-        watcher.cancel()

@@ -26,24 +26,14 @@ async def collect_distributed(
     seed: int,
     options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
 ) -> list[Rollout]:
-    """Return in each process what `collect` returns for all draws.
+    """Return the rollouts of all draws, as `collect` does, in each process.
 
     Process r of n plays the groups r, r + n, r + 2n and so on. A group's decisions have the same
-    seeds in whichever process it is played. `options.enough_share` counts the groups of all
-    processes: once enough have ended, whose ever they are, each process stops the episodes that it
-    still plays.
+    seeds in every process. `options.enough_share` counts the groups of all processes: once enough
+    have ended, each process stops the episodes that it still plays.
 
-    Args:
-        processes: This process among those that collect.
-        pool: This process's environments.
-        draws: The tasks of all processes.
-        actor: Decides in every episode.
-        seed: As for `collect`.
-        options: As for `collect`.
-
-    Raises:
-        TrainingError: A process met an error; see `ProcessGroup.agree`.
-        Abandoned: Another process was stopped while it collected.
+    Raises `TrainingError` if a process met an error; see `ProcessGroup.agree`. Raises `Abandoned`
+    if another process was stopped while it collected.
     """
     if processes.size == 1:
         return await collect(pool, draws, actor, seed=seed, options=options)

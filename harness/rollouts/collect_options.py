@@ -1,4 +1,4 @@
-"""When a collection of rollouts stops, and how it retries what failed."""
+"""The rules of a collection of rollouts: its end, and its retries after failures."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class CollectOptions:
     group without any finished episode is left out.
 
     Attributes:
-        enough_members: Episodes of a group that must end, at least 1; None waits for all.
-        enough_share: Share of the groups that must end, in (0, 1]; None waits for all.
-        enough_turns: No episode is stopped before it has taken this many turns, 0 or more.
-        retries: How often a failed episode is played again, and a group that cannot be opened or
-            whose restarted member does not begin in the group's state.
-        pause_s: Seconds before the first retry; each further retry waits twice as long.
-        allow_initial_overflow: If the first prompt of an episode does not fit into the model's
-            context, the episode counts as lost; otherwise `ContextOverflow` is raised.
-        on_finish: Is called with each rollout once its group has ended.
-        run: Plays an episode.
-        branch: Where siblings branch from a group's episodes; None for nowhere.
+        enough_members: The episodes of a group that must end, at least 1; None waits for all.
+        enough_share: The share of the groups that must end, in (0, 1]; None waits for all.
+        enough_turns: The turns that every episode may take before it is stopped, 0 or more.
+        retries: The number of retries of a failed episode, and of a group that cannot be opened or
+            whose restarted member starts in another state.
+        pause_s: The seconds before the first retry; each further retry waits twice as long.
+        allow_initial_overflow: Count an episode as lost if its first prompt does not fit into the
+            model's context, instead of raising `ContextOverflow`.
+        on_finish: A callback for each rollout once its group has ended.
+        run: The function that plays an episode.
+        branch: The siblings' places in a group's episodes; None for no siblings.
 
     Raises:
         ConfigError: A number is out of its range.

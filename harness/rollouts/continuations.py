@@ -1,8 +1,8 @@
-"""Continuations: episodes played on from forks, and what they say a state is worth.
+"""Continuations: episodes played on from forks, which measure the value of a state.
 
-V(s, h), with s the state of the environment and h what the policy knows beside it, is the mean
-return of K continuations from a fork right before a turn, whose own action is drawn anew. Turns
-in equal states with equal h and as many turns left share their continuations. They are played
+V(s, h), with s the state of the environment and h the policy's further knowledge, is the mean
+return of K continuations from a fork right before a turn; they draw the turn's action anew. Turns
+in equal states with equal h and equally many turns left share their continuations. They are played
 while the episodes go on, so that a model answers many of them at once.
 """
 
@@ -30,7 +30,7 @@ from harness.types.rollout import Rollout, StopReason, Usage
 from harness.types.task_draws import seed_of
 
 REWARDS: Final = ("success", "score", "environment")
-"""What a return adds up: 1 for a success, the score at the end, or the environment's rewards."""
+"""The terms of a return: 1 for a success, the score at the end, or the environment's rewards."""
 
 _CONTINUATIONS: Final = 2
 """Stream of random numbers of the continuations; the rollouts have others."""
@@ -38,24 +38,17 @@ _CONTINUATIONS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The rest of an episode, played on from a fork.
+    """The rest of an episode, played on from a fork."""
 
-    Attributes:
-        rewards: The environment's, of each turn after the fork.
-        success: The task is solved in the end.
-        score: The score in the end.
-        usage: Tokens of the continuation.
-    """
-
-    rewards: tuple[float, ...]
+    rewards: tuple[float, ...]  # of each turn after the fork
     success: bool
     score: float
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = field(default_factory=Usage)  # of the turns after the fork
 
 
 @dataclass(slots=True)
 class Cost:
-    """What a measurement took: continuations, their environment steps and tokens, and seconds."""
+    """The cost of a measurement: continuations, environment steps, tokens and seconds."""
 
     continuations: int = 0
     steps: int = 0
@@ -66,41 +59,34 @@ class Cost:
 async def fork(episode: Episode) -> Episode:
     """Return an independent copy of an episode in progress, in the same state.
 
-    The copy goes on as the original does where its decisions have the same seeds. Its rollout
-    begins with the turns taken so far and has no recording. The caller closes its environment.
-
-    Raises:
-        EnvUnavailable: The environment cannot be forked.
+    With equal seeds it goes on as the original does. Its rollout begins with the turns taken so far
+    and has no recording. The caller closes its environment. Raises `EnvUnavailable` if the
+    environment cannot be forked.
     """
     env = episode.env
     twin = await episode.pool.call(env.fork, blocking=env.blocking, interrupt=env.interrupt)
     return episode.moved_to(twin)
 
 
-class Branching(Protocol):
-    """What plays the continuations of an episode."""
+class ContinuationPlayer(Protocol):
+    """Plays an episode on from its current state."""
 
     def key(self, episode: Episode) -> str:
-        """Return what the policy knows beside the state; equal keys, equal continuations."""
+        """Return the policy's knowledge beside the state; equal keys have equal continuations."""
         ...
 
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Return what gives one continuation for each seed.
+        """Fork the episode once per seed and return an awaitable of the continuations.
 
-        All forks are taken when this returns, so that the episode may go on.
+        The episode may continue as soon as this returns.
         """
         ...
 
 
-class AgentBranching:
-    """A language model's agent plays on; its continuations keep the episode's history.
-
-    Args:
-        agent: Plays.
-        max_live: Largest number of continuations at the same time.
-    """
+class AgentContinuations:
+    """A language model's agent plays on, with the episode's history, `max_live` forks at a time."""
 
     def __init__(self, agent: Agent, max_live: int = 256) -> None:
         """Keep the agent."""
@@ -113,11 +99,7 @@ class AgentBranching:
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Return what gives one continuation for each seed.
-
-        Raises:
-            EnvUnavailable: An environment or the model failed.
-        """
+        """Fork the episode once per seed; failures of environment or model are `EnvUnavailable`."""
         playing: list[asyncio.Task[Continuation]] = []
         try:
             for seed in seeds:
@@ -156,37 +138,27 @@ class AgentBranching:
 
 
 class StateReturns:
-    """Plays episodes, and on from each of their states, during one collection.
+    """Plays the episodes of one collection, and K continuations from each of their states.
 
-    Args:
-        branching: Plays the continuations.
-        count: K, the continuations of a state.
-        reward: One of `REWARDS`.
-        gamma: Discount of each later turn.
-        scale: Factor on the rewards.
-
-    Attributes:
-        cost: Of the continuations; its seconds are those in which any was played.
-
-    Raises:
-        ConfigError: The reward is unknown.
+    Raises `ConfigError` if the reward is unknown.
     """
 
     def __init__(
         self,
-        branching: Branching,
+        player: ContinuationPlayer,
         count: int,
-        reward: str = "success",
+        reward: str = "success",  # one of `REWARDS`
         gamma: float = 1.0,
         scale: float = 1.0,
     ) -> None:
         """Begin without states."""
         one_of("reward", reward, REWARDS)
-        self._branching, self._count = branching, count
+        self._player, self._count = player, count
         self._reward, self._gamma, self._scale = reward, gamma, scale
+        # By seed, group, turn, state and the player's key.
         self._shared: dict[tuple[int, int, int, str, str], asyncio.Task[Floats]] = {}
         self._running, self._since = 0, 0.0
-        self.cost = Cost()
+        self.cost = Cost()  # its seconds are those in which any continuation was played
 
     async def run(
         self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
@@ -195,31 +167,34 @@ class StateReturns:
 
         The rollout gets `state_returns`, or an error if a continuation failed.
         """
-        own = _MeasuringActor(self, actor, episode, seed)
+        measuring = _MeasuringActor(self, actor, episode, seed)
         rollout = await run_episode(
-            episode, own, seed=seed, allow_initial_overflow=allow_initial_overflow
+            episode, measuring, seed=seed, allow_initial_overflow=allow_initial_overflow
         )
-        measured = own.measured[: len(rollout.own_turns)]
+        # The last state was measured in vain if its turn failed or its prompt did not fit.
+        measured = measuring.measured[: len(rollout.own_turns)]
         if rollout.error or not measured:
             return rollout
         try:
+            # Other episodes may wait for the same tasks, so cancelling this one must not end them.
             returns = await asyncio.gather(*(asyncio.shield(task) for task in measured))
         except (EnvUnavailable, ModelUnavailable) as e:
             rollout.stop_reason, rollout.error = StopReason.ERROR, describe(e)
         else:
             before = [] if rollout.state_returns is None else [rollout.state_returns]
-            rollout.state_returns = np.concatenate([*before, np.stack(returns)])
+            rollout.state_returns = np.concatenate([*before, np.stack(returns)])  # [N, K]
         return rollout
 
     async def begin(self, episode: Episode, seed: int) -> asyncio.Task[Floats]:
-        """Fork an episode; return the task of the returns from its state. Shape [K]."""
-        known, turn = self._branching.key(episode), int(episode.info["turn"])
+        """Fork an episode; return the task of the returns from its state, of shape [K]."""
+        known, turn = self._player.key(episode), int(episode.info["turn"])
         key = (seed, episode.group, turn, str(episode.info["state_key"]), known)
         task = self._shared.get(key)
         if task is None:
             forked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             task = self._shared[key] = asyncio.ensure_future(self._play_on(episode, key, forked))
             task.add_done_callback(lambda done: self._ended(key, done))
+            # `task` alone ends if a fork fails; the episode may go on after either.
             both: list[asyncio.Future[Any]] = [forked, task]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         return task
@@ -238,10 +213,11 @@ class StateReturns:
         digest = blake2b(f"{state}\0{known}".encode("utf-8", "surrogatepass"), digest_size=6)
         name = int.from_bytes(digest.digest(), "big")
         seeds = [seed_of(seed, _CONTINUATIONS, group, turn, name, k) for k in range(self._count)]
+        # Continuations of several states overlap; the clock runs while there is any.
         self._since = self._since if self._running else time.perf_counter()
         self._running += 1
         try:
-            playing = await self._branching.play_on(episode, seeds)
+            playing = await self._player.play_on(episode, seeds)
             forked.set_result(None)
             played = await playing
         finally:
@@ -251,26 +227,25 @@ class StateReturns:
         self.cost.continuations += len(played)
         self.cost.steps += sum(len(one.rewards) for one in played)
         self.cost.tokens += sum(one.usage.prompt + one.usage.response for one in played)
-        return np.array([self._return_of(one) for one in played])
+        return np.array([self._return(one) for one in played])  # [K]
 
-    def _return_of(self, played: Continuation) -> float:
-        own = played.rewards
+    def _return(self, played: Continuation) -> float:
+        rewards = played.rewards
         if self._reward != "environment":
             at_end = played.success if self._reward == "success" else played.score
-            own = (*(0.0,) * (len(own) - 1), float(at_end))
-        return self._scale * sum(reward * self._gamma**i for i, reward in enumerate(own))
+            rewards = (*(0.0,) * (len(rewards) - 1), float(at_end))
+        return self._scale * sum(reward * self._gamma**i for i, reward in enumerate(rewards))
 
 
 class _MeasuringActor:
-    """An actor of one episode that has each state measured before it decides.
+    """An actor of one episode that has each state measured before it decides."""
 
-    Attributes:
-        measured: Of each state in which it decided.
-    """
+    measured: list[asyncio.Task[Floats]]
+    """One task per decision, in order."""
 
     def __init__(self, returns: StateReturns, actor: Actor, episode: Episode, seed: int) -> None:
         self._returns, self._actor, self._episode, self._seed = returns, actor, episode, seed
-        self.measured: list[asyncio.Task[Floats]] = []
+        self.measured = []
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Return the actor's decision; states in which the partner's seat acts are not measured."""

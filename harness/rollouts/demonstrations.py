@@ -20,16 +20,10 @@ _MAX_ACTIONS = 500
 
 
 def expert_answer(style: PromptStyle, view: EpisodeView, kind: str) -> str:
-    """Return an expert's answer in the format of a prompt style.
+    """Return an expert's answer in the format of a prompt style; the view needs `oracle=True`.
 
-    Args:
-        style: Writes the answer.
-        view: From an environment made with `oracle=True`.
-        kind: Name of the environment's expert.
-
-    Raises:
-        ConfigError: `info` has no `oracle`, or the style cannot write the action.
-        BadOption: The environment has no expert of this kind.
+    Raises `ConfigError` if `info` has no `oracle`, or the style cannot write the action. Raises
+    `BadOption` if the environment has no expert of this kind.
     """
     solution = view.info.get("oracle")
     if solution is None:
@@ -54,9 +48,9 @@ class Demonstrator:
     code, a random action is the beginning of an earlier expert answer; most of these fail.
 
     Args:
-        agent: Writes the prompts and parses the answers; its model is not called.
-        kind: Which of the environment's experts; its actions are read from `info["oracle"]`.
-        noise: Probability of a random action, in [0, 1).
+        agent: The writer of prompts and parser of answers; its model is not called.
+        kind: The name of the environment's expert; its actions are read from `info["oracle"]`.
+        noise: The probability of a random action, in [0, 1).
 
     Attributes:
         demonstrations: The prompts and the expert's answers so far.
@@ -105,7 +99,6 @@ class Demonstrator:
         """Yield the texts to train a tokenizer on: prompts, answers, observations, actions."""
         yield from self.texts
         for demonstration in self.demonstrations:
-            yield from texts_of(
-                demonstration.messages[-1:]
-            )  # earlier messages are in earlier demonstrations
+            # Earlier messages are in earlier demonstrations.
+            yield from texts_of(demonstration.messages[-1:])
             yield demonstration.answer

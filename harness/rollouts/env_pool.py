@@ -27,16 +27,16 @@ class EnvPool:
 
     Args:
         env_id: A registered id.
-        group_size: Number of environments in a group, one for each rollout of a task.
-        max_live: Largest number of open environments; one group is always allowed.
+        group_size: The number of environments in a group, one for each rollout of a task.
+        max_live: The largest number of open environments; one group is always allowed.
         record: Keep each rollout's `recording`.
-        **kwargs: As for `gymnasium.make`.
+        **kwargs: The arguments of `gymnasium.make`.
 
     Attributes:
-        parties: Models that take part in the episodes beside the agent, by role; empty until an
-            environment is made.
-        data_source: Whose tasks they play, see `TextEnv.data_source`; None until one is made.
-        data_version: Of their data; "" until one is made.
+        parties: The models that take part in the episodes beside the agent, by role.
+        data_source: The origin of the tasks, see `TextEnv.data_source`; None until an environment
+            is made.
+        data_version: The version of their data; "" until an environment is made.
         remote: The environments are on a server.
     """
 
@@ -113,8 +113,8 @@ class EnvPool:
     ) -> _T:
         """Return `work()`, run in a thread if it is `blocking`.
 
-        If this coroutine is cancelled, it waits until the thread has ended, because the thread uses
-        the environment. `interrupt` makes the thread end soon.
+        A cancelled call waits until the thread has ended, because the thread uses the environment.
+        `interrupt` makes the thread end soon.
         """
         if not blocking:
             return work()

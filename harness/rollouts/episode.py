@@ -24,12 +24,12 @@ from harness.types.task_draws import TaskDraw, seed_of
 _PARTNER_STREAM: Final = 1
 """Stream of random numbers for the decisions of the partner's seat in self-play."""
 
-_OF_A_STEP: Final = {
+_STEP_SPAN: Final = {
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": "step",
     "gen_ai.tool.type": "function",
 }
-"""Attributes of the span of a step."""
+"""Attributes of a step's tracing span."""
 
 BRANCH: Final = "branch"
 """Field of the header of a sibling's recording: its `parent` and the `turn` it branched at."""
@@ -39,36 +39,16 @@ UNRATED: Final = "unrated"
 
 
 class Point(NamedTuple):
-    """An episode right before one of the learner's turns, to go on from later.
-
-    Attributes:
-        snapshot: Of the environment.
-        episode: A copy of the episode, whose environment goes on.
-        recorded: Number of recorded turns, the reset included; 0 without a recording.
-    """
+    """An episode right before one of the learner's turns, to go on from later."""
 
     snapshot: bytes
-    episode: Episode
-    recorded: int
+    episode: Episode  # a copy; its environment has gone on
+    recorded: int  # recorded turns, with the reset; 0 without a recording
 
 
 @dataclass(slots=True)
 class Episode:
-    """One episode in progress: an environment that was reset, and its latest observation.
-
-    Attributes:
-        pool: The pool that the environment comes from.
-        env: The environment.
-        draw: The task, with the episode's seed.
-        group: Index of the group.
-        member: Index within the group.
-        observation: The latest observation.
-        info: The `info` that came with it.
-        rollout: The turns taken so far, and the result.
-        stop_at: The episode stops after this many turns; None plays to the end.
-        text_and_image: Text and image of the latest observation.
-        points: The episode before each of its turns, if siblings may branch from it; else None.
-    """
+    """One episode in progress: an environment that was reset, and its latest observation."""
 
     pool: EnvPool
     env: TextEnv
@@ -78,11 +58,11 @@ class Episode:
     observation: Observation
     info: dict[str, Any]
     rollout: Rollout = field(init=False)
-    stop_at: int | None = None
-    points: list[Point] | None = None
-    text_and_image: tuple[str, Image | None] = field(init=False)
+    stop_at: int | None = None  # the turn at which the episode is stopped; None: at its end
+    points: list[Point] | None = None  # one for each turn, if siblings may branch; else None
+    text_and_image: tuple[str, Image | None] = field(init=False)  # of the latest observation
     _seats: SeatTurns = field(init=False)
-    _views: dict[bool, EpisodeView] = field(default_factory=dict)
+    _views: dict[bool, EpisodeView] = field(default_factory=dict)  # by "is the partner's seat"
 
     def __post_init__(self) -> None:
         """Start the rollout."""
@@ -107,9 +87,10 @@ class Episode:
         partner, (text, image), info = is_partners(self.info), self.text_and_image, self.info
         view = self._views.get(partner)
         if view is None:
-            turns = self._seats.of(partner)
+            turns = self._seats.turns(partner)
             view = EpisodeView(text, text, info, self.env.max_turns, turns, image)
             self._views[partner] = view
+            # A partner who begins hides the learner's goal until the learner's first turn.
             self.rollout.goal = self.rollout.goal if partner else info["goal"]
         view.observation, view.image, view.info = text, image, info
         return view
@@ -126,7 +107,8 @@ class Episode:
         twin.rollout = replace(self.rollout, turns=[*self.rollout.turns], recording=None)
         twin._seats = self._seats.copied(twin.rollout.turns)
         twin._views = {
-            partner: view.copied(twin._seats.of(partner)) for partner, view in self._views.items()
+            partner: view.copied(twin._seats.turns(partner))
+            for partner, view in self._views.items()
         }
         return twin
 
@@ -149,26 +131,15 @@ class Episode:
 async def run_episode(
     episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
 ) -> Rollout:
-    """Play one episode to its end.
+    """Play one episode to its end; no turn may be taken yet.
 
     The rollout gets an `error` if the environment or the model fails, or if the episode ends
     without a score because its judge could not rate it. A bad action is never an error. If a prompt
-    no longer fits into the model's context, the episode is lost. It is `STOPPED` at
-    `episode.stop_at`.
-
-    In self-play the actor decides for both seats, each from its own view; the rollout holds the
-    learner's turns. See `harness.rollouts.self_play`.
-
-    Args:
-        episode: Reset, with no turn taken.
-        actor: Decides.
-        seed: Each decision's seed derives from it, the group, the member and the turn.
-        allow_initial_overflow: If the first prompt does not fit, the episode counts as lost and has
-            no turn, instead of raising an error. Evaluation must count such an episode; training
-            cannot learn from it.
-
-    Raises:
-        ContextOverflow: The first prompt does not fit.
+    no longer fits into the model's context, the episode is lost; if the first one does not fit,
+    `ContextOverflow` is raised unless `allow_initial_overflow`: evaluation must count such an
+    episode, training cannot learn from it. It is `STOPPED` at `episode.stop_at`. In self-play the
+    actor decides for both seats. Decisions derive their seeds from `seed`, the group, the member
+    and the turn.
     """
     with tracing.span(f"invoke_agent {type(actor).__name__}", _described(episode, actor)) as span:
         rollout = await _play(episode, actor, seed, allow_initial_overflow=allow_initial_overflow)
@@ -226,13 +197,13 @@ async def _play(
 
 
 async def take_turn(episode: Episode, actor: Actor, seed: int) -> bool:
-    """Play the next seat's turn and return whether the episode is over.
+    """Play the next seat's turn and return whether the episode is over; errors are raised.
 
-    The seed of the decision derives from `seed`, as in `run_episode`. What fails is raised.
+    The decision's seed derives from `seed`, as in `run_episode`.
     """
     before, partner = episode.info, is_partners(episode.info)
     view = episode.view()
-    await episode.keep_point()
+    await episode.keep_point()  # before the actor: siblings draw this turn's action anew
     stream = (_PARTNER_STREAM,) if partner else ()
     turn_seed = seed_of(seed, episode.group, episode.member, len(view.turns), *stream)
     decision = await actor.act(view, turn_seed)
@@ -274,7 +245,8 @@ async def _step(
     episode: Episode, action: str
 ) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
     """Take an action in the environment, in a thread if it waits for something."""
-    with tracing.span("execute_tool step", _OF_A_STEP) as span:
+    with tracing.span("execute_tool step", _STEP_SPAN) as span:
+        # In a thread if the environment waits for a server; else on the event loop itself.
         stepped = await episode.pool.call(
             lambda: episode.env.step(action),
             blocking=episode.env.blocking,
@@ -304,7 +276,7 @@ def _update_result(rollout: Rollout, last: RecordedTurn) -> bool:
 
 
 def _recorded_decision(decision: Decision) -> dict[str, Any]:
-    """Return what a recording keeps of a decision: the prompt and the answer."""
+    """Return the recorded fields of a decision: the prompt and the answer."""
     completion = decision.completion
     known = completion.thought_tokens is not None or completion.cut_thought
     thought = {"thought": [completion.thought_tokens, completion.cut_thought]} if known else {}

@@ -15,13 +15,11 @@ from harness.types.rollout import Completion, Rollout, StopReason, Turn
 
 
 def from_recordings(recordings: Iterable[Recording], path: Path) -> list[Rollout]:
-    """Return the episodes of a recording as rollouts; those without a turn are left out.
+    """Return the episodes of a recording as rollouts.
 
-    Episodes of one task that started in one state are a group. The text of a completion is the
-    action. In self-play a rollout has the learner's turns. Episodes without a score are left out.
-
-    Raises:
-        DataCorrupt: No episode has a turn.
+    Episodes without a turn or a score are left out. Episodes of one task that started in one state
+    are a group. The action is the text of a completion. In self-play a rollout has the learner's
+    turns. Raises `DataCorrupt` if no episode has a turn.
     """
     groups: dict[tuple[str, str], int] = {}
     members: dict[int, int] = {}

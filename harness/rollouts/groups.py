@@ -30,16 +30,7 @@ PlayEpisode = Callable[[Episode], Coroutine[Any, Any, Rollout]]
 
 
 class GroupRunner:
-    """Runs one group of a collection.
-
-    Args:
-        pool: Gives the environments.
-        draw: The task that all members play.
-        index: Of the group in the collection.
-        play: Plays an episode that was reset.
-        options: Of the collection.
-        stopped: Is done as soon as the collection stops.
-    """
+    """Runs one group of a collection, the group number `index`, until `stopped` is done."""
 
     def __init__(
         self,
@@ -81,9 +72,8 @@ class GroupRunner:
     async def _run_once(self) -> list[Rollout]:
         """Run the group once; its environments go back to the pool if none of them failed.
 
-        Raises:
-            EnvUnavailable: The group cannot be opened.
-            GroupMismatch: A member, restarted or not, does not begin in the group's state.
+        Raises `EnvUnavailable` if the group cannot be opened, and `GroupMismatch` if a member
+        starts in another state.
         """
         usable = False
         group = await self._pool.take_async()
@@ -126,12 +116,8 @@ class GroupRunner:
     async def _play_members(self, group: GroupEnv, episodes: list[Episode]) -> list[Rollout]:
         """Return the rollouts that ended; when this returns, no environment is in use.
 
-        Args:
-            group: The environments.
-            episodes: Reset, with no turn taken; restarted ones replace them in this list.
-
-        Raises:
-            GroupMismatch: A restarted episode does not begin in the group's state.
+        Restarted episodes replace the failed ones in `episodes`. Raises `GroupMismatch` if one of
+        them starts in another state.
         """
         tasks = [
             asyncio.ensure_future(self._play_member(group, episodes, member))

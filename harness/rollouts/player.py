@@ -24,7 +24,7 @@ from harness.rollouts.branches import Branches, cost
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions, OnFinish
-from harness.rollouts.continuations import AgentBranching, Cost, StateReturns
+from harness.rollouts.continuations import AgentContinuations, Cost, StateReturns
 from harness.rollouts.demonstrations import Demonstrator
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.task_sampling.curriculum import Curriculum
@@ -40,37 +40,26 @@ _ROLLOUTS = 1
 
 @dataclass(frozen=True, slots=True)
 class StepRollouts:
-    """The rollouts of a training step.
-
-    Attributes:
-        rollouts: Without errors, each with a turn.
-        figures: For the log, under `rollout/`.
-    """
+    """The rollouts of a step, without errors and each with a turn, and figures for the log."""
 
     rollouts: list[Rollout]
     figures: dict[str, float] = field(default_factory=dict)
 
 
 class Player:
-    """Plays the rollouts of training steps.
+    """Plays the rollouts of training steps, with the groups shared among the processes.
 
-    Args:
-        config: The run, resolved.
-        policy: The policy in training.
-        completer: Generates the answers; if the method learns from rollouts of the initial policy,
-            it has that policy's weights.
-        run: Runs a coroutine to its end.
-        processes: The processes that share the groups.
-
-    Attributes:
-        curriculum: Draws the tasks, if the run has a curriculum.
+    `curriculum` is the source of tasks, if the run has one.
     """
 
     def __init__(
         self,
         config: Config,
         policy: Policy,
+        # The generator of answers; if the method learns from rollouts of the initial policy, it has
+        # that policy's weights.
         completer: Completer,
+        # A function that runs a coroutine to its end.
         run: Callable[[Coroutine[Any, Any, Any]], Any] = asyncio.run,
         processes: ProcessGroup = SINGLE_PROCESS,
     ) -> None:
@@ -89,24 +78,19 @@ class Player:
         self._sampler = self.curriculum or TaskSampler(tasks, config.run.seed)
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the rollouts of a training step.
+        """Return the rollouts of a training step, numbered from 0.
 
-        Args:
-            step: Number of the step, from 0.
-            on_finish: Is called with each rollout once its group has ended.
-
-        Raises:
-            TrainingError: No episode could be played.
+        Each rollout goes to `on_finish` once its group has ended. Raises `TrainingError` if no
+        episode could be played.
         """
         played, figures = self._collect(step, on_finish)
         result = self.result(step, played)
         return replace(result, figures=result.figures | figures)
 
     def result(self, step: int, played: Sequence[Rollout]) -> StepRollouts:
-        """Return what to learn from of a step's rollouts; raise `TrainingError` if all are lost."""
-        rollouts = [
-            rollout for rollout in played if rollout.turns
-        ]  # a partner may leave before the learner's first turn
+        """Drop failed rollouts and return the rest with their figures, or raise `TrainingError`."""
+        # In self-play a partner may leave before the learner's first turn.
+        rollouts = [rollout for rollout in played if rollout.turns]
         lost = [rollout.error for rollout in played if rollout.error]
         if not rollouts:
             why = lost[0] if lost else "all ended before the agent's first turn"
@@ -192,17 +176,17 @@ class Player:
         return Branches(branch, seed, method.reward, gamma, method.reward_scale)
 
     def _state_returns(self) -> StateReturns | None:
-        """Return what plays continuations in a step; None if the method needs none."""
+        """Return the player of a step's continuations; None if the method needs none."""
         method = self._config.method
         count = state_values.wanted(method.annotators)
         if not count:
             return None
-        branching = AgentBranching(self._continuing_agent(), self._config.rollout.max_live)
+        player = AgentContinuations(self._continuing_agent(), self._config.rollout.max_live)
         gamma = method.credit.get("gamma", 1.0)
-        return StateReturns(branching, count, method.reward, gamma, method.reward_scale)
+        return StateReturns(player, count, method.reward, gamma, method.reward_scale)
 
     def _continuing_agent(self) -> Agent:
-        """Return what plays a step's continuations, whose prompts come again and again."""
+        """Return an agent that keeps the cache of a prompt: each is continued `count` times."""
         completer = self._agent.completer
         if not isinstance(completer, HFCompleter):
             return self._agent
@@ -223,7 +207,7 @@ class Player:
 
     @property
     def data_version(self) -> str:
-        """Of the environment's data."""
+        """The version of the environment's data."""
         return self._pool.data_version
 
     def close(self) -> None:
@@ -241,14 +225,8 @@ class Player:
 class DemonstrationActor:
     """The environment's expert as an actor; its completions have the policy's tokens.
 
-    Random actions of `noise`, and actions that are not known to be optimal, count as malformed, so
-    that they are not imitated. All log-probabilities are 0.
-
-    Args:
-        config: The run.
-        policy: Its tokenizer encodes the prompts and answers.
-        kind: Name of the expert.
-        noise: Probability of a random action, in [0, 1).
+    Random actions, drawn with probability `noise` in [0, 1), and actions not known to be optimal
+    count as malformed, so that they are not imitated. All log-probabilities are 0.
     """
 
     def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:
@@ -258,11 +236,7 @@ class DemonstrationActor:
         self._demonstrator = Demonstrator(self._agent, kind, noise)
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the expert's action.
-
-        Raises:
-            ContextOverflow: Prompt and answer do not fit into the model's context.
-        """
+        """Return the expert's action; raise `ContextOverflow` if the prompt and it are too long."""
         decision = await self._demonstrator.act(view, seed)
         is_demonstration = bool(self._demonstrator.demonstrations)
         self._demonstrator.demonstrations.clear()
@@ -337,7 +311,7 @@ def _stopped_share(played: Sequence[Rollout], num_groups: int, config: RolloutCo
 
 
 def branch_figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Return the figures of a step's siblings, which those of rollouts leave out."""
+    """Return the figures of a step's siblings; `rollout_figures` leaves siblings out."""
     siblings = [rollout for rollout in rollouts if rollout.parent is not None]
     steps, tokens = cost(siblings)
     return {

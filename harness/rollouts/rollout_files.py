@@ -47,38 +47,27 @@ COLUMNS: Final = (
 
 
 class RolloutFile(NamedTuple):
-    """The content of a file.
-
-    Attributes:
-        rollouts: In the order of the file.
-        columns: By name; one number for each turn of all rollouts in order. Shapes [N].
-    """
+    """The rollouts of a file, and its columns by name, of shape [N] over all turns."""
 
     rollouts: list[Rollout]
     columns: dict[str, Floats]
 
 
 def write(
+    # The file; with `.gz` at the end of its name it is compressed. Folders are made.
     path: str | Path,
     rollouts: Sequence[Rollout],
+    # Some of `COLUMNS`; one number for each turn of all rollouts in order. Shapes [N].
     columns: Mapping[str, Floats] | None = None,
     *,
     tokens: bool = True,
-    images: bool = True,
+    images: bool = True,  # keep images, each once per rollout, as PNG
+    # Fields of the header, such as the environment's id and the step.
     about: Mapping[str, Any] | None = None,
 ) -> None:
     """Write rollouts to a file atomically.
 
-    Args:
-        path: The file; with `.gz` at the end of its name it is compressed. Folders are made.
-        rollouts: To write, in order.
-        columns: Some of `COLUMNS`; one number for each turn of all rollouts in order. Shapes [N].
-        tokens: Keep token ids and their log-probabilities.
-        images: Keep images, each once per rollout, as PNG.
-        about: Fields of the header, such as the environment's id and the step.
-
-    Raises:
-        TableError: A column is unknown, has another length, or a number is not finite.
+    Raises `TableError` if a column is unknown, has another length, or a number is not finite.
     """
     path = Path(path)
     given = _checked(columns or {}, sum(len(rollout.turns) for rollout in rollouts))
@@ -101,9 +90,8 @@ def write(
 def read(path: str | Path) -> RolloutFile:
     """Return the rollouts of a file and their columns.
 
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: A line is not a rollout (the message names it), or the file has no rollout.
+    Raises `DataMissing` if there is no such file. Raises `DataCorrupt` if a line is not a rollout
+    (the message names it), or the file has no rollout.
     """
     path = Path(path)
     lines = _lines(path)
@@ -116,12 +104,7 @@ def read(path: str | Path) -> RolloutFile:
 
 
 def header(path: str | Path) -> dict[str, Any]:
-    """Return the header of a file, empty if it has none.
-
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: The file is damaged.
-    """
+    """Return the header of a file, empty if it has none; raise `DataMissing` or `DataCorrupt`."""
     first = next(_lines(Path(path)), "")
     return dict(json.loads(first)) if _format_of(first) == FORMAT else {}
 
@@ -195,7 +178,7 @@ def _line(value: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _open_for_writing(path: Path, *, compressed: bool) -> Iterator[IO[str]]:
-    """Open a file whose bytes depend only on what is written, not on the time or its name."""
+    """Open a file with bytes that depend on the text alone, not on the time or its name."""
     with ExitStack() as stack:
         binary: Any = stack.enter_context(path.open("wb"))
         if compressed:

@@ -1,4 +1,4 @@
-"""Self-play: an agent plays its own partner too, so an episode has two seats.
+"""Self-play: an agent plays its partner, too, so an episode has two seats.
 
 In self-play the environment gives the agent every turn of both seats. Its metric `partner_turn` is
 1 if the partner's seat acts next. Each seat sees only its own prompts and answers. The partner's
@@ -38,22 +38,18 @@ def goal_of(recording: Recording) -> str:
 
 
 class SeatTurns:
-    """The turns of each seat of an episode.
-
-    Args:
-        own: The list that gets the learner's turns.
-    """
+    """The turns of each seat of an episode; the learner's are kept in a list of the caller's."""
 
     def __init__(self, own: list[Turn]) -> None:
         """Start without turns of the partner."""
         self._turns: dict[bool, list[Turn]] = {False: own, True: []}
 
-    def of(self, partner: bool) -> list[Turn]:
+    def turns(self, partner: bool) -> list[Turn]:
         """Return the list of a seat's turns; later turns are added to it."""
         return self._turns[partner]
 
     def copied(self, own: list[Turn]) -> SeatTurns:
-        """Return a copy whose learner's turns are in `own`."""
+        """Return a copy with the learner's turns in `own`."""
         twin = SeatTurns(own)
         twin._turns[True] = [*self._turns[True]]
         return twin

@@ -1,4 +1,4 @@
-"""What an agent sees of an episode, what it decides, and what can decide in its place."""
+"""Views of episodes, decisions, and the interface of an actor."""
 
 from __future__ import annotations
 
@@ -11,23 +11,7 @@ from harness.types.rollout import Completion, Turn
 
 @dataclass(slots=True)
 class EpisodeView:
-    """Everything an agent sees when it decides.
-
-    Attributes:
-        first_observation: Text of the observation of the reset.
-        observation: Text of the current observation.
-        info: The `info` that came with it.
-        max_turns: Turn limit of the episode.
-        turns: The turns taken.
-        image: Of the current observation, if it has one.
-        prompts: Contents of a transcript's prompts, one for each turn taken, and one for the next
-            turn after it was rendered. They are complete, even if a limit shortens the messages.
-        opening: Template variables of a transcript's first prompt.
-        shown: Content of the last prompt that the model got, without the preamble.
-        left_out: Description of what that prompt left out.
-        summary: The model's last summary.
-        summarised: Number of turns that it stands for.
-    """
+    """Everything an agent sees when it decides."""
 
     first_observation: str
     observation: str
@@ -35,11 +19,13 @@ class EpisodeView:
     max_turns: int
     turns: list[Turn] = field(default_factory=list)
     image: Image | None = None
+    # Prompts of a transcript: one for each turn taken, and the next one once it was rendered.
+    # They are complete, even if a limit shortens the messages.
     prompts: list[Content] = field(default_factory=list)
-    opening: dict[str, Any] = field(default_factory=dict)
-    shown: Content = ""
-    left_out: str = ""
-    summary: str = ""
+    opening: dict[str, Any] = field(default_factory=dict)  # variables of its first prompt
+    shown: Content = ""  # the last prompt that the model got, without the preamble
+    left_out: str = ""  # a description of the parts that this prompt left out
+    summary: str = ""  # the model's last summary, of the first `summarised` turns
     summarised: int = 0
 
     def copied(self, turns: list[Turn]) -> EpisodeView:
@@ -49,23 +35,14 @@ class EpisodeView:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action and the completion it was parsed from.
-
-    Attributes:
-        action: For the environment.
-        completion: The model's answer.
-        valid: Whether the answer has the format that the prompt asks for.
-        prompt: Text of this turn's prompt, without the preamble of the episode.
-        left_out: What a shortened prompt left out, such as `"2 turns"`; "" for nothing.
-        summary: The summary that the model wrote before, if it did.
-    """
+    """An action and the completion it was parsed from."""
 
     action: str
     completion: Completion
-    valid: bool = True
-    prompt: str = ""
-    left_out: str = ""
-    summary: Completion | None = None
+    valid: bool = True  # the answer has the format that the prompt asks for
+    prompt: str = ""  # without the preamble of the episode
+    left_out: str = ""  # the parts that a shortened prompt left out, such as "2 turns"
+    summary: Completion | None = None  # written before this turn
 
 
 class Actor(Protocol):

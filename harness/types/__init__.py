@@ -1,4 +1,4 @@
-"""What the rooms of the harness exchange: rollouts, completions, images, task draws, errors.
+"""Types that rooms of the harness exchange: rollouts, completions, images, task draws, errors.
 
 Imports nothing of the harness.
 """

@@ -74,8 +74,7 @@ class NotFinite(TrainingError, ArithmeticError):
 class TrainingStopped(HarnessError, RuntimeError):
     """A signal stopped training; it can go on from a checkpoint.
 
-    Attributes:
-        exit_code: Exit code of the process, by the convention of shells: 128 + the signal's number.
+    `exit_code` is 128 + the signal's number, by the convention of shells.
     """
 
     def __init__(self, message: str, signal: int) -> None:

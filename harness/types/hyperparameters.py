@@ -30,36 +30,27 @@ class Registry(Generic[Entry]):
 
     Entries that a plug-in registers are among them (see `harness.types.plugins`): installed ones
     are looked for when a name is unknown or all names are asked for; `module:attribute` is a name
-    as well, if `of_object` makes an entry of what it stands for.
-
-    Args:
-        kind: The kind of an entry, in the singular, for error messages: `"estimator"`.
-        hyperparameters: Returns an entry's hyperparameters and their defaults; by default none.
-        entries: The first entries, by name.
-        of_object: Returns the entry of a name `module:attribute` and what it stands for, or None
-            if that is no such thing.
-        command: The command that lists the entries; errors name it instead of all names.
+    as well, if `make_entry` makes an entry of the named object.
     """
 
     def __init__(
         self,
-        kind: str,
+        kind: str,  # the kind of an entry, in the singular, for error messages: `"estimator"`
+        # Returns an entry's hyperparameters and their defaults; by default none.
         hyperparameters: Callable[[Entry], dict[str, Any]] = _no_hyperparameters,
         entries: Mapping[str, Entry] | None = None,
-        of_object: Callable[[str, Any], Entry | None] = _no_entry,
+        # Makes an entry of a name `module:attribute` and the named object; None if it is no entry.
+        make_entry: Callable[[str, Any], Entry | None] = _no_entry,
+        # The command that lists the entries; errors name it instead of all names.
         command: str = "",
     ) -> None:
         """Keep the entries."""
-        self.kind, self._of_object, self._command = kind, of_object, command
+        self.kind, self._make_entry, self._command = kind, make_entry, command
         self._hyperparameters = hyperparameters
         self._entries = dict(entries or {})
 
     def add(self, name: str, entry: Entry) -> None:
-        """Add an entry.
-
-        Raises:
-            ConfigError: The name is taken.
-        """
+        """Add an entry; raise `ConfigError` if the name is taken."""
         if name in self._entries:
             raise ConfigError(f"{self.kind} {name!r} is registered already")
         self._entries[name] = entry
@@ -74,32 +65,24 @@ class Registry(Generic[Entry]):
         return dict(self._entries)
 
     def get(self, name: str) -> Entry:
-        """Return an entry.
-
-        Raises:
-            ConfigError: No entry has this name; the message says which names there are.
-        """
+        """Return an entry; raise a `ConfigError` that lists the names if there is none."""
         if name not in self._entries and ":" in name:
-            self._entries[name] = self._of_plugin(name)
+            self._entries[name] = self._plugin_entry(name)
         elif name not in self._entries:
             plugins.load_installed()
         if name not in self._entries:
             raise ConfigError(unknown(self.kind, name, self.names(), self._command))
         return self._entries[name]
 
-    def _of_plugin(self, name: str) -> Entry:
+    def _plugin_entry(self, name: str) -> Entry:
         found = plugins.named(name)
-        entry = self._of_object(name, found)
+        entry = self._make_entry(name, found)
         if entry is None:
             raise ConfigError(f"{name!r} is no {self.kind}: it is {found!r:.80}")
         return entry
 
     def hyperparameters(self, name: str) -> dict[str, Any]:
-        """Return an entry's hyperparameters and their defaults.
-
-        Raises:
-            ConfigError: No entry has this name.
-        """
+        """Return an entry's hyperparameters and their defaults."""
         return self._hyperparameters(self.get(name))
 
     def check(
@@ -107,13 +90,8 @@ class Registry(Generic[Entry]):
     ) -> None:
         """Refuse hyperparameters that an entry does not have.
 
-        Args:
-            name: Name of the entry.
-            given: Names of hyperparameters.
-            known: The allowed hyperparameters; None takes the entry's own.
-
-        Raises:
-            ConfigError: No entry has this name, or the entry lacks a hyperparameter.
+        `known` lists the allowed hyperparameters; None takes the entry's. Raises `ConfigError` if
+        no entry has this name, or the entry lacks a hyperparameter.
         """
         allowed = self.hyperparameters(name) if known is None else known
         for key in given:
@@ -128,11 +106,7 @@ class Registry(Generic[Entry]):
 def unknown(kind: str, name: Any, known: Sequence[str], command: str = "") -> str:
     """Return the error message for a name that is not known.
 
-    Args:
-        kind: What it should be the name of, in the singular.
-        name: As given.
-        known: All names.
-        command: The command that lists them, where they are too many for a message.
+    `kind` is a noun in the singular. `command` lists the names if they are too many for a message.
     """
     expected = f"one that `{command}` lists" if command else f"one of {', '.join(known)}"
     return f"unknown {kind} {str(name)[:100]!r}: expected {expected}{did_you_mean(name, known)}"
@@ -150,32 +124,20 @@ def field_defaults(settings: type) -> dict[str, Any]:
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> None:
-    """Refuse anything but a finite number in [low, high].
-
-    Raises:
-        ConfigError: The message names the hyperparameter, the range and what was given.
-    """
+    """Refuse anything but a finite number in [low, high]."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or not low <= value <= high:
         raise ConfigError(f"{name} must be {_range(low, high)}, got {value!r}")
 
 
 def integer(name: str, value: Any, low: int) -> None:
-    """Refuse anything but an integer of at least `low`.
-
-    Raises:
-        ConfigError: The message names the hyperparameter, the bound and what was given.
-    """
+    """Refuse anything but an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise ConfigError(f"{name} must be a whole number of at least {low}, got {value!r}")
 
 
 def one_of(name: str, value: Any, known: Sequence[Any]) -> None:
-    """Refuse a value that is not one of `known`.
-
-    Raises:
-        ConfigError: The message names the hyperparameter, the known values and what was given.
-    """
+    """Refuse a value that is not one of `known`."""
     if not any(value is option or value == option for option in known):
         options = ", ".join(map(repr, known))
         raise ConfigError(f"{name} must be one of {options}, got {value!r}")

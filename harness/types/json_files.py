@@ -10,11 +10,7 @@ from harness.types.errors import HarnessError
 
 
 def parse(text: str | bytes) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        ValueError: It is not JSON, not UTF-8, or too deeply nested.
-    """
+    """Return the value of a JSON text, or raise `ValueError`, also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -22,11 +18,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def read_object(path: Path, error: type[HarnessError]) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        HarnessError: An `error`: the file is missing, cannot be read, or holds something else.
-    """
+    """Return the JSON object in a file, or raise `error`."""
     try:
         value = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -20,14 +20,10 @@ from harness.types.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Image:
-    """An immutable image; equal digests are equal images.
-
-    Attributes:
-        digest: Digest of shape and pixels.
-        pixels: Red, green and blue, read-only. Shape [height, width, 3].
-    """
+    """An immutable image; equal digests are equal images."""
 
     digest: str
+    # Red, green and blue, read-only. Shape [height, width, 3].
     pixels: Pixels = field(compare=False, repr=False)
 
 
@@ -38,11 +34,7 @@ _SHARED: Final[WeakValueDictionary[str, Image]] = WeakValueDictionary()
 
 
 def shared_image(pixels: Any) -> Image:
-    """Return the image of an array: the same object for equal arrays, while it is in use.
-
-    Raises:
-        ConfigError: The array is not uint8 of shape [height, width, 3].
-    """
+    """Return the image of an array: the same object for equal arrays, while it is in use."""
     if not is_image(pixels):
         kind = f"{getattr(pixels, 'dtype', type(pixels).__name__)} {getattr(pixels, 'shape', '')}"
         raise ConfigError(
@@ -86,13 +78,11 @@ class Message(TypedDict):
     """One message of a chat: role `system`, `user`, `assistant` or `tool`, and its content.
 
     An assistant's message may have `token_ids`, its generated tokens; they stay unchanged in every
-    longer chat that contains the message. It may have the `calls` of tools that a server has told
-    apart from its text; a tool's message then has the `call_id` of the one that it answers. With
-    `without_thoughts` the content lacks the answer's thoughts, and of `token_ids` only those behind
-    the thoughts belong to the chat.
-
-    The first message may have `tools`, which the chat offers, in the form of OpenAI's API. If
-    it is `as_rendered`, the chat is read as its template writes it, earlier answers as texts.
+    longer chat that contains the message. It may have the tool `calls` that a server parsed; a
+    tool's message then has the `call_id` of its call. With `without_thoughts` the content lacks the
+    answer's thoughts, and of `token_ids` only those behind the thoughts belong to the chat. The
+    first message may have `tools`, which the chat offers, in the form of OpenAI's API. If it is
+    `as_rendered`, the chat is read as its template writes it, earlier answers as texts.
     """
 
     role: str

@@ -1,6 +1,6 @@
 """Code from outside the package: modules that register methods, losses, annotators and rewards.
 
-A plug-in is a module that registers what it brings when it is imported. It is imported because a
+A plug-in is a module that registers its parts when it is imported. It is imported because a
 recipe names it (`run.plugins`), because a setting names something in it (`module:name`), or because
 an installed package has an entry point for it in the group `agentgyms.plugins`. A module may be
 named by the path of its file, `folder/file.py`.
@@ -27,11 +27,7 @@ _FOUND: Final = "installed, in a folder of PYTHONPATH or in the current one"
 
 
 def load(modules: Iterable[str]) -> None:
-    """Import plug-ins.
-
-    Raises:
-        ConfigError: A module cannot be imported; the message has its error.
-    """
+    """Import plug-ins; a `ConfigError` has the error of a module that cannot be imported."""
     for name in modules:
         _module(name)
 
@@ -42,11 +38,7 @@ def _not_loaded() -> list[metadata.EntryPoint]:
 
 
 def load_installed() -> None:
-    """Import the plug-ins of installed packages, once, also where one of them asks for it.
-
-    Raises:
-        ConfigError: An entry point cannot be loaded; the message names its package.
-    """
+    """Import the plug-ins of installed packages, once, also if one of them calls this."""
     waiting = _not_loaded()
     while waiting:
         entry = waiting.pop(0)
@@ -62,11 +54,7 @@ def load_installed() -> None:
 
 
 def named(name: str) -> Any:
-    """Return what a name `module:attribute` or `file.py:attribute` stands for.
-
-    Raises:
-        ConfigError: The module cannot be imported, or lacks the attribute.
-    """
+    """Return the object named `module:attribute` or `file.py:attribute`."""
     module, _, attribute = name.partition(":")
     found = _module(module)
     if not hasattr(found, attribute):
@@ -75,11 +63,7 @@ def named(name: str) -> Any:
 
 
 def find_environment(env_id: str) -> str:
-    """Return the full id of an environment; see `agentgyms.registration.full_id`.
-
-    Raises:
-        ConfigError: There is no such environment, or its module cannot be imported.
-    """
+    """Return the full id of an environment; see `agentgyms.registration.full_id`."""
     try:
         return full_id(env_id)
     except BadOption as e:
@@ -96,7 +80,7 @@ def find_environment(env_id: str) -> str:
 
 def _module(name: str) -> Any:
     try:
-        return _of_file(name) if name.endswith(".py") else import_named(name)
+        return _load_file(name) if name.endswith(".py") else import_named(name)
     except Exception as e:  # a plug-in may raise anything
         raise ConfigError(
             f"the plug-in {name!r} cannot be imported: {type(e).__name__}: {e}; it must be a "
@@ -104,7 +88,7 @@ def _module(name: str) -> Any:
         ) from e
 
 
-def _of_file(given: str) -> Any:
+def _load_file(given: str) -> Any:
     """Return the module of a file; its name is its path, which no other module has."""
     path = Path(given).resolve(strict=True)
     name = str(path)

@@ -25,17 +25,11 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Number of tokens of prompts and responses, as servers bill them.
-
-    Attributes:
-        prompt: Number of prompt tokens.
-        response: Number of response tokens.
-        calls: Number of completions.
-    """
+    """Number of tokens of prompts and responses, as servers bill them."""
 
     prompt: int = 0
     response: int = 0
-    calls: int = 0
+    calls: int = 0  # number of completions
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum."""
@@ -52,37 +46,30 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a completer returns.
+    """A completer's answer."""
 
-    Attributes:
-        text: The response without special tokens; it begins with what the chat template puts into
-            its prompt, such as `<think>`.
-        prompt_ids: Tokens of the rendered prompt; empty where the completer does not know them.
-        response_ids: Generated tokens, the end-of-turn token included. Empty where unknown.
-        logprobs: Log-probability of each sampled token of the response under the sampling
-            distribution, in nats.
-        finished: The model ended its turn; False if the token limit cut it off.
-        images: Images of the prompt, in order.
-        usage: Number of tokens, also where their ids are unknown.
-        calls: Calls of tools that a server tells apart from the text, which has them too.
-        inserted: Start and end, in `response_ids`, of tokens that the policy did not sample: they
-            close a thought at its limit. Equal where there are none.
-        thought_tokens: Number of tokens of the answer's first thought, 0 without one; None where
-            it is unknown.
-        version: Number of training steps that the weights had learned from which sampled it; None
-            where rollouts are not played ahead.
-    """
-
+    # The response without special tokens; it begins with what the chat template puts into its
+    # prompt, such as `<think>`.
     text: str
+    # Tokens of the rendered prompt; empty where the completer does not know them.
     prompt_ids: tuple[int, ...] = ()
+    # Generated tokens, the end-of-turn token included. Empty where unknown.
     response_ids: tuple[int, ...] = ()
+    # Log-probability of each sampled token of the response under the sampling distribution, in
+    # nats.
     logprobs: tuple[float, ...] = ()
-    finished: bool = True
+    finished: bool = True  # the model ended its turn; False if the token limit cut it off
     images: tuple[Image, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = Usage()  # number of tokens, also where their ids are unknown
+    # The tool calls that a server parsed; the text has them too.
     calls: tuple[ServedCall, ...] | None = None
+    # Start and end, in `response_ids`, of tokens that the policy did not sample: they close a
+    # thought at its limit. Equal where there are none.
     inserted: tuple[int, int] = (0, 0)
+    # Number of tokens of the answer's first thought, 0 without one; None where it is unknown.
     thought_tokens: int | None = None
+    # Number of training steps behind the weights that sampled it; None unless rollouts are played
+    # ahead.
     version: int | None = None
 
     @property
@@ -127,7 +114,7 @@ class Turn:
 
     @property
     def answers(self) -> tuple[Completion, ...]:
-        """What the model generated for this turn: a summary if it wrote one, then the answer."""
+        """The model's outputs of this turn: a summary if it wrote one, then the answer."""
         return (self.completion,) if self.summary is None else (self.summary, self.completion)
 
     @property
@@ -138,39 +125,31 @@ class Turn:
 
 @dataclass(slots=True)
 class Rollout:
-    """One episode.
-
-    Attributes:
-        group: Index of the group; rollouts of one group started in the same state.
-        member: Index within the group.
-        success: Whether the task is solved, by the benchmark's rule.
-        score: The benchmark's score at the end, in [0, 1].
-        error: The infrastructure error that ended the episode, else "". It makes the score invalid.
-        recording: The recording of the episode with prompts and answers, if one was requested.
-        metrics: The environment's metrics after the last turn; files do not keep them.
-        state_returns: Returns of continuations from right before each turn, if they were played.
-            Shape [T, K]; files do not keep them.
-        parent: Member of the group that this rollout branched from; None if it played from the
-            group's first state.
-        branch_turn: Number of turns that it shares with its parent, as the first of `turns`.
-    """
+    """One episode."""
 
     task_id: str
     family: str
-    group: int
+    group: int  # index of the group; rollouts of one group started in the same state
     member: int
     seed: int
     goal: str = ""
     turns: list[Turn] = field(default_factory=list)
     stop_reason: StopReason = StopReason.ERROR
-    success: bool = False
-    score: float = 0.0
+    success: bool = False  # whether the task is solved, by the benchmark's rule
+    score: float = 0.0  # the benchmark's score at the end, in [0, 1]
+    # The infrastructure error that ended the episode, else "". It makes the score invalid.
     error: str = ""
+    # The recording of the episode with prompts and answers, if one was requested.
     recording: Recording | None = None
+    # The environment's metrics after the last turn; files do not keep them.
     metrics: Mapping[str, float] = field(default_factory=dict, compare=False)
+    # Returns of continuations from right before each turn, if they were played. Shape [T, K]; files
+    # do not keep them.
     state_returns: Floats | None = field(default=None, compare=False)
+    # Member of the group that this rollout branched from; None if it played from the group's first
+    # state.
     parent: int | None = None
-    branch_turn: int = 0
+    branch_turn: int = 0  # number of turns that it shares with its parent, as the first of `turns`
 
     @property
     def own_turns(self) -> list[Turn]:

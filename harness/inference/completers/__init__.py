@@ -35,11 +35,7 @@ class Sampling(types.Sampling):
 
 
 def check_length(prompt_ids: Sequence[int], sampling: Sampling, limit: int) -> None:
-    """Refuse a prompt that leaves no room for the longest response.
-
-    Raises:
-        ContextOverflow: Both together are longer than `limit` tokens.
-    """
+    """Raise `ContextOverflow` if prompt and longest response have more than `limit` tokens."""
     if len(prompt_ids) + sampling.max_tokens > limit:
         raise ContextOverflow(
             f"a prompt of {len(prompt_ids)} tokens and {sampling.max_tokens} for the response "
@@ -58,11 +54,7 @@ class Completer(Protocol):
 
 
 def traced(provider: str) -> Callable[[_Complete], _Complete]:
-    """Return a decorator of `complete` of a policy in training: each answer is a span.
-
-    Args:
-        provider: The library that generates.
-    """
+    """Return a decorator of `complete` of a policy in training: each answer is a span."""
 
     def decorate(complete: _Complete) -> _Complete:
         @functools.wraps(complete)

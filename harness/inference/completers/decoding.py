@@ -27,10 +27,8 @@ class DecodeBatch(Generic[Row]):
     """Rows that are being generated; rows may join and leave between two tokens.
 
     A row that left stays in the tensors until a quarter of their rows is unused or others join,
-    because every change of shape copies the whole cache.
-
-    Attributes:
-        rows: The owner of each live row, in order.
+    because every change of shape copies the whole cache. `rows` are the owners of the live rows, in
+    order.
     """
 
     def __init__(self, policy: Network) -> None:
@@ -41,9 +39,8 @@ class DecodeBatch(Generic[Row]):
         self._cache = _new_cache(policy.model.config)
         self._mask = torch.zeros((0, 0), dtype=torch.long, device=policy.device)  # [B, T]
         self._last = torch.zeros(0, dtype=torch.long, device=policy.device)  # [B]
-        self._shift = torch.zeros(
-            0, dtype=torch.long, device=policy.device
-        )  # [B], added to positions
+        # [B], added to positions: an image has fewer positions than tokens
+        self._shift = torch.zeros(0, dtype=torch.long, device=policy.device)
 
     def prefill(
         self,
@@ -51,12 +48,10 @@ class DecodeBatch(Generic[Row]):
         prompts: Sequence[Sequence[int]],
         images: Sequence[Sequence[Image]] = (),
     ) -> torch.Tensor:
-        """Fill an empty batch with prompts and their images; return the logits of the next tokens.
-
-        Shape [live rows, V].
-        """
+        """Fill an empty batch; return the logits of the next tokens. Shape [live rows, V]."""
         width = max(len(prompt) for prompt in prompts)
         filler = self.policy.pad_id
+        # Padding is on the left, so that the next token of all rows has the same column. [B, T]
         tokens = torch.tensor([[filler] * (width - len(p)) + list(p) for p in prompts])
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
         self.rows, self._indices = list(rows), list(range(len(rows)))
@@ -66,7 +61,7 @@ class DecodeBatch(Generic[Row]):
         if self.policy.vision:
             return self._prefill_with_images(self.policy.vision, tokens, images)
         self._shift = torch.zeros_like(self._last)
-        position = (self._mask.cumsum(-1) - 1).clamp(min=0)
+        position = (self._mask.cumsum(-1) - 1).clamp(min=0)  # [B, T]; padding has any position
         return self._forward(position, input_ids=tokens)
 
     def spread(self, rows: Sequence[Row], places: Sequence[int]) -> None:
@@ -100,14 +95,14 @@ class DecodeBatch(Generic[Row]):
 
     def decode(self) -> torch.Tensor:
         """Run the appended tokens; return the logits of the next ones. Shape [live rows, V]."""
-        position = self._mask.sum(-1, keepdim=True) + self._shift[:, None]
+        position = self._mask.sum(-1, keepdim=True) + self._shift[:, None]  # [B, 1]
         if self.policy.vision:
             position = position.expand(3, -1, -1)  # text is at one place in time, height and width
         self._mask = pad(self._mask, (0, 1), value=1)
         return self._forward(position, input_ids=self._last[:, None])[self._index_tensor()]
 
     def keep(self, unfinished: Sequence[bool]) -> None:
-        """Remove the live rows whose entry in `unfinished` is False."""
+        """Remove the live rows with False in `unfinished`."""
         kept = [i for i, stays in enumerate(unfinished) if stays]
         self.rows = [self.rows[i] for i in kept]
         self._indices = [self._indices[i] for i in kept]
@@ -124,7 +119,7 @@ class DecodeBatch(Generic[Row]):
         self._compact()
         other._compact()
         width = max(self._mask.shape[1], other._mask.shape[1])
-        mine, theirs = width - self._mask.shape[1], width - other._mask.shape[1]
+        mine, theirs = width - self._mask.shape[1], width - other._mask.shape[1]  # columns to add
         self.rows = [*self.rows, *other.rows]
         self._indices = list(range(len(self.rows)))
         self._last = torch.cat([self._last, other._last])
@@ -160,6 +155,7 @@ class DecodeBatch(Generic[Row]):
         index = self._index_tensor()
         self._mask, self._last = self._mask[index], self._last[index]
         self._shift = self._shift[index]
+        # Columns before the first token of the longest row; `argmax` gives the first 1.
         unused = int(self._mask.argmax(-1).min()) if self.rows else self._mask.shape[1]
         self._mask = self._mask[:, unused:]
         self._indices = list(range(len(self.rows)))

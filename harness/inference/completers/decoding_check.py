@@ -25,11 +25,8 @@ _STEPS: Final = 2
 def check(network: Network) -> None:
     """Compare cached decoding with the model alone, in half precision also as a miniature.
 
-    Args:
-        network: Not sharded, with its weights on its device.
-
-    Raises:
-        ConfigError: They differ, or the model cannot decode.
+    The network is not sharded, with its weights on its device. Raises `ConfigError` if they differ,
+    or the model cannot decode.
     """
     small = [] if self_test.is_exact(network) else small_networks(network.model.config)
     for one in (*small, network):
@@ -42,10 +39,8 @@ def difference(network: Network) -> float:
     """Return the largest difference of log-probabilities from those of the model alone, in nats.
 
     Two prompts of unequal length are read together, a third one joins them later, and the first
-    sequence leaves; each goes on with its next tokens as if they had been sampled.
-
-    Args:
-        network: In evaluation mode, with its weights on its device.
+    sequence leaves; each goes on with its next tokens as if they had been sampled. The network is
+    in evaluation mode, with its weights on its device.
     """
     rows, wanted = self_test.sequences(network), self_test.wanted_logprobs(network)
     ends = list(_PROMPTS)
@@ -53,7 +48,7 @@ def difference(network: Network) -> float:
     expected: list[torch.Tensor] = []
 
     def take(batch: DecodeBatch[int], logits: torch.Tensor) -> None:
-        """Keep what the rows say of their next tokens, and append these."""
+        """Keep the log-probabilities of the rows' next tokens, and append these."""
         distribution = self_test.distribution(network, logits)  # [live rows, V]
         chosen = [rows[i][ends[i]] for i in batch.rows]
         for i, one, token in zip(batch.rows, distribution, chosen, strict=True):

@@ -2,8 +2,8 @@
 
 Requests join the running batch as they arrive and leave it as they finish; none waits for the
 longest response. Each request samples with its own random numbers, so its text depends on its seed,
-not on the other requests in the batch. Requests whose prompts repeat others' share what the model
-says (`repeated_prompts`).
+not on the other requests in the batch. Requests with repeated prompts share distributions
+(`repeated_prompts`).
 """
 
 from __future__ import annotations
@@ -78,12 +78,13 @@ class HFCompleter:
         return await self.answer(self.request(messages, sampling, seed))
 
     def request(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Request:
-        """Return the request that `complete` makes; it raises what `complete` raises."""
+        """Return the request of `complete`, with the same errors."""
         if not 0 < sampling.top_p <= 1:
             raise ConfigError(f"sampling.top_p must be above 0 and at most 1, got {sampling.top_p}")
         prompt_ids = self.policy.encode_chat(messages)
         check_length(prompt_ids, sampling, self.max_length)
         done: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        # All random numbers at once: an answer does not depend on its neighbours in the batch.
         uniforms = np.random.default_rng(seed).random(sampling.max_tokens)
         uniforms = np.minimum(uniforms, _BELOW_ONE)
         images = self.policy.chat_encoder.images(messages)
@@ -120,7 +121,7 @@ class HFCompleter:
 
     @torch.inference_mode()
     def _drop_cancelled(self, batch: DecodeBatch[Request]) -> None:
-        """Drop the requests whose episodes were stopped; others that waited for one ask anew."""
+        """Drop the requests of stopped episodes; requests that waited for one of them go on."""
         dropped = [one for one in [*batch.rows, *self._waiting] if one.done.cancelled()]
         if not dropped:
             return
@@ -191,8 +192,7 @@ class HFCompleter:
     ) -> tuple[list[int], list[float], torch.Tensor]:
         """Draw a token for each row: inverse transform sampling with the row's random number.
 
-        Returns:
-            The tokens, their log-probabilities, and those of all tokens. Shape [B, V].
+        Returns the tokens, their log-probabilities and the log-probabilities of all tokens, [B, V].
         """
         temperatures = [row.sampling.temperature for row in rows]
         scale = torch.tensor([t or 1.0 for t in temperatures], device=logits.device)
@@ -203,9 +203,9 @@ class HFCompleter:
             distribution = _nucleus(distribution, torch.tensor(shares, device=logits.device))
         numbers = [row.uniforms[len(row.response_ids)] for row in rows]
         uniform = torch.tensor(numbers, device=logits.device, dtype=torch.float32)
-        cumulative = distribution.exp().cumsum(-1)
+        cumulative = distribution.exp().cumsum(-1)  # [B, V]; its last column is 1 but for rounding
         drawn = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None], right=True)
-        drawn = drawn[:, 0].clamp(max=logits.shape[-1] - 1)
+        drawn = drawn[:, 0].clamp(max=logits.shape[-1] - 1)  # [B]
         greedy = torch.tensor([t == 0 for t in temperatures], device=logits.device)
         token = torch.where(greedy, distribution.argmax(-1), drawn)
         logprob = distribution.gather(-1, token[:, None])[:, 0]
@@ -250,13 +250,13 @@ class HFCompleter:
 
 
 def _released(requests: Sequence[Request]) -> list[Request]:
-    """Return the requests that wait for what the model would have said to these."""
+    """Return the requests that wait for the same distributions as these."""
     points = [one.point for one in requests if one.point is not None]
     return [waiting for point in points for waiting in point.release()]
 
 
 def _learned(requests: Sequence[Request], logprobs: torch.Tensor) -> list[Request]:
-    """Keep what the model said to those that share it; return the requests that waited for it."""
+    """Keep distributions that requests share; return the requests that waited for them."""
     if all(one.point is None for one in requests):
         return []
     rows = zip((one.point for one in requests), logprobs.cpu().numpy(), strict=True)
@@ -267,19 +267,14 @@ def _nucleus(distribution: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Return distributions cut to the smallest set of likely tokens with probability `top_p`.
 
     Nucleus sampling (Holtzman et al. 2020, arXiv:1904.09751); the token that reaches the share
-    belongs to the set. A row with share 1 is returned unchanged, bit for bit.
-
-    Args:
-        distribution: Log-probabilities. Shape [B, V].
-        top_p: The share of each row, in (0, 1]. Shape [B].
-
-    Returns:
-        Log-probabilities that sum to 1 again, -inf outside. Shape [B, V].
+    belongs to the set. A row with share 1 is returned unchanged, bit for bit. `distribution` has
+    log-probabilities, [B, V]; `top_p` has each row's share in (0, 1], [B]. The result is normalised
+    again, with -inf outside the nucleus, [B, V].
     """
     ordered, order = distribution.sort(dim=-1, descending=True, stable=True)
     before = ordered.exp().cumsum(-1).roll(1, dims=-1)  # probability of all more likely tokens
     before[:, 0] = 0
     outside = torch.zeros_like(distribution, dtype=torch.bool)
-    outside.scatter_(-1, order, before >= top_p[:, None])
+    outside.scatter_(-1, order, before >= top_p[:, None])  # back in the order of the vocabulary
     cut = torch.log_softmax(distribution.masked_fill(outside, -torch.inf), dim=-1)
     return torch.where(top_p[:, None] < 1, cut, distribution)

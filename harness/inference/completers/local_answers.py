@@ -21,39 +21,25 @@ from harness.types.task_draws import seed_of
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTokens:
-    """Tokens of an answer, or of a part of it.
-
-    Attributes:
-        ids: The tokens.
-        logprobs: Log-probability of each sampled token, in nats.
-        finished: The last token ends the answer.
-        inserted: Start and end, in `ids`, of tokens that were not sampled.
-    """
+    """Tokens of an answer, or of a part of it."""
 
     ids: tuple[int, ...] = ()
-    logprobs: tuple[float, ...] = ()
+    logprobs: tuple[float, ...] = ()  # log-probability of each sampled token, in nats
     finished: bool = False
-    inserted: tuple[int, int] = (0, 0)
+    inserted: tuple[int, int] = (0, 0)  # start and end, in `ids`, of tokens that were not sampled
 
 
 async def generate_in_parts(
     chat_tokenizer: ChatTokenizer,
     prompt_ids: tuple[int, ...],
     sampling: Sampling,
-    seed: int,
+    seed: int,  # of the first request; those of the others derive from it
+    # Makes a request: tokens of a prompt, sampling and seed.
     generate: Callable[[tuple[int, ...], Sampling, int], Awaitable[GeneratedTokens]],
 ) -> GeneratedTokens:
     """Return an answer; without a limit of thoughts it is one request.
 
-    Args:
-        chat_tokenizer: The policy's.
-        prompt_ids: Tokens of the prompt.
-        sampling: Of the whole answer.
-        seed: Of the first request; those of the others derive from it.
-        generate: Makes a request: tokens of a prompt, sampling and seed.
-
-    Raises:
-        ModelUnavailable: The tokenizer does not have one of the tokens.
+    Raises `ModelUnavailable` if the tokenizer does not have one of the tokens.
     """
     limit = ThoughtLimit(chat_tokenizer, sampling.max_thought_tokens)
     made, room, requests = GeneratedTokens(), limit.room(()), 0

@@ -1,4 +1,4 @@
-"""What a model says after prompts that come again and again, kept while its weights stay the same.
+"""Keeps next-token distributions after repeated prompts, while the weights stay the same.
 
 Continuations of equal states ask equal prompts, and a small vocabulary makes equal answers likely.
 The distribution of the next token after a prompt and a part of an answer is computed once; all
@@ -26,18 +26,13 @@ LARGEST_MEMORY: Final = 2**29
 
 @dataclass(slots=True, eq=False)
 class Point(Generic[Asker]):
-    """A prompt and a part of an answer.
-
-    Attributes:
-        prompt: Of the prompt alone.
-        logprobs: Of the next token, as it is sampled. Shape [V]; None until the model has told.
-        is_asked: A request is on its way through the model.
-        waiting: Other requests that wait for what it is told.
-    """
+    """A prompt and a part of an answer."""
 
     prompt: Prompt[Asker]
+    # [V], of the next token as it is sampled; None until the model was run.
     logprobs: NDArray[np.float32] | None = None
-    is_asked: bool = False
+    is_asked: bool = False  # a request is on its way through the model
+    # Other requests that wait for the same answer.
     waiting: list[Asker] = field(default_factory=list)
     _after: dict[int, Point[Asker]] = field(default_factory=dict)
 
@@ -60,7 +55,7 @@ class Point(Generic[Asker]):
         return token, float(self.logprobs[token])
 
     def learn(self, logprobs: NDArray[np.float32]) -> list[Asker]:
-        """Keep what the model tells; return the requests that waited for it."""
+        """Keep a distribution; return the requests that waited for it."""
         self.logprobs = logprobs.copy()
         self.prompt.take(logprobs.nbytes)
         return self.release()

@@ -36,31 +36,22 @@ _TERMS: Final = SettingNames(
 class OpenAICompleter:
     """Answers with a model at `POST {url}/chat/completions`.
 
-    `agentgyms.models.client.ChatClient` retries when a server fails.
-
-    Args:
-        model: Its name at the server.
-        url: Of the server, with or without `/v1`.
-        key: Bearer token, or None; it is not written to any file.
-        service: Time limits, retries, rate limits, and the path of the answer cache.
-        extra: Further fields of each request.
-        cached: Keep answers on disk and answer equal requests from there.
-        first_pause_s: Longest pause after the first failed attempt; it doubles with each
-            further attempt, up to a minute.
-
-    Raises:
-        ConfigError: An argument is out of range.
+    `agentgyms.models.client.ChatClient` retries when a server fails. `service` has time limits,
+    retries, rate limits, and the path of the answer cache. Raises `ConfigError` if an argument is
+    out of range.
     """
 
     def __init__(
         self,
         model: str,
-        url: str,
-        key: str | None = None,
+        url: str,  # the server's address, with or without `/v1`
+        key: str | None = None,  # bearer token, or None; it is not written to any file
         service: ServiceConfig = ServiceConfig(),  # noqa: B008 - frozen
         extra: Mapping[str, Any] | None = None,
         *,
-        cached: bool = False,
+        cached: bool = False,  # keep answers on disk and answer equal requests from there
+        # Longest pause after the first failed attempt; it doubles with each further attempt, up to
+        # a minute.
         first_pause_s: float = 0.5,
     ) -> None:
         settings = types.Service(
@@ -80,10 +71,8 @@ class OpenAICompleter:
         """Check that the server has the model, so that a wrong setting fails before any episode.
 
         If the server has no list of models, or the model is not on it, a short request decides.
-
-        Raises:
-            ModelUnavailable: The server does not answer.
-            ConfigError: The server refuses the key or the model; the message names other models.
+        Raises `ModelUnavailable` if the server does not answer. Raises `ConfigError` if the server
+        refuses the key or the model; the message names other models.
         """
         with _harness_errors():
             await self._server.check()
@@ -93,11 +82,9 @@ class OpenAICompleter:
     ) -> Completion:
         """Return the response to `messages`; without token ids and log-probabilities.
 
-        Raises:
-            ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The server refuses the request, so that a retry would not help, or thoughts
-                have a limit.
-            ModelUnavailable: Every attempt failed.
+        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
+        Raises `ConfigError` if the server refuses the request, so that a retry would not help, or
+        thoughts have a limit. Raises `ModelUnavailable` if every attempt failed.
         """
         refuse_thought_limit(sampling.max_thought_tokens)
         with _harness_errors():
@@ -117,14 +104,14 @@ class OpenAICompleter:
         await self._client.close()
 
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the model; it does not depend on the server's address.
+        """Return the model's identity, which does not depend on the server's address.
 
-        It has `root` after `check` if the server says what it loaded under the model's name.
+        After `check` it has `root`, if the server reports the model that it loaded under this name.
         """
         return self._server.identity()
 
     def scope(self) -> dict[str, Any]:
-        """Return what an answer depends on besides messages, sampling and seed, JSON-plain."""
+        """Return the settings that change an answer, besides messages, sampling and seed."""
         return self._server.scope()
 
     def report(self) -> dict[str, Any]:

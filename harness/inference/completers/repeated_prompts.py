@@ -13,11 +13,11 @@ from harness.types.rollout import Completion
 
 
 class RepeatedPrompts:
-    """A completer for a time in which the weights stay the same and prompts come again and again.
+    """A completer for repeated prompts while the weights stay the same.
 
-    Prompts that begin together are read once. With a small vocabulary the model also says only once
-    what comes after a prompt and a part of an answer. Answers are drawn as by the completer itself;
-    log-probabilities may differ in their last bits, as the size of a batch changes.
+    Equal beginnings of prompts are read once. With a small vocabulary the distribution after a
+    prompt and a part of an answer is computed once, too. Answers are drawn as by the completer
+    itself; log-probabilities may differ in their last bits, as the size of a batch changes.
     """
 
     def __init__(self, own: HFCompleter) -> None:

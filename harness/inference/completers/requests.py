@@ -16,17 +16,7 @@ from harness.types.rollout import Completion
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One response being generated.
-
-    Attributes:
-        limit: Of its thought.
-        check_at: Number of tokens at which the limit is asked again; None: never.
-        forced: Tokens that come next and are not sampled.
-        inserted: Start and end of such tokens in `response_ids`.
-        is_repeated: Equal prompts that join the batch with it are read once.
-        point: Where it has come to, among requests that share what the model says; None if it
-            shares nothing.
-    """
+    """One response being generated."""
 
     prompt_ids: tuple[int, ...]
     images: tuple[Image, ...]
@@ -34,12 +24,14 @@ class Request:
     uniforms: np.ndarray[tuple[int], np.dtype[np.float64]]
     done: asyncio.Future[Completion]
     limit: ThoughtLimit
-    check_at: int | None = None
+    check_at: int | None = None  # number of tokens at which the limit is asked again; None: never
     response_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    forced: list[int] = field(default_factory=list)
-    inserted: tuple[int, int] = (0, 0)
-    is_repeated: bool = False
+    forced: list[int] = field(default_factory=list)  # tokens that come next and are not sampled
+    inserted: tuple[int, int] = (0, 0)  # start and end of such tokens in `response_ids`
+    is_repeated: bool = False  # equal prompts that join the batch with it are read once
+    # Where it has come to, among requests that share what the model says; None if it shares
+    # nothing.
     point: Point[Request] | None = None
 
     @property

@@ -13,11 +13,7 @@ Script = Callable[[Sequence[Message]], str | Awaitable[str]]
 
 
 class ScriptedCompleter:
-    """Answers with `script(messages)`.
-
-    Args:
-        script: A function or coroutine function; it gets the messages and returns the text.
-    """
+    """Answers with `script(messages)`, a function or coroutine function that returns the text."""
 
     def __init__(self, script: Script) -> None:
         """Keep the function."""

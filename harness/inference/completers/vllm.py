@@ -46,36 +46,22 @@ _ENVIRONMENT: Final = {
 class VLLMCompleter:
     """Answers with a model that vLLM runs in this process.
 
-    Images are not supported. vLLM raises a temperature between 0 and 0.01 to 0.01.
-
-    Args:
-        model: A folder or hub name.
-        revision: Branch, tag or commit of a hub name; None takes its main branch.
-        seed: Of the engine; requests have seeds of their own.
-        arguments: Of vLLM's engine, such as `{"max_model_len": 8192}`.
-        chat_tokenizer: Tokenizer of the model; None loads it.
-
-    Attributes:
-        engine: vLLM's `LLMEngine`.
-        version: Of vLLM.
-        chat_tokenizer: Tokenizer of the model.
-        max_length: Longest sequence in tokens.
+    Images are not supported. vLLM raises a temperature between 0 and 0.01 to 0.01. The engine is
+    vLLM's `LLMEngine`.
     """
 
     def __init__(
         self,
         model: str,
         *,
+        # Branch, tag or commit of a hub name; None takes its main branch.
         revision: str | None = None,
-        seed: int = 0,
+        seed: int = 0,  # of the engine; requests have seeds of their own
+        # Arguments of vLLM's engine, such as `{"max_model_len": 8192}`.
         arguments: Mapping[str, Any] = _NO_ARGUMENTS,
-        chat_tokenizer: ChatTokenizer | None = None,
+        chat_tokenizer: ChatTokenizer | None = None,  # tokenizer of the model; None loads it
     ) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigError: vLLM is not installed, or cannot run the model with these arguments.
-        """
+        """Load the model; raise `ConfigError` without vLLM or if vLLM refuses the arguments."""
         self.version = _version()
         self.chat_tokenizer = chat_tokenizer or _chat_tokenizer(model, revision)
         self.engine: Any = _engine(model, {"revision": revision, "seed": seed, **arguments})
@@ -91,10 +77,9 @@ class VLLMCompleter:
     ) -> Completion:
         """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
 
-        Raises:
-            ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The prompt shows an image, or vLLM refuses the sampling.
-            ModelUnavailable: The engine failed.
+        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
+        Raises `ConfigError` if the prompt shows an image, or vLLM refuses the sampling. Raises
+        `ModelUnavailable` if the engine failed.
         """
         if images_of(messages):
             raise ConfigError(
@@ -111,7 +96,7 @@ class VLLMCompleter:
     async def _generated(
         self, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
     ) -> GeneratedTokens:
-        """Return what the engine generates after a prompt."""
+        """Return the engine's tokens after a prompt."""
         try:
             parameters = self._parameters(sampling, seed)
         except (ValueError, TypeError, _client_error()) as e:
@@ -119,11 +104,7 @@ class VLLMCompleter:
         return _tokens_of(await self._request(prompt_ids, parameters))
 
     async def score(self, ids: Sequence[int]) -> tuple[float, ...]:
-        """Return the log-probability of each token but the first, at temperature 1.
-
-        Raises:
-            ModelUnavailable: The engine failed.
-        """
+        """Return the log-probability of each token but the first, at temperature 1."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -142,10 +123,8 @@ class VLLMCompleter:
         """Load weights by transformers' names, and clear the cache.
 
         An output layer that is tied to the embedding has to be among them: without it the engine
-        silently keeps the old one.
-
-        Raises:
-            ModelUnavailable: The engine failed, or has unfinished requests.
+        silently keeps the old one. Raises `ModelUnavailable` if the engine failed, or has
+        unfinished requests.
         """
         if self.engine.has_unfinished_requests():
             raise ModelUnavailable(

@@ -45,28 +45,14 @@ _GENERATE: Final = "/inference/v1/generate"
 class VLLMServer:
     """One vLLM server.
 
-    Only `generate` is asynchronous; all other requests block, and are made between steps.
-
-    Args:
-        url: Such as `"http://127.0.0.1:8000"`.
-
-    Attributes:
-        url: Without `/v1` or a slash at its end.
-        version: Label of its weights as far as known; "" if it is down or has other weights.
-        in_flight: Number of unfinished requests.
-        name: Of its model; like all below, known after `check`.
-        max_length: Longest sequence of its model.
-        dtype: Of its model.
-        num_workers: Processes that share the weights.
-        transfer: Its weight transfer backend, or "".
+    Only `generate` is asynchronous; all other requests block, and are made between steps. `url` is
+    an address such as `"http://127.0.0.1:8000"`, kept without `/v1` or a slash at its end.
+    `version` is the label of its weights; "" if it is down or has other weights. Its model's name,
+    type and limits are known after `check`.
     """
 
     def __init__(self, url: str) -> None:
-        """Connect to nothing yet.
-
-        Raises:
-            ConfigError: `url` is not an address.
-        """
+        """Connect to nothing yet; raise `ConfigError` if `url` is not an address."""
         self.url = url.strip().rstrip("/").removesuffix("/v1")
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -81,9 +67,8 @@ class VLLMServer:
     def check(self) -> None:
         """Read the server's settings, and refuse settings that training cannot use.
 
-        Raises:
-            ModelUnavailable: It does not answer.
-            ConfigError: It was started with other options; the message names the right ones.
+        Raises `ModelUnavailable` if it does not answer. Raises `ConfigError` if it was started with
+        other options; the message names the right ones.
         """
         listed = self.call("GET", "/v1/models")["data"][0]
         self.name, self.max_length = listed["id"], int(listed["max_model_len"])
@@ -102,22 +87,16 @@ class VLLMServer:
     def weight_version(self) -> str:
         """Return the label of the weights that the server has now; vLLM starts with "default".
 
-        Raises:
-            ModelUnavailable: It does not answer.
-            ConfigError: It has no such route.
+        Raises `ModelUnavailable` if it does not answer. Raises `ConfigError` if it has no such
+        route.
         """
         return str(self.call("GET", "/weight_info")["weight_version"])
 
     def load(self, version: str, send: Callable[[VLLMServer], None]) -> None:
         """Abort the server's requests, update its weights, clear its cache and label the weights.
 
-        Args:
-            version: The label, which is part of every later answer.
-            send: Sends the weights to the server.
-
-        Raises:
-            ModelUnavailable: It does not answer.
-            TrainingError: It answers, but the update failed.
+        `version` is the label in every later answer. Raises `ModelUnavailable` if it
+        does not answer. Raises `TrainingError` if it answers, but the update failed.
         """
         self.pause()
         try:
@@ -168,10 +147,9 @@ class VLLMServer:
     ) -> Any:
         """Return the server's answer to an administrative request, JSON-plain.
 
-        Raises:
-            ModelUnavailable: It does not answer, or is shutting down.
-            ConfigError: It was started without this route.
-            TrainingError: It answers, but the request failed.
+        Raises `ModelUnavailable` if it does not answer, or is shutting down. Raises `ConfigError`
+        if it was started without this route. Raises `TrainingError` if it answers, but the request
+        failed.
         """
         try:
             status, text = exchange(
@@ -192,9 +170,8 @@ class VLLMServer:
     async def generate(self, poster: JsonPoster, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the first choice of the answer to a generation request.
 
-        Raises:
-            RetryableError: The answer is incomplete; another attempt may succeed.
-            RequestRejected: The server refuses the request.
+        Raises `RetryableError` if the answer is incomplete; another attempt may succeed. Raises
+        `RequestRejected` if the server refuses the request.
         """
         max_bytes = 2**20 + _BYTES_PER_TOKEN * int(body["sampling_params"]["max_tokens"])
         answer = await poster.post(_GENERATE, body, max_bytes)

@@ -59,29 +59,20 @@ class VLLMServersCompleter:
 
     If a server fails, its request goes to another one. If no server is left, the request waits for
     one, and raises `ModelUnavailable` after `patience_s`, so that its group is played again. A
-    server that is busy (429 or 503) gets no request for as long as it asks.
-
-    Args:
-        servers: After `VLLMServer.check`.
-        chat_tokenizer: Tokenizer of the policy.
-        max_length: Most tokens of prompt and response.
-        max_batch: Most unfinished requests of all servers together.
-        restore: Gives a server the weights of `version` unless it has them; raises
-            `ModelUnavailable` if it does not answer. It is called in a thread.
-        patience_s: Longest wait of a request for a server that can be used.
-
-    Attributes:
-        version: Label of the weights that answers must come from.
+    server that is busy (429 or 503) gets no request for as long as it asks. `version` is the label
+    of the weights that answers must come from.
     """
 
     def __init__(
         self,
-        servers: Sequence[VLLMServer],
+        servers: Sequence[VLLMServer],  # after `VLLMServer.check`.
         chat_tokenizer: ChatTokenizer,
         max_length: int,
-        max_batch: int,
+        max_batch: int,  # most unfinished requests of all servers together
+        # Gives a server the weights of `version` unless it has them; raises `ModelUnavailable` if
+        # it does not answer. It is called in a thread.
         restore: Callable[[VLLMServer], None],
-        patience_s: float = PATIENCE_S,
+        patience_s: float = PATIENCE_S,  # longest wait of a request for a server that can be used
     ) -> None:
         """Connect to nothing yet."""
         self.servers, self.version = list(servers), ""
@@ -97,10 +88,9 @@ class VLLMServersCompleter:
     ) -> Completion:
         """Return the response to `messages`; log-probabilities as `HFCompleter` gives them.
 
-        Raises:
-            ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The prompt shows an image, or a server refuses the request.
-            ModelUnavailable: No server gave an answer in time.
+        Raises `ContextOverflow` if prompt and longest response do not fit into the model's context.
+        Raises `ConfigError` if the prompt shows an image, or a server refuses the request. Raises
+        `ModelUnavailable` if no server gave an answer in time.
         """
         if images_of(messages):
             raise ConfigError(
@@ -122,7 +112,7 @@ class VLLMServersCompleter:
     async def _generated(
         self, state: _LoopState, prompt_ids: tuple[int, ...], sampling: Sampling, seed: int
     ) -> GeneratedTokens:
-        """Return what a server generates after a prompt."""
+        """Return a server's tokens after a prompt."""
         body = {
             "token_ids": list(prompt_ids),
             "sampling_params": {

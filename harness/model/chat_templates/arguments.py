@@ -29,7 +29,7 @@ class _Generation(Extension):
     tags = {"generation"}  # noqa: RUF012 (jinja2's own attribute)
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Return what the block holds."""
+        """Return the text inside the block."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
@@ -61,20 +61,12 @@ def _variables(text: str) -> frozenset[str]:
 
 
 def reads_clock(template: Any) -> bool:
-    """Return whether a chat template asks for the date.
-
-    Raises:
-        ConfigError: It is no template.
-    """
+    """Return whether a chat template asks for the date."""
     return any(clock.NAME in _variables(text) for text in texts_of(template))
 
 
 def check_chance(template: Any) -> None:
-    """Refuse a chat template that writes what chance decides.
-
-    Raises:
-        ConfigError: It does, or it is no template.
-    """
+    """Refuse a chat template that draws random texts."""
     for text in texts_of(template):
         used = {found.name for found in _parsed(text).find_all(nodes.Filter)}
         if "random" in used or "lipsum" in _variables(text):
@@ -89,13 +81,8 @@ def check_arguments(
 ) -> None:
     """Refuse arguments that a chat template does not read, which would have no effect.
 
-    Args:
-        template: The tokenizer's chat template.
-        given: The arguments.
-        special_tokens: Names of special tokens, such as `bos_token`, which transformers gives.
-
-    Raises:
-        ConfigError: The message has the arguments that the template reads.
+    `special_tokens` are names such as `bos_token`, which transformers passes. Raises a
+    `ConfigError` that lists the arguments that the template reads.
     """
     if not given:
         return

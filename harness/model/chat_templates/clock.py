@@ -1,4 +1,4 @@
-"""The date that a chat template is told: a fixed one, in place of the computer's clock.
+"""The date in a chat template: a fixed one, in place of the computer's clock.
 
 Templates ask with `strftime_now(format)`, which transformers answers by the clock: the prompts of a
 run would change at midnight. A macro of the same name in front of the template answers instead. It
@@ -27,11 +27,7 @@ _PERCENT: Final = ("%%", r"\x00"), (r"\x00", "%")
 
 
 def date_of(given: Any) -> str:
-    """Return a date that was given as one.
-
-    Raises:
-        ConfigError: It is none.
-    """
+    """Return a date that was given as one; raise `ConfigError` if it is none."""
     try:
         return datetime.strptime(given, "%Y-%m-%d").strftime("%Y-%m-%d")
     except (TypeError, ValueError):
@@ -43,7 +39,7 @@ def date_of(given: Any) -> str:
 
 @lru_cache(8)
 def with_date(template: str, date: str) -> str:
-    """Return a template that is told a date, at midnight, whenever it asks for one."""
+    """Return a template that gets this date, at midnight, from `strftime_now`."""
     told = datetime.strptime(date, "%Y-%m-%d")
     codes = [f"%{code}" for code in _CODES]
     values = [(code, told.strftime(code)) for code in {*_FLAGGED.findall(template), *codes}]

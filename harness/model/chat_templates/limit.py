@@ -47,7 +47,7 @@ class _Rendering:
 
 
 class _Watch:
-    """Watches renderings from a thread of its own, which starts with the first one.
+    """Watches renderings from a thread that starts with the first one.
 
     A plain lock is used: `with` on it cannot be interrupted between acquiring and the block.
     """
@@ -92,11 +92,7 @@ os.register_at_fork(after_in_child=_renew)
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Bound the CPU time of the `with` block in this thread.
-
-    Raises:
-        TemplateTooSlow: It took longer than `LIMIT_S`.
-    """
+    """Raise `TemplateTooSlow` if the `with` block takes more than `LIMIT_S` of CPU time."""
     thread = threading.get_ident()
     clock = time.pthread_getcpuclockid(thread)
     rendering = _Rendering(thread, clock, time.clock_gettime(clock) + LIMIT_S)
@@ -119,11 +115,7 @@ def _remove(watch: _Watch, rendering: _Rendering) -> None:
 
 
 def check_operators(template: str) -> None:
-    """Refuse a template that computes powers, which no limit interrupts.
-
-    Raises:
-        ConfigError: It does, or it is no template.
-    """
+    """Refuse a template that computes powers, which no limit interrupts."""
     try:
         tokens = list(jinja2.Environment().lex(template))  # noqa: S701 (nothing is rendered)
     except jinja2.TemplateError as e:

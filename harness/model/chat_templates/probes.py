@@ -1,4 +1,4 @@
-"""Short chats that show what a chat template writes around an answer."""
+"""Short chats that show the text of a chat template around an answer."""
 
 from __future__ import annotations
 
@@ -32,23 +32,16 @@ def probe(speaker: str, tools: Sequence[dict[str, Any]] = ()) -> list[Message]:
 def find_end(
     template: ChatTemplate,
     special_tokens: SpecialTokens,
+    # Returns the tokens of a text; special tokens are recognised.
     encode: Callable[[str], tuple[int, ...]],
-    speaker: str,
+    speaker: str,  # who speaks after the answer, `"user"` or `"tool"`
 ) -> int | None:
     """Return the token that a template writes right after an answer.
 
     It is the first token behind the answer, blanks left out, if that is an added token and no tag.
     Where the template closes the last answer of a chat with nothing, it is the token that begins
-    the next message: GLM's models stop there.
-
-    Args:
-        template: The template with its arguments.
-        special_tokens: The tokenizer's.
-        encode: Returns the tokens of a text; special tokens are recognised.
-        speaker: Who speaks after the answer, `"user"` or `"tool"`.
-
-    Returns:
-        The token; None if the template has no such token there, or refuses the chat.
+    the next message: GLM's models stop there. None if the template has no such token there, or
+    refuses the chat.
     """
     chat = probe(speaker)
     last, between = _after_answer(template, chat[:2]), _after_answer(template, chat)
@@ -65,7 +58,7 @@ def find_end(
 def _after_answer(
     template: ChatTemplate, chat: Sequence[Message], *, is_asked: bool = False
 ) -> str:
-    """Return what the template writes after the answer of a probe, "" if it refuses that."""
+    """Return the template's text after the answer of a probe, "" if it refuses the probe."""
     with suppress(ConfigError):
         return template.render(chat, add_generation_prompt=is_asked).partition(ANSWER)[2]
     return ""

@@ -28,10 +28,7 @@ _SPECIAL: Final = ("bos_token", "eos_token", "pad_token", "unk_token")
 class ChatTemplate:
     """A tokenizer's chat template with its arguments.
 
-    A template that asks for the date is told a fixed one (`clock`), the same in each prompt.
-
-    Args:
-        tokenizer: A tokenizer with a chat template.
+    A template that reads the clock gets a fixed date (`clock`), the same in each prompt.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -44,7 +41,7 @@ class ChatTemplate:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """Further arguments, such as `enable_thinking`; `strftime_now` is the date it is told."""
+        """Further arguments, such as `enable_thinking`; `strftime_now` is the date that it gets."""
         return self._arguments
 
     @arguments.setter
@@ -61,17 +58,13 @@ class ChatTemplate:
 
     @property
     def date(self) -> str | None:
-        """The date that the template is told; None if it does not ask."""
+        """The date that the template gets; None if it does not read the clock."""
         if not reads_clock(self._tokenizer.chat_template):
             return None
         return clock.date_of(self._arguments.get(clock.NAME, clock.DATE))
 
     def render(self, messages: Sequence[Any], *, add_generation_prompt: bool = True) -> str:
-        """Return the template's text of a chat.
-
-        Raises:
-            ConfigError: The template refuses the chat, or does not come to an end.
-        """
+        """Return the template's text of a chat."""
         tools = tools_of(messages)
         plain = [{k: v for k, v in message.items() if k != "tools"} for message in messages]
         given = {k: v for k, v in self._arguments.items() if k != clock.NAME}

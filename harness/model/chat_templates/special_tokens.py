@@ -18,28 +18,22 @@ _MARKUP: Final = re.compile(r"[\x00<>\[\]|]")
 """Characters that distinguish a special token from a word."""
 
 _NAMES: Final = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
-"""Tokens with a meaning of their own, which are never tags."""
+"""Tokens with a special meaning, which are never tags."""
 
 
 class SpecialTokens:
     """The special tokens of a tokenizer.
 
-    Args:
-        tokenizer: The tokenizer.
-        encode: Returns the tokens of a text; special tokens are recognised.
-        marks: Further texts that are not allowed in messages.
-
-    Attributes:
-        tags: Special tokens that are tags of prompts and answers.
-        ends: Tokens that may end an answer: all added ones, but no tags and no token that begins a
-            text.
+    `tags` are special tokens that are tags of prompts and answers. `ends` are the tokens that may
+    end an answer: all added ones, but no tags and no token that begins a text.
     """
 
     def __init__(
         self,
         tokenizer: Any,
+        # Returns the tokens of a text; special tokens are recognised.
         encode: Callable[[str], tuple[int, ...]],
-        marks: Sequence[str] = (),
+        marks: Sequence[str] = (),  # further texts that are not allowed in messages
     ) -> None:
         """Raise `ConfigError` if the tokenizer changes a tag that is a special token."""
         self._tokenizer = tokenizer

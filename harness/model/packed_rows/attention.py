@@ -52,12 +52,7 @@ def sharing_obstacle(model: Any) -> str | None:
 
 
 def splitting_obstacle(model: Any, size: int) -> str | None:
-    """Return the reason why processes cannot share a model's rows, None if they can.
-
-    Args:
-        model: The model.
-        size: Number of processes.
-    """
+    """Return the reason why processes cannot share a model's rows, None if they can."""
     kind, config = str(model.config._attn_implementation), model.config.get_text_config()
     if kind.startswith(_FLASH):
         return f"its attention is {kind!r}, and only sdpa supports it"
@@ -74,10 +69,8 @@ def _layer_types(model: Any) -> Iterable[str]:
 def obstacle_of(kind: str, layer_types: Iterable[str], *, shares: bool = False) -> str | None:
     """Return the reason why an attention cannot take packed rows, None if it can.
 
-    Args:
-        kind: transformers' name of the attention.
-        layer_types: transformers' names of the layers' kinds; none if all are alike.
-        shares: The sequences of a row share prefixes.
+    `layer_types` are transformers' names of the layers' kinds, empty if all are alike. `shares`
+    means that the sequences of a row share prefixes.
     """
     if kind == NAME or (kind.startswith(_FLASH) and not shares):
         return None
@@ -97,12 +90,8 @@ def allow_packed(model: Any, *, shares: bool = False) -> None:
     Flash attention supports them already. Torch's scaled dot product attention is replaced by
     `attend`, which gives the same result for rows of one sequence.
 
-    Args:
-        model: The model; its attention is changed.
-        shares: The sequences of a row share prefixes.
-
-    Raises:
-        ConfigError: The model cannot take such rows.
+    This changes its attention. `shares` means that the sequences of a row share prefixes. Raises
+    `ConfigError` if the model cannot take such rows.
     """
     obstacle = sharing_obstacle(model) if shares else packing_obstacle(model)
     if obstacle is not None:
@@ -117,13 +106,7 @@ def allow_packed(model: Any, *, shares: bool = False) -> None:
 
 
 def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether a model's attention computes packed rows with one kernel.
-
-    Args:
-        model: The model.
-        device: Device of its forward pass.
-        dtype: Type of the arithmetic.
-    """
+    """Return whether a model's attention computes packed rows with one kernel."""
     if device.type != "cuda" or dtype not in _HALVES or packing_obstacle(model) is not None:
         return False
     return has_kernel(str(model.config._attn_implementation))
@@ -132,9 +115,8 @@ def is_fast(model: Any, device: torch.device, dtype: torch.dtype) -> bool:
 def has_kernel(kind: str, kernel: VarlenKernel | None = _KERNEL) -> bool:
     """Return whether a GPU has one kernel for packed rows.
 
-    Args:
-        kind: transformers' name of the attention, one without `obstacle_of`.
-        kernel: Torch's own; of this torch if left out.
+    `kind` is transformers' name of an attention without obstacle; `kernel` defaults to this
+    torch's.
     """
     return kind.startswith(_FLASH) or kernel is not None
 
@@ -150,44 +132,42 @@ _OF_IMAGES: Final = "deepstack_visual_embeds"
 
 
 def packed_features(
-    model: Any,
+    model: Any,  # a model prepared by `allow_packed`
+    # Its arguments for B sequences padded on the right to T tokens: `input_ids` [B, T] or
+    # `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...; what a
+    # vision-language model wants beside them.
     given: dict[str, Any],
-    lengths: Sequence[int],
+    lengths: Sequence[int],  # lengths of the sequences without padding; empty means T each
+    # True at the A predicted tokens; none is a sequence's first. Shape [B, T].
     where: torch.Tensor,
+    # The sequences as a tree: each node is computed once, from the nodes before it.
     tree: PrefixTree | None = None,
+    # The processes that share the row; each returns the features of its own part.
     split: RowSplit | None = None,
 ) -> torch.Tensor:
-    """Return the last layer's features that predict tokens, sequences packed. Shape [A, H].
-
-    Args:
-        model: A model prepared by `allow_packed`.
-        given: Its arguments for B sequences padded on the right to T tokens: `input_ids` [B, T] or
-            `inputs_embeds` [B, T, H], and `position_ids` [..., B, T] if they are not 0, 1, 2...;
-            what a vision-language model wants beside them.
-        lengths: Lengths of the sequences without padding; empty means T each.
-        where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
-        tree: The sequences as a tree: each node is computed once, from the nodes before it.
-        split: The processes that share the row; each returns the features of its own part.
-    """
+    """Return the last layer's features that predict tokens, sequences packed. Shape [A, H]."""
     rows, width = where.shape
     sizes = list(lengths) or [width] * rows
     index = torch.arange(width, device=where.device)
+    # [B, T]: the tokens that pass through the model, N in number
     real = index < torch.tensor(sizes, device=where.device)[:, None] if tree is None else tree.new
     position = given.get("position_ids", index.expand(rows, width))
     apart = {name: given[name] for name in (_OF_IMAGES,) if name in given}
     by_token = given.keys() - apart.keys() - {"position_ids"}
-    row = {name: given[name][real][None] for name in by_token}
-    row["position_ids"] = position[..., real].unsqueeze(-2)
-    before = where.roll(-1, dims=1)[real]  # whether the next token is to be predicted
+    row = {name: given[name][real][None] for name in by_token}  # [1, N, ...]
+    row["position_ids"] = position[..., real].unsqueeze(-2)  # [..., 1, N]
+    before = where.roll(-1, dims=1)[real]  # [N], whether the next token is to be predicted
     if split is not None:
         sizes += [more] if (more := split.padding(len(before))) else []
         row = {name: split.part(value) for name, value in row.items()}
         before = split.part(before[None])[0]
-    own = {"split": split} if split is not None else {}
+    # transformers passes unknown arguments on to `attend`.
+    to_attend = {"split": split} if split is not None else {}
     boundaries = _boundaries(model, sizes, tree, where.device)
-    out = language_model(model)(**row, **apart, **boundaries, **own, use_cache=False)
+    out = language_model(model)(**row, **apart, **boundaries, **to_attend, use_cache=False)
     hidden: torch.Tensor = out.last_hidden_state
     if tree is not None:
+        # A shared node may predict different tokens: its features are taken once for each.
         return hidden[0, tree.node[:, :-1][where[:, 1:]]]
     return hidden[0, before]
 
@@ -209,18 +189,21 @@ def _boundaries(
 
 def attend(
     module: Any,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: torch.Tensor,  # shape [B, heads, T, D]; B is 1 in a packed row
+    key: torch.Tensor,  # shape [B, heads of keys, T, D]
+    value: torch.Tensor,  # shape [B, heads of keys, T, D]
     attention_mask: torch.Tensor | None,
     *,
     dropout: float = 0.0,
-    scaling: float | None = None,
+    scaling: float | None = None,  # factor of scores; None takes 1 / sqrt(D)
+    # Starts of the sequences' queries, and the end of the last; None in unpacked rows.
     cu_seq_lens_q: torch.Tensor | None = None,
-    cu_seq_lens_k: torch.Tensor | None = None,
+    cu_seq_lens_k: torch.Tensor | None = None,  # the same of their keys; left out where equal
     max_length_q: int = 0,
     max_length_k: int = 0,
+    # Where the keys of the sequences are, one sequence behind the other; None if in order.
     paths: torch.Tensor | None = None,
+    # The processes that share the row: T are this one's tokens, the starts the row's.
     split: RowSplit | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
@@ -230,27 +213,8 @@ def attend(
     the keys and values of all its tokens, which are looked up by `paths`. The cost is the sum of
     queries times keys over the sequences. A GPU in half precision uses one kernel (torch's
     `varlen_attn`, flash attention 2) where this torch has one that takes this scaling; otherwise
-    sequences are computed one by one.
-
-    Args:
-        module: The layer.
-        query: Shape [B, heads, T, D]; B is 1 in a packed row.
-        key: Shape [B, heads of keys, T, D].
-        value: Shape [B, heads of keys, T, D].
-        attention_mask: Mask of unpacked rows.
-        dropout: Dropout of attention weights.
-        scaling: Factor of scores; None takes 1 / sqrt(D).
-        cu_seq_lens_q: Starts of the sequences' queries, and the end of the last; None in unpacked
-            rows.
-        cu_seq_lens_k: The same of their keys; left out where equal.
-        max_length_q: Most queries of a sequence.
-        max_length_k: Most keys of a sequence.
-        paths: Where the keys of the sequences are, one sequence behind the other; None if in order.
-        split: The processes that share the row: T are this one's tokens, the starts the row's.
-        **kwargs: Further arguments that transformers passes to an attention.
-
-    Returns:
-        The attention's output, shape [B, T, heads, D], and None for the weights.
+    sequences are computed one by one. Returns the output, [B, T, heads, D], and None for the
+    weights, as transformers expects. Its further arguments are in `kwargs`.
     """
     plain: dict[str, Any] = {"dropout": dropout, "scaling": scaling}
     if cu_seq_lens_q is None:
@@ -259,10 +223,11 @@ def attend(
         )
         return out
     if split is not None:
+        # Each process has its part of the tokens, and attends with its part of the heads.
         query, key, value = split.to_heads(query, key, value)
         module = grouped(query, key)
     ends_of_keys = cu_seq_lens_q if cu_seq_lens_k is None else cu_seq_lens_k
-    if paths is not None:
+    if paths is not None:  # keys of a shared prefix are copied to each sequence
         key, value = (
             x.transpose(1, 2).index_select(1, paths).transpose(1, 2) for x in (key, value)
         )
@@ -271,10 +236,10 @@ def attend(
     if half is not None and kernel is not None and paths is not None:
         kernel = kernel if kernel.aligns_last(query.device, half) else None
     if kernel is not None and kernel.takes(scaling, query.shape[-1]):
-        q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))
+        q, k, v = (x[0].transpose(0, 1).to(half) for x in (query, key, value))  # [T, heads, D]
         ends, longest = (cu_seq_lens_q, ends_of_keys), (max_length_q, max_length_k)
-        found = kernel.attend(q, k, v, ends, longest, scaling)[None]
-        return found if split is None else split.to_tokens(found), None
+        output = kernel.attend(q, k, v, ends, longest, scaling)[None]
+        return output if split is None else split.to_tokens(output), None
     sizes = cu_seq_lens_q.diff().tolist(), ends_of_keys.diff().tolist()
     sequences = zip(
         _split(query, sizes[0], 2),
@@ -282,8 +247,8 @@ def attend(
         _split(value, sizes[1], 2),
         strict=True,
     )
-    found = torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1)
-    return found if split is None else split.to_tokens(found), None
+    output = torch.cat([_attend_last(module, *one, plain) for one in sequences], dim=1)
+    return output if split is None else split.to_tokens(output), None
 
 
 def _attend_last(
@@ -294,16 +259,17 @@ def _attend_last(
     plain: dict[str, Any],
 ) -> torch.Tensor:
     """Return causal attention of the last tokens of a sequence to all before them."""
-    end = key.shape[2] - query.shape[2]
+    end = key.shape[2] - query.shape[2]  # tokens before the first query
     if not end:
         out: torch.Tensor = _sdpa(module, query, key, value, None, is_causal=True, **plain)[0]
         return out
     parts = []
-    for own in _split(query, _CHUNK, 2):
-        start, end = end, end + own.shape[2]
-        mask = torch.ones(own.shape[2], end, dtype=torch.bool, device=query.device).tril(start)
+    # torch's `is_causal` aligns queries with the first keys, not the last: masks, in chunks.
+    for chunk in _split(query, _CHUNK, 2):
+        start, end = end, end + chunk.shape[2]
+        mask = torch.ones(chunk.shape[2], end, dtype=torch.bool, device=query.device).tril(start)
         seen = key[:, :, :end], value[:, :, :end]
-        parts.append(_sdpa(module, own, *seen, mask[None, None], **plain)[0])
+        parts.append(_sdpa(module, chunk, *seen, mask[None, None], **plain)[0])
     return torch.cat(parts, dim=1)
 
 

@@ -20,21 +20,14 @@ Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixTree:
-    """Nodes of a batch, numbered sequence by sequence. M sequences have nodes of their own.
+    """Nodes of a batch, numbered sequence by sequence. M sequences have new nodes."""
 
-    Attributes:
-        node: Node of each token, 0 at padding. Shape [B, T], integers.
-        new: True where a token is the first of its node. N are True. Shape [B, T].
-        paths: Nodes of the M sequences, from root to leaf, one sequence behind the other.
-        added: Number of new nodes of each of the M sequences.
-        lengths: Number of nodes of the path of each of the M sequences.
-    """
-
-    node: torch.Tensor
-    new: torch.Tensor
+    node: torch.Tensor  # node of each token, 0 at padding. Shape [B, T], integers.
+    new: torch.Tensor  # True where a token is the first of its node. N are True. Shape [B, T].
+    # Nodes of the M sequences, from root to leaf, one sequence behind the other.
     paths: torch.Tensor
-    added: tuple[int, ...]
-    lengths: tuple[int, ...]
+    added: tuple[int, ...]  # number of new nodes of each of the M sequences
+    lengths: tuple[int, ...]  # number of nodes of the path of each of the M sequences
 
     @property
     def num_nodes(self) -> int:
@@ -47,24 +40,22 @@ class PrefixTree:
 
         All equal prefixes are shared if the sequences are sorted.
 
-        Args:
-            sequences: Tokens of each sequence, one at least.
-            device: Device of the tensors.
+        Each sequence has a token at least.
         """
         shape = (len(sequences), max(map(len, sequences)))
         node, new = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         paths, added = list[Tokens](), list[int]()
         count, before = 0, sequences[0][:0]
-        for i, own in enumerate(sequences):
-            shared = common_prefix(before, own)
-            size = len(own) - shared
+        for i, sequence in enumerate(sequences):
+            shared = common_prefix(before, sequence)
+            size = len(sequence) - shared  # new nodes
             node[i, :shared] = node[i - 1, :shared]
-            node[i, shared : len(own)] = np.arange(count, count + size)
-            new[i, shared : len(own)] = True
-            if size:
-                paths.append(node[i, : len(own)])
+            node[i, shared : len(sequence)] = np.arange(count, count + size)
+            new[i, shared : len(sequence)] = True
+            if size:  # a sequence without new nodes needs no queries
+                paths.append(node[i, : len(sequence)])
                 added.append(size)
-            count, before = count + size, own
+            count, before = count + size, sequence
         return cls(
             torch.from_numpy(node).to(device),
             torch.from_numpy(new).to(device),

@@ -31,15 +31,9 @@ def heads_obstacle(heads: int, size: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RowSplit:
-    """The processes that share a row, as one of them sees them.
+    """The processes that share a row, as one of them sees them."""
 
-    Attributes:
-        rank: Number of this process in its team: it has this part of the tokens and of the heads.
-        size: Number of processes of a team.
-        team: torch's group of them.
-    """
-
-    rank: int
+    rank: int  # number of this process in its team: it has this part of the tokens and of the heads
     size: int
     team: Any
 
@@ -53,11 +47,7 @@ class RowSplit:
         return -tokens % self.size
 
     def part(self, x: torch.Tensor) -> torch.Tensor:
-        """Return this process's part of a row's values. Shape [1, T / size, ...].
-
-        Args:
-            x: Of the tokens before padding, which gets zeros. Shape [1, tokens, ...].
-        """
+        """Return this process's part, padded with zeros. [1, tokens, ...] -> [1, T / size, ...]."""
         more = self.padding(x.shape[1])
         whole = pad(x, (*(0, 0) * (x.ndim - 2), 0, more))
         return whole.tensor_split(self.size, dim=1)[self.rank]
@@ -65,9 +55,7 @@ class RowSplit:
     def counts(self, where: torch.Tensor, lengths: Sequence[int]) -> list[int]:
         """Return how many of the predicted tokens each process's part predicts.
 
-        Args:
-            where: True at the A predicted tokens; none is a sequence's first. Shape [B, T].
-            lengths: Lengths of the sequences without padding.
+        `where` is True at the A predicted tokens, never at a sequence's first, [B, T].
         """
         before = where.roll(-1, dims=1).cpu()
         row = torch.cat([one[:n] for one, n in zip(before, lengths, strict=True)])
@@ -75,12 +63,7 @@ class RowSplit:
         return [int(n) for n in parts.sum(1)]
 
     def own(self, values: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
-        """Return the values of this process's tokens of those of all. Shape [..., counts[rank]].
-
-        Args:
-            values: Shape [..., A].
-            counts: Number of the tokens of each process.
-        """
+        """Return this process's values, [..., counts[rank]], of those of all, [..., A]."""
         start = sum(counts[: self.rank])
         return values[..., start : start + counts[self.rank]]
 
@@ -88,10 +71,7 @@ class RowSplit:
         """Return the values of all processes. Shape [..., A].
 
         All compute the same of them, so the gradient of each process is that of its own values.
-
-        Args:
-            own: Values of this process's tokens. Shape [..., counts[rank]].
-            counts: Number of the tokens of each process.
+        `own` is [..., counts[rank]]; `counts` are the processes' numbers of tokens.
         """
         found: torch.Tensor = _Gather.apply(own, self, counts)  # type: ignore[no-untyped-call]
         return found
@@ -101,9 +81,7 @@ class RowSplit:
 
         Heads of keys that are fewer than the processes go to several of them.
 
-        Args:
-            *given: Queries, keys and values of this process's tokens. Shapes [1, heads, T / size,
-                D].
+        Given are queries, keys and values, [1, heads, T / size, D] each.
         """
         return [self._to_heads(x) for x in given]
 
@@ -116,11 +94,7 @@ class RowSplit:
         return self._exchange(parts).transpose(0, 1).flatten(1, 2)[None]
 
     def to_tokens(self, x: torch.Tensor) -> torch.Tensor:
-        """Return all heads of this process's tokens. Shape [1, T / size, heads, D].
-
-        Args:
-            x: All tokens of this process's heads. Shape [1, T, heads / size, D].
-        """
+        """Return all heads of some tokens. [1, T, heads / size, D] -> [1, T / size, heads, D]."""
         parts = x[0].reshape(self.size, -1, *x.shape[2:])
         return self._exchange(parts).transpose(0, 1).flatten(1, 2)[None]
 
@@ -130,12 +104,12 @@ class RowSplit:
 
 
 def grouped(query: torch.Tensor, key: torch.Tensor) -> Any:
-    """Return what transformers reads of a layer whose heads are these. Shapes [1, heads, T, D]."""
+    """Return a stand-in for a layer with these heads. Shapes [1, heads, T, D]."""
     return SimpleNamespace(num_key_value_groups=query.shape[1] // key.shape[1])
 
 
 class _Exchange(torch.autograd.Function):
-    """Sends the n-th part to the n-th process, and returns what each process has sent."""
+    """Sends the n-th part to the n-th process, and returns the parts received."""
 
     @staticmethod
     def forward(ctx: Any, parts: torch.Tensor, team: Any) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 `torch.nn.attention.varlen.varlen_attn` came with torch 2.10 and has changed since: 2.10 takes
 `is_causal` and no scale; 2.11 takes `window_size` and `scale`; from 2.12 on `enable_gqa` lets
-several heads of queries share one of keys. Arguments are told from the signature.
+several heads of queries share one of keys. The signature tells the version's arguments.
 """
 
 from __future__ import annotations
@@ -20,14 +20,9 @@ _GIVEN: Final = ("query", "key", "value", "cu_seq_q", "cu_seq_k", "max_q", "max_
 
 @dataclass(frozen=True, slots=True)
 class VarlenKernel:
-    """Causal attention over packed sequences by one kernel of a GPU, in half precision.
+    """Causal attention over packed sequences by one kernel of a GPU, in half precision."""
 
-    Attributes:
-        function: Torch's `varlen_attn`.
-        names: The names of its arguments.
-    """
-
-    function: Any
+    function: Any  # torch's `varlen_attn`
     names: frozenset[str]
 
     @classmethod
@@ -51,25 +46,18 @@ class VarlenKernel:
 
     def attend(
         self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
+        query: torch.Tensor,  # shape [T, heads, D]
+        key: torch.Tensor,  # shape [S, heads of keys, D]
+        value: torch.Tensor,  # shape [S, heads of keys, D]
+        # Starts of the sequences' queries, and the end of the last, and the same of their keys.
+        # Integers of 32 bits.
         ends: tuple[torch.Tensor, torch.Tensor],
-        longest: tuple[int, int],
-        scaling: float | None,
+        longest: tuple[int, int],  # most queries and most keys of a sequence
+        scaling: float | None,  # factor of scores that it `takes`; None is 1 / sqrt(D)
     ) -> torch.Tensor:
         """Return causal attention within each sequence. Shape [T, heads, D].
 
         A sequence may have fewer queries than keys: they are its last tokens.
-
-        Args:
-            query: Shape [T, heads, D].
-            key: Shape [S, heads of keys, D].
-            value: Shape [S, heads of keys, D].
-            ends: Starts of the sequences' queries, and the end of the last, and the same of their
-                keys. Integers of 32 bits.
-            longest: Most queries and most keys of a sequence.
-            scaling: Factor of scores that it `takes`; None is 1 / sqrt(D).
         """
         chosen: dict[str, Any] = {"is_causal": True}
         if "window_size" in self.names:

@@ -1,4 +1,4 @@
-"""Small random models of a configuration, whose paths are compared before weights are here.
+"""Small random models of a configuration, to compare paths before weights are here.
 
 A miniature has transformers' class and settings of the large model: fewer layers, narrower ones and
 a smaller vocabulary. Its weights are large, so that a wrong path gives other log-probabilities.
@@ -29,13 +29,8 @@ _SPREAD: Final = 2.0
 def model_of(config: Any) -> Any | None:
     """Return a small random model of a configuration, in evaluation mode on the CPU.
 
-    Random numbers of others are not used up.
-
-    Args:
-        config: transformers' configuration of a causal language model; not changed.
-
-    Returns:
-        None where no small model can be made of it.
+    The global random numbers are kept. `config` is transformers'; it is not changed. None if
+    no small model can be made of it.
     """
     from transformers import AutoModelForCausalLM
 

@@ -40,11 +40,7 @@ _MOST: Final = 160
 
 
 def is_exact(network: Any) -> bool:
-    """Return whether a model is compared in float32; flash attention computes in half precision.
-
-    Args:
-        network: A `Network` or a policy.
-    """
+    """Return whether a model is compared in float32; flash attention computes in half precision."""
     return network.precision == "float32" or (
         network.precision == "mixed"
         and "flash" not in str(network.model.config._attn_implementation)
@@ -52,11 +48,7 @@ def is_exact(network: Any) -> bool:
 
 
 def sequences(network: Any) -> list[tuple[int, ...]]:
-    """Return random sequences of unequal length, the same each time, without special tokens.
-
-    Args:
-        network: A `Network` or a policy.
-    """
+    """Return random sequences of unequal length, the same each time, without special tokens."""
     tokenizer = getattr(network, "tokenizer", None)
     special = set() if tokenizer is None else set(tokenizer.added_tokens_decoder)
     size = int(network.model.get_input_embeddings().weight.shape[0])
@@ -71,12 +63,8 @@ def sequences(network: Any) -> list[tuple[int, ...]]:
 def check(network: Any, *, judged: bool = False) -> None:
     """Compare padded batches, which every model needs, with the model alone.
 
-    Args:
-        network: A `Network` or a policy with its weights on its device, not sharded.
-        judged: See `compare`.
-
-    Raises:
-        ConfigError: They differ, or the model cannot compute one of them.
+    Its weights are on its device, not sharded. Raises `ConfigError` if they differ, or the model
+    cannot compute one of them.
     """
 
     def difference() -> float:
@@ -86,15 +74,10 @@ def check(network: Any, *, judged: bool = False) -> None:
 
 
 def check_path(network: Any, path: str) -> None:
-    """Compare packed rows or shared prefixes with the model's sequences one by one.
+    """Compare packed rows (`PACKED`) or shared prefixes (`SHARED`) with the sequences one by one.
 
-    Args:
-        network: A `Network` or a policy whose model `allow_packed` has prepared; all processes of a
-            sharded one call this.
-        path: `PACKED` or `SHARED`.
-
-    Raises:
-        ConfigError: They differ, or the model cannot compute one of them.
+    `allow_packed` has prepared the model; all processes of a sharded one call this. Raises
+    `ConfigError` if they differ, or the model cannot compute one of them.
     """
 
     def difference() -> float:
@@ -110,19 +93,9 @@ def compare(
 ) -> None:
     """Refuse a model that gives other log-probabilities by a path than by itself.
 
-    In mixed precision it is compared in float32. What was compared in float32 needs only finite
-    log-probabilities in half precision: a router that rounds to another expert moves a token by
-    several nats.
-
-    Args:
-        network: A `Network` or a policy.
-        path: Name of the path, for the error.
-        difference: Returns the largest difference in nats.
-        cure: The user's way out.
-        judged: Its miniature is compared in float32.
-
-    Raises:
-        ConfigError: They differ by more than the tolerance, or one cannot be computed.
+    In mixed precision it is compared in float32. A model `judged` in float32, as a miniature, needs
+    only finite log-probabilities in half precision: a router that rounds to another expert moves a
+    token by several nats. The `ConfigError` names the path and the `cure`, the user's way out.
     """
     own, exact = network.precision, is_exact(network) and network.processes.size == 1
     for precision in dict.fromkeys(("float32", own) if exact else (own,)):
@@ -144,10 +117,7 @@ def compare(
 def figures(network: Any) -> dict[str, float]:
     """Return the largest difference of each path from the model alone, in nats.
 
-    Paths that the model cannot take are left out.
-
-    Args:
-        network: A `Network` or a policy with its weights on its device, not sharded.
+    Paths that the model cannot take are left out. Its weights are on its device, not sharded.
     """
     from harness.model.packed_rows.attention import allow_packed
 
@@ -169,11 +139,7 @@ def figures(network: Any) -> dict[str, float]:
 
 @contextmanager
 def trial(network: Any, path: str) -> Iterator[None]:
-    """Evaluate a model without changing what decides results: modes and random numbers.
-
-    Raises:
-        ConfigError: What runs inside fails; the message names the model and the path.
-    """
+    """Evaluate a model and restore its mode and random numbers; errors become `ConfigError`."""
     model = network.model
     training = [module for module in model.modules() if module.training]
     devices = [network.device] if network.device.type == "cuda" else []

@@ -18,10 +18,8 @@ from torch.nn import functional
 def add_in_place(model: Any) -> None:
     """Let the backward pass add to the gradients of embedding and output layer in place.
 
-    Layers that are not torch's own, that are frozen or that have adapters stay as they are.
-
-    Args:
-        model: A transformers model that is not sharded.
+    Layers that are not torch's own, that are frozen or that have adapters stay as they are. The
+    transformers model must not be sharded.
     """
     for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
         kind = _IN_PLACE.get(type(layer))
@@ -69,7 +67,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.owner = weight  # what a checkpoint saves again has no gradient of its own
+        ctx.owner = weight  # a saved tensor may be a checkpoint's copy, without the gradient
         return functional.linear(x, weight)
 
     @staticmethod
@@ -77,6 +75,7 @@ class _Product(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         if ctx.needs_input_grad[1]:
             gradient_of(ctx.owner).addmm_(slope.flatten(0, -2).T, x.flatten(0, -2))
+        # None for the weight: autograd would add a second tensor of its size.
         return slope @ weight if ctx.needs_input_grad[0] else None, None
 
 

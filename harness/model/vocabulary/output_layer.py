@@ -7,6 +7,7 @@ its entropy, the gradient of log p_c by the logits is 1_c - p, and that of S is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -24,12 +25,13 @@ _NEVER: Final = -1e30
 
 
 def token_scores(
-    layer: Any,
-    hidden: torch.Tensor,
-    chosen: torch.Tensor,
-    temperature: float,
+    layer: Any,  # the output layer, H -> V
+    hidden: torch.Tensor,  # input of the layer. Shape [A, H].
+    chosen: torch.Tensor,  # the tokens. Shape [A], integers.
+    temperature: float,  # divides the logits; more than 0
     *,
-    entropy_gradient: bool = False,
+    entropy_gradient: bool = False,  # compute the gradient of the entropy, too
+    # Ids of tokens without a probability; None for none. Shape [K].
     hidden_tokens: torch.Tensor | None = None,
     most_logits: int = MOST_LOGITS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -39,33 +41,31 @@ def token_scores(
     pass recomputes their logits. Logits and the layer's gradient are computed in the type of its
     weights, also in a context of autocast.
 
-    Args:
-        layer: The output layer, H -> V.
-        hidden: Input of the layer. Shape [A, H].
-        chosen: The tokens. Shape [A], integers.
-        temperature: Divides the logits; more than 0.
-        entropy_gradient: Compute the gradient of the entropy, too.
-        hidden_tokens: Ids of tokens without a probability; None for none. Shape [K].
-        most_logits: Largest number of logits in memory.
-
-    Returns:
-        Shapes [A], [A], in nats and float32.
+    Shapes [A], [A], in nats and float32.
     """
     size = max(1, most_logits // int(layer.weight.shape[0]))
     if len(hidden) <= size:
         return _scores(layer, hidden, chosen, temperature, entropy_gradient, hidden_tokens)
     if type(layer) in (torch.nn.Linear, InPlaceLinear):
-        own = layer.weight, layer.bias, hidden_tokens
-        options = temperature, entropy_gradient, size, isinstance(layer, InPlaceLinear)
-        found: tuple[torch.Tensor, torch.Tensor] = _ChunkedScores.apply(  # type: ignore[no-untyped-call]
-            hidden.to(layer.weight.dtype), *own, chosen, *options
+        chunks = _Chunks(temperature, entropy_gradient, size, isinstance(layer, InPlaceLinear))
+        scores: tuple[torch.Tensor, torch.Tensor] = _ChunkedScores.apply(  # type: ignore[no-untyped-call]
+            hidden.to(layer.weight.dtype), layer.weight, layer.bias, hidden_tokens, chosen, chunks
         )
-        return found
-    how = temperature, entropy_gradient, hidden_tokens
-    cut: Any = torch.split  # torch has no types for it
-    parts = [  # of a layer with adapters
-        checkpoint(_scores, layer, *part, *how, use_reentrant=False)
-        for part in zip(cut(hidden, size), cut(chosen, size), strict=True)
+        return scores
+    # A layer with adapters is no plain product, so autograd runs it, chunk by chunk.
+    split: Any = torch.split  # torch has no types for it
+    parts = [
+        checkpoint(
+            _scores,
+            layer,
+            part,
+            tokens,
+            temperature,
+            entropy_gradient,
+            hidden_tokens,
+            use_reentrant=False,
+        )
+        for part, tokens in zip(split(hidden, size), split(chosen, size), strict=True)
     ]
     logprob, entropy = zip(*parts, strict=True)
     return torch.cat(logprob), torch.cat(entropy)
@@ -76,10 +76,7 @@ def hide(logits: torch.Tensor, tokens: torch.Tensor | None) -> torch.Tensor:
 
     Their logarithms stay finite, so that the entropy has no 0 times infinity. Autograd need not
     know of it: the gradient by a logit is the probability's multiple, so it is zero already.
-
-    Args:
-        logits: In float32. Shape [..., V].
-        tokens: Their ids; None for none. Shape [K].
+    `logits` is [..., V] in float32; `tokens` has K ids or is None.
     """
     if tokens is not None:
         with torch.no_grad():
@@ -91,16 +88,14 @@ def round_weights(model: Any) -> None:
     """Replace all weights of a model by new ones in bfloat16, of its output layer in float32.
 
     Tied weights become two. Weights that the model shares with another one are not changed there.
-
-    Args:
-        model: A transformers model that is not trained.
+    The transformers model is not trained.
     """
     head = model.get_output_embeddings()
     for module in model.modules():
         kind = torch.float32 if module is head else torch.bfloat16
         for name, weight in list(module.named_parameters(recurse=False)):
-            own = torch.nn.Parameter(weight.detach().to(kind), requires_grad=False)
-            setattr(module, name, own)
+            rounded = torch.nn.Parameter(weight.detach().to(kind), requires_grad=False)
+            setattr(module, name, rounded)
     head.register_forward_pre_hook(lambda layer, given: (given[0].to(layer.weight.dtype),))
 
 
@@ -126,6 +121,14 @@ def _scores(
         return picked, -weight.mul_(distribution).sum(-1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    temperature: float  # divides the logits; more than 0
+    with_entropy: bool  # the entropy has a gradient
+    size: int  # tokens of a chunk, a
+    in_place: bool  # the weight's gradient is added to that of earlier backward passes
+
+
 class _ChunkedScores(torch.autograd.Function):
     """Scores whose backward pass computes the logits again.
 
@@ -136,56 +139,52 @@ class _ChunkedScores(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        hidden: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None,
+        hidden: torch.Tensor,  # input of the layer, in the type of its weights. Shape [A, H].
+        weight: torch.Tensor,  # shape [V, H]
+        bias: torch.Tensor | None,  # shape [V], or None
+        # Ids of tokens without a probability; None for none. Shape [K].
         hidden_tokens: torch.Tensor | None,
-        chosen: torch.Tensor,
-        temperature: float,
-        with_entropy: bool,
-        size: int,
-        in_place: bool,
+        chosen: torch.Tensor,  # the tokens. Shape [A], integers.
+        chunks: _Chunks,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return log-probabilities and entropies of tokens, in float32. Shapes [A], [A].
-
-        Args:
-            ctx: torch's.
-            hidden: Input of the layer, in the type of its weights. Shape [A, H].
-            weight: Shape [V, H].
-            bias: Shape [V], or None.
-            hidden_tokens: Ids of tokens without a probability; None for none. Shape [K].
-            chosen: The tokens. Shape [A], integers.
-            temperature: Divides the logits; more than 0.
-            with_entropy: The entropies have a gradient.
-            size: Tokens of a chunk.
-            in_place: The weight's gradient is added to that of earlier backward passes.
-        """
+        """Return log-probabilities and entropies of tokens, in float32. Shapes [A], [A]."""
         ctx.save_for_backward(hidden, weight, bias, hidden_tokens, chosen)
-        ctx.temperature, ctx.with_entropy, ctx.size = temperature, with_entropy, size
-        ctx.in_place = in_place
-        parts = _parts(len(hidden), size)
-        own = weight, bias, hidden_tokens
-        found = [_scores_of_chunk(hidden[p], *own, chosen[p], temperature) for p in parts]
-        picked, entropy = (torch.cat(values) for values in zip(*found, strict=True))
-        if not with_entropy:
+        ctx.chunks = chunks
+        scores = [
+            _chunk_scores(
+                hidden[part], weight, bias, hidden_tokens, chosen[part], chunks.temperature
+            )
+            for part in _parts(len(hidden), chunks.size)
+        ]
+        picked, entropy = (torch.cat(values) for values in zip(*scores, strict=True))
+        if not chunks.with_entropy:
             ctx.mark_non_differentiable(entropy)
         return picked, entropy
 
     @staticmethod
-    def backward(ctx: Any, of_picked: torch.Tensor, of_entropy: torch.Tensor) -> Any:
+    def backward(ctx: Any, d_picked: torch.Tensor, d_entropy: torch.Tensor) -> Any:
         """Return the gradients by hidden states, weight and bias."""
         hidden, weight, bias, hidden_tokens, chosen = ctx.saved_tensors
+        chunks: _Chunks = ctx.chunks
         by_hidden, by_weight, by_bias = (
-            torch.zeros_like(given) if needed and not (ctx.in_place and given is weight) else None
+            torch.zeros_like(given)
+            if needed and not (chunks.in_place and given is weight)
+            else None
             for given, needed in zip((hidden, weight, bias), ctx.needs_input_grad, strict=False)
         )
-        total = gradient_of(weight) if ctx.in_place and ctx.needs_input_grad[1] else by_weight
-        for part in _parts(len(hidden), ctx.size):
-            log_p = _log_distribution(hidden[part], weight, bias, hidden_tokens, ctx.temperature)
+        # Adding in place: autograd gets None, or it would add a second tensor of [V, H].
+        total = gradient_of(weight) if chunks.in_place and ctx.needs_input_grad[1] else by_weight
+        for part in _parts(len(hidden), chunks.size):
+            log_p = _log_distribution(
+                hidden[part], weight, bias, hidden_tokens, chunks.temperature
+            )  # [a, V]
             slope = _by_logits(
-                log_p, chosen[part], of_picked[part], of_entropy[part] if ctx.with_entropy else None
+                log_p,
+                chosen[part],
+                d_picked[part],
+                d_entropy[part] if chunks.with_entropy else None,
             )
-            slope = slope.div_(ctx.temperature).to(weight.dtype)  # [a, V]
+            slope = slope.div_(chunks.temperature).to(weight.dtype)  # [a, V]
             if by_hidden is not None:
                 torch.mm(slope, weight, out=by_hidden[part])
             if total is not None:
@@ -193,14 +192,14 @@ class _ChunkedScores(torch.autograd.Function):
             if by_bias is not None:
                 by_bias.add_(slope.sum(0))
             del slope, log_p  # before the next chunk
-        return by_hidden, by_weight, by_bias, *[None] * 6
+        return by_hidden, by_weight, by_bias, None, None, None  # one for each input
 
 
 def _parts(tokens: int, size: int) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, tokens, size))
 
 
-def _scores_of_chunk(
+def _chunk_scores(
     hidden: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
@@ -217,18 +216,19 @@ def _scores_of_chunk(
 def _by_logits(
     log_p: torch.Tensor,
     chosen: torch.Tensor,
-    of_picked: torch.Tensor,
-    of_entropy: torch.Tensor | None,
+    d_picked: torch.Tensor,
+    d_entropy: torch.Tensor | None,
 ) -> torch.Tensor:
     """Return the gradient by the logits of a chunk before the temperature; changes `log_p`."""
-    slope = log_p.exp()
-    if of_entropy is None:
-        slope.mul_(-of_picked[:, None])
+    slope = log_p.exp()  # [a, V], p
+    if d_entropy is None:
+        slope.mul_(-d_picked[:, None])
     else:
-        minus_entropy = slope.mul(log_p).sum(-1, keepdim=True)
-        log_p.sub_(minus_entropy).mul_(of_entropy[:, None]).add_(of_picked[:, None])
+        # -p ((log p + S) d_entropy + d_picked), in the memory of p and log p alone
+        minus_entropy = slope.mul(log_p).sum(-1, keepdim=True)  # [a, 1], -S
+        log_p.sub_(minus_entropy).mul_(d_entropy[:, None]).add_(d_picked[:, None])
         slope.mul_(log_p.neg_())
-    return slope.scatter_add_(-1, chosen[:, None], of_picked[:, None])
+    return slope.scatter_add_(-1, chosen[:, None], d_picked[:, None])  # 1_c d_picked
 
 
 def _log_distribution(

@@ -1,4 +1,4 @@
-"""What a model does to its last hidden states: its output layer with scales, caps and transforms.
+"""A model's path from its last hidden states to logits: output layer, scales, caps, transforms.
 
 Many architectures do more than multiply by the output layer: they cap logits (Gemma 2), scale them
 (Cohere, Granite) or transform the hidden states before (BERT). Here the model's own code computes
@@ -21,11 +21,7 @@ _SIZES: Final = (0.1, 1.0, 30.0, 1000.0)
 
 
 class OwnHead:
-    """A model's way from hidden states to logits, called like its output layer.
-
-    Attributes:
-        weight: The output layer's, shape [V, H].
-    """
+    """A model's way from hidden states to logits, called like its output layer."""
 
     def __init__(self, model: Any) -> None:
         """Take a transformers model; it is not changed."""
@@ -36,11 +32,7 @@ class OwnHead:
         self._type = first.dtype  # a transform before the output layer may be rounded
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return the logits. Shape [A, V].
-
-        Args:
-            hidden: The base model's last hidden states. Shape [A, H].
-        """
+        """Return the logits of last hidden states. Shapes [A, H] -> [A, V]."""
         model, known = self._model, vars(self._model)
         name = base_name(model)
         twin = object.__new__(type(model))  # shares all but the base model
@@ -72,7 +64,7 @@ class _Found:
 
 
 class _Output:
-    """The output of a base model, which lacks what only its layers could tell."""
+    """The output of a base model, without the fields that need its layers."""
 
     def __init__(self, known: Any) -> None:
         self._known = known
@@ -85,11 +77,7 @@ class _Output:
 
 
 def base_name(model: Any) -> str:
-    """Return the name of the attribute of a model that has its layers without the output layer.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """Return the name of the attribute of a model that has its layers without the output layer."""
     parts = model._modules
     if parts.get(model.base_model_prefix) is not None:
         return str(model.base_model_prefix)
@@ -109,12 +97,8 @@ def base_name(model: Any) -> str:
 def is_plain(model: Any, width: int) -> bool:
     """Return whether a model's logits are its output layer's, bit for bit.
 
-    Args:
-        model: A transformers model whose output layer has its weights.
-        width: Width of the base model's hidden states: H.
-
-    Raises:
-        ConfigError: The model has no output layer.
+    The output layer has its weights; `width` is H of the base model's hidden states. Raises
+    `ConfigError` if the model has no output layer.
     """
     layer = model.get_output_embeddings()
     if layer is None:

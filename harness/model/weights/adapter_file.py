@@ -26,9 +26,6 @@ def read(folder: Path) -> dict[str, torch.Tensor]:
     """Return the weights in a folder by their names in a model.
 
     peft would write those of other names into the base model, or drop them.
-
-    Raises:
-        ConfigError: They are missing, damaged or not finite, or are more than A and B of adapters.
     """
     from safetensors.torch import load_file
 

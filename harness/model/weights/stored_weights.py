@@ -26,7 +26,7 @@ from harness.model.weights import strict_load
 from harness.model.weights.tensor_files import SAFE, StoredTensor
 
 META: Final = "meta"
-"""Device of a model whose weights are not read yet."""
+"""Device of a model before its weights are read."""
 
 _BLOCK: Final = re.compile(r".*?\.\d+(?=\.)")
 """Prefix of the names of one layer's weights."""
@@ -34,24 +34,15 @@ _BLOCK: Final = re.compile(r".*?\.\d+(?=\.)")
 
 @dataclass(slots=True)
 class StoredWeights:
-    """The weights of a folder by the names that they have in a model.
+    """The weights of a folder by the names that they have in a model."""
 
-    Attributes:
-        files: File of each name, and the name there; tied weights have one there.
-        bytes_read: Bytes that were read so far.
-    """
-
+    # File of each name, and the name there; tied weights have one there.
     files: Mapping[str, tuple[Path, str]]
     bytes_read: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, tensors: Mapping[str, StoredTensor], model: Any) -> StoredWeights | None:
-        """Return the weights of a model, or None if it can only be loaded whole.
-
-        Args:
-            tensors: The tensors of its files.
-            model: The model on torch's device "meta".
-        """
+        """Return the weights of a model, or None if it can only be loaded whole."""
         if not _are_own(model, tensors):
             return None
         weights = dict(model.named_parameters(remove_duplicate=False))
@@ -59,11 +50,7 @@ class StoredWeights:
         return cls({name: place[id(weight)] for name, weight in weights.items()})
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> torch.Tensor:
-        """Return rows of a weight on the CPU, in the type of the file.
-
-        Raises:
-            ConfigError: One of the numbers is NaN or infinite.
-        """
+        """Return rows of a weight on the CPU, in the file's type; refuse NaN and infinity."""
         from safetensors import safe_open
 
         path, own = self.files[name]
@@ -79,7 +66,7 @@ class StoredWeights:
 
 
 def _are_own(model: Any, tensors: Mapping[str, StoredTensor]) -> bool:
-    """Return whether files have a model's weights by its own names, sizes and types.
+    """Return whether files have a model's weights by the model's names, sizes and types.
 
     Files of some architectures have a tensor for each expert, or names of an older version;
     transformers converts them when it loads the whole model.
@@ -120,7 +107,7 @@ def _tied_alike(model: Any, tensors: Mapping[str, StoredTensor]) -> bool:
 
 @contextmanager
 def without_memory() -> Iterator[None]:
-    """Make modules whose parameters have no memory; buffers are made as usual."""
+    """Make modules with parameters without memory; buffers are made as usual."""
     module_class: Any = torch.nn.Module
     usual = module_class.register_parameter
 
@@ -139,15 +126,8 @@ def without_memory() -> Iterator[None]:
 def save_parts(model: Any, folder: Path, processes: ProcessGroup) -> None:
     """Save a sharded model in transformers' format; all processes call this.
 
-    A layer's weights stand in one file, because transformers stores some of them together.
-
-    Args:
-        model: A sharded transformers model without adapters.
-        folder: Created if it does not exist.
-        processes: Each writes its files.
-
-    Raises:
-        TrainingError: A process cannot write.
+    A layer's weights stand in one file, because transformers stores some of them together. The
+    folder is created. Raises `TrainingError` if a process cannot write.
     """
     state = fsdp.own_state(model)
 

@@ -1,4 +1,4 @@
-"""Loading a model as transformers does, and refusing what it only warns of.
+"""Loads a model as transformers does, and turns its warnings about weights into errors.
 
 transformers makes weights that a folder lacks at random, drops those that a model does not have,
 and leaves weights apart that are tied by the configuration. Which names an architecture may lack,
@@ -24,22 +24,16 @@ _MOST: Final = 70
 """Characters of a name that an error repeats."""
 
 _MEDIA: Final = ("image_token", "video_token", "audio_token")
-"""A tokenizer's tokens that stand for what no text has."""
+"""A tokenizer's tokens for images and other things that no text has."""
 
 
 def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any:
     """Return a model whose weights are all from its files.
 
-    Args:
-        kind: A class of transformers with `from_pretrained`.
-        name: A folder or hub name.
-        headless: The model's hidden states are read alone: a head's weights may be missing or too
-            many.
-        **options: Further arguments of `from_pretrained`.
-
-    Raises:
-        RefusedWeightsError: Weights are missing, too many, of other sizes, not numbers, or defined
-            twice.
+    `kind` is a class of transformers with `from_pretrained`, which gets the options. If `headless`,
+    only hidden states are read, so a head's weights may be missing or too many. Raises
+    `RefusedWeightsError` if weights are missing, too many, of other sizes, not numbers, or defined
+    twice.
     """
     tensors = tensors_of(name, options.get("revision"))  # of a folder before anything is loaded
     with _reports() as reports:
@@ -63,12 +57,8 @@ def load(kind: Any, name: str, *, headless: bool = False, **options: Any) -> Any
 def tensors_of(name: str, revision: str | None = None) -> dict[str, StoredTensor] | None:
     """Return the tensors in the files of a model, or None if they are not all on this machine.
 
-    Args:
-        name: A folder or hub name.
-        revision: Branch, tag or commit of a hub name; None takes its main branch.
-
-    Raises:
-        RefusedWeightsError: The files of a folder are missing or contradict each other.
+    `revision` is a branch, tag or commit of a hub name; None takes its main branch. Raises
+    `RefusedWeightsError` if the files of a folder are missing or contradict each other.
     """
     folder = hub.weights_folder(name, revision)
     if folder is None or not (Path(name).is_dir() or tensor_files.is_complete(folder)):
@@ -78,7 +68,7 @@ def tensors_of(name: str, revision: str | None = None) -> dict[str, StoredTensor
 
 @contextmanager
 def _reports() -> Iterator[list[str]]:
-    """Yield a list for transformers' tables of what is refused here in one line; none is logged."""
+    """Yield a list that gets transformers' tables of bad weights, which are not logged then."""
     found: list[str] = []
 
     def is_shown(record: logging.LogRecord) -> bool:
@@ -177,12 +167,7 @@ def _missing(model: Any, missing: set[str], placed: _Placed) -> RefusedWeightsEr
 
 
 class _Placed:
-    """The tensors of files by the weights of a model that they are, by transformers' own names.
-
-    Args:
-        model: The model.
-        tensors: Its files' tensors.
-    """
+    """The tensors of files by the weights of a model, in transformers' names."""
 
     def __init__(self, model: Any, tensors: Mapping[str, StoredTensor]) -> None:
         from transformers.conversion_mapping import get_model_conversion_mapping
@@ -219,7 +204,7 @@ class _Placed:
         return f"{keys[0]:.{_MOST}}" + ("" if tensor is None else f" in {tensor.file.name}")
 
     def check(self) -> None:
-        """Refuse weights that are defined twice or whose types no weights have."""
+        """Refuse weights that are defined twice, and types that no weight has."""
         own = self._model.state_dict()
         for name, sources in self._found.items():
             parts = [part for part, _ in sources]
@@ -247,15 +232,7 @@ def _check_tied(model: Any) -> None:
 
 @torch.no_grad()
 def check_finite(weight: torch.Tensor, where: str) -> None:
-    """Refuse a weight with a number that is NaN or infinite; it is read once.
-
-    Args:
-        weight: The weight; integers pass.
-        where: Its name and file, for the error.
-
-    Raises:
-        RefusedWeightsError: It has such a number.
-    """
+    """Refuse a weight with NaN or infinity; `where` has its name and file. Integers pass."""
     if not weight.numel() or not weight.is_floating_point():
         return
     if not all(torch.isfinite(end) for end in torch.aminmax(weight)):
@@ -268,10 +245,8 @@ def check_finite(weight: torch.Tensor, where: str) -> None:
 def check_tokens(model: Any, tokenizer: Any) -> None:
     """Refuse a tokenizer with ids for which a model has no embedding.
 
-    Tokens that stand for images are no part of a text: a text model may lack them.
-
-    Raises:
-        RefusedWeightsError: The message has both numbers.
+    Tokens that stand for images are no part of a text: a text model may lack them. Raises a
+    `RefusedWeightsError` with both numbers.
     """
     rows = int(model.get_input_embeddings().weight.shape[0])
     beyond = {name: i for name, i in tokenizer.get_vocab().items() if i >= rows}

@@ -25,22 +25,16 @@ _FLOATS: Final = frozenset(
 
 
 class RefusedWeightsError(ConfigError):
-    """Files whose weights are not, or not surely, those of the model."""
+    """Files with weights that are not, or not surely, the model's."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor in a file.
-
-    Attributes:
-        file: The file.
-        shape: The sizes of its dimensions.
-        kind: The name of its type, in safetensors' words or torch's.
-    """
+    """A tensor in a file."""
 
     file: Path
     shape: tuple[int, ...]
-    kind: str
+    kind: str  # the name of its type, in safetensors' words or torch's
 
     @property
     def is_float(self) -> bool:
@@ -80,12 +74,7 @@ def is_complete(folder: Path) -> bool:
 
 
 def read(folder: Path) -> dict[str, StoredTensor]:
-    """Return the tensors of a folder's model by their names in the files; none if it has none.
-
-    Raises:
-        RefusedWeightsError: The folder holds two models, a file is missing or outside the folder,
-            two files have a tensor of one name, or a file lacks what the list promises.
-    """
+    """Return the tensors of a folder's model by their names in the files; none if it has none."""
     chosen, found = _chosen(folder), dict[str, StoredTensor]()
     for path in chosen.files:
         if not path.is_file():
@@ -113,11 +102,7 @@ def twice(key: str, one: StoredTensor, again: str, other: StoredTensor) -> Refus
 
 
 def _listed(index: Path) -> dict[str, str]:
-    """Return the file of each tensor in a list of files.
-
-    Raises:
-        RefusedWeightsError: The list is damaged, or names a file outside its folder.
-    """
+    """Return the file of each tensor in a list of files."""
     listed: Any = read_object(index, RefusedWeightsError).get("weight_map")
     if not isinstance(listed, dict) or not all(type(file) is str for file in listed.values()):
         raise RefusedWeightsError(f"{index.name} is damaged: it maps no names to files")
@@ -132,11 +117,7 @@ def _listed(index: Path) -> dict[str, str]:
 
 
 def tensors_in(path: Path) -> Mapping[str, StoredTensor]:
-    """Return the tensors of one file by name.
-
-    Raises:
-        RefusedWeightsError: The file is damaged, or a pickle of something else.
-    """
+    """Return the tensors of one file by name."""
     try:
         if path.suffix == SAFE:
             return dict(_safe_tensors(path))

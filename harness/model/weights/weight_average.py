@@ -20,15 +20,14 @@ from harness.model.policy import Policy
 class WeightAverage:
     """The average of the weights that learn, in float32, sharded like them.
 
-    Args:
-        policy: Its weights are averaged, from now on.
-        decay: In (0, 1): an update gives average = decay * average + (1 - decay) * weights.
+    An update is average = decay * average + (1 - decay) * weights, with decay in (0, 1).
     """
 
     def __init__(self, policy: Policy, decay: float) -> None:
         """Copy the weights."""
         self._policy, self._decay = policy, decay
         self._average = torch.nn.ParameterList(
+            # In float32: in bfloat16 a share of 1 - decay would round to nothing.
             torch.nn.Parameter(weight.detach().clone().float(), requires_grad=False)
             for weight in self._weights()
         )
@@ -44,16 +43,16 @@ class WeightAverage:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Let the policy have the average, and give it its own weights back at the end."""
+        """Give the policy the average, and its latest weights back at the end."""
         weights = self._weights()
         with torch.no_grad():
-            own = [weight.detach().clone() for weight in weights]
+            latest = [weight.detach().clone() for weight in weights]
             self._copy(list(self._average), weights)
         try:
             yield
         finally:
             with torch.no_grad():
-                self._copy(own, weights)
+                self._copy(latest, weights)
 
     @staticmethod
     def _copy(source: list[Any], weights: list[torch.nn.Parameter]) -> None:
@@ -70,9 +69,5 @@ class WeightAverage:
         return dict(fsdp.own_state(self._average))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `state_dict`, saved by any number of processes.
-
-        Raises:
-            RuntimeError: It is of another model.
-        """
+        """Load the result of `state_dict`, saved by any number of processes."""
         fsdp.load_full_state(self._average, state)

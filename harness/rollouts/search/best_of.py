@@ -17,10 +17,8 @@ from harness.types.rollout import Rollout, StopReason
 def by_likelihood(played: Sequence[Rollout]) -> int:
     """Return the episode with the largest sum of log-probabilities over all its answers' tokens.
 
-    An episode without an answer is never preferred. Of equal ones the first is returned.
-
-    Raises:
-        ConfigError: The completer reports no log-probabilities.
+    An episode without an answer is never preferred; of equal ones the first is returned. Raises
+    `ConfigError` if the completer reports no log-probabilities.
     """
     return max(range(len(played)), key=lambda i: _logprob(played[i]))
 
@@ -38,8 +36,7 @@ def _logprob(rollout: Rollout) -> float:
 def by_majority(played: Sequence[Rollout]) -> int:
     """Return the first episode that ended with the most frequent last action, by its key.
 
-    Episodes that ended by a limit have no answer. Of equally frequent actions the first to come is
-    taken; without any answer the first episode is returned.
+    Episodes that ended by a limit have no answer; if none has one, the first is returned.
     """
     ended = {
         i: rollout.turns[-1].action_key

@@ -1,4 +1,4 @@
-"""What a search may spend at a task: environment steps and tokens of the model."""
+"""The budget of a search at one task: environment steps and tokens of the model."""
 
 from __future__ import annotations
 
@@ -15,22 +15,14 @@ _MARKS: Final = 32
 
 
 class BudgetSpent(Exception):
-    """A step or an answer would cost more than what is left."""
+    """A step or an answer would cost more than is left."""
 
 
 class Budget:
-    """Counts what a search spends, and refuses what would pass its limits.
+    """Counts the environment steps and tokens of a search, and refuses to pass its limits.
 
-    The cost of an answer is known only afterwards. Before it is asked for, `most_tokens` of it are
-    set aside.
-
-    Args:
-        max_steps: Most environment steps; None sets no limit.
-        max_tokens: Most tokens of prompts and responses; None sets no limit.
-
-    Attributes:
-        steps: Environment steps so far.
-        usage: Calls and tokens so far.
+    The cost of an answer is known only afterwards, so `most_tokens` are reserved before the call. A
+    limit of None is no limit.
     """
 
     def __init__(self, max_steps: int | None = None, max_tokens: int | None = None) -> None:
@@ -39,11 +31,7 @@ class Budget:
         self.steps, self.usage, self._reserved = 0, Usage(), 0
 
     def take_step(self) -> None:
-        """Count an environment step that is taken next.
-
-        Raises:
-            BudgetSpent: None is left.
-        """
+        """Count the next environment step; raise `BudgetSpent` if none is left."""
         if self._max_steps is not None and self.steps >= self._max_steps:
             raise BudgetSpent
         self.steps += 1
@@ -51,11 +39,7 @@ class Budget:
     async def complete(
         self, completer: Completer, messages: Sequence[Message], sampling: Sampling, seed: int
     ) -> Completion:
-        """Return a model's answer, and count its tokens.
-
-        Raises:
-            BudgetSpent: Its longest answer would pass the limit.
-        """
+        """Return a model's answer; raise `BudgetSpent` if the longest one would pass the limit."""
         most = most_tokens(messages, sampling)
         spent = self.usage.prompt + self.usage.response + self._reserved
         if self._max_tokens is not None and spent + most > self._max_tokens:
@@ -81,12 +65,7 @@ def most_tokens(messages: Sequence[Message], sampling: Sampling) -> int:
 
 
 class Metered:
-    """A completer whose answers are paid from a budget.
-
-    Args:
-        completer: Answers.
-        budget: Pays.
-    """
+    """A completer whose answers are paid from a budget."""
 
     def __init__(self, completer: Completer, budget: Budget) -> None:
         """Keep both."""

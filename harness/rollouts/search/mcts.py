@@ -1,11 +1,10 @@
 """Monte Carlo tree search over an environment: PUCT with a policy's prior, and values of states.
 
-Before each turn of an episode, simulations go from its state down the tree of what was tried, try
-one action more, and estimate the value of the state that it leads to. They take place in the
-episode's own environment, by snapshots, so that none more is open; then the episode goes on from
-where it was, with the action that was tried most often. What later turns reach is kept. Equal
-states at equal turns, with equal prompts where the policy reads them, are one node and are asked
-for their actions and their value once.
+Before each turn, simulations go from the episode's state down the tree of tried actions, try one
+action more, and estimate the value of the state that it leads to. They take place in the episode's
+environment, by snapshots, so that none more is open; then the episode goes on with the action that
+was tried most often, and the part of the tree below it is kept. Equal states at equal turns, with
+equal prompts if the policy reads prompts, are one node with one list of actions and one value.
 
 References: Kocsis and Szepesvári 2006 (UCT); Silver et al. 2017 (PUCT); Zhou et al. 2024,
 arXiv:2310.04406 (LATS: language models as policy, environments' rewards as value).
@@ -34,35 +33,18 @@ from harness.types.task_draws import seed_of
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The numbers of a search.
+    """The numbers of a search."""
 
-    Attributes:
-        simulations: Visits of the state before each turn; those of earlier turns count.
-        exploration: PUCT's c.
-        discount: Factor on the score for each turn until it comes.
-        backup: What an action is worth; see `back_up`.
-    """
-
-    simulations: int
-    exploration: float
-    discount: float
-    backup: str = "mean"
+    simulations: int  # visits of the state before each turn; those of earlier turns count
+    exploration: float  # PUCT's c
+    discount: float  # factor on the score for each turn until it comes
+    backup: str = "mean"  # or "max"; see `back_up`
 
 
 class TreeSearch:
     """The search of one episode.
 
-    Args:
-        proposals: The policy's actions and their priors.
-        value: Of states in which no simulation was yet.
-        budget: What may be spent; the played episode's own turns are beside it.
-        plan: Numbers.
-        seed: Of what is drawn.
-
-    Attributes:
-        nodes: The states found so far, in order.
-        simulations: Number of those that ended.
-        taken: Calls and tokens of the search's answers that the episode's turns took over.
+    The budget pays for simulations only: the turns of the played episode are not counted.
     """
 
     def __init__(
@@ -72,19 +54,16 @@ class TreeSearch:
         self._proposals, self._value = proposals, value
         self._budget, self._plan, self._seed = budget, plan, seed
         self._known: dict[tuple[int, str, str], Node] = {}
-        self._at: Node | None = None
-        self.nodes, self.simulations, self.taken = list[Node](), 0, Usage()
+        self._at: Node | None = None  # the state of the environment; None if it is in no node
+        self.nodes, self.simulations = list[Node](), 0
+        self.taken = Usage()  # of answers that turns of the episode took over
 
     async def run(
         self, episode: Episode, actor: Actor, *, seed: int, allow_initial_overflow: bool = False
     ) -> Rollout:
         """Play an episode as `run_episode` does, with a search before each turn.
 
-        Args:
-            episode: Reset, with no turn taken.
-            actor: Decides where the budget was spent before an action was tried.
-            seed: Of the actor's decisions.
-            allow_initial_overflow: See `run_episode`.
+        The actor decides where the budget was spent before an action was tried.
         """
         player = _Player(self, actor, episode)
         return await run_episode(
@@ -92,14 +71,10 @@ class TreeSearch:
         )
 
     async def decide(self, episode: Episode) -> Decision | None:
-        """Return the best action of the state that an episode is in; it goes on from there.
+        """Return the best action of the episode's state, and leave the environment in that state.
 
-        Returns:
-            None if the budget was spent before an action was tried.
-
-        Raises:
-            EnvUnavailable: The environment or a judge failed.
-            ModelUnavailable: The model gave no answer.
+        None if the budget was spent before an action was tried. Raises `EnvUnavailable` if the
+        environment or a judge fails, and `ModelUnavailable` if the model gives no answer.
         """
         root = self._at = await self._found(episode.moved_to(episode.env), over=False)
         with suppress(BudgetSpent):
@@ -203,11 +178,9 @@ class TreeSearch:
         return node
 
     def preferences(self, seed: int, min_visits: int) -> Iterator[Preference]:
-        """Yield a pair for each state with a better and a worse action; see `Node.pair`.
+        """Yield a pair for each state with two different actions tried `min_visits` times.
 
-        Args:
-            seed: One of the evaluation's seeds, which the pairs name.
-            min_visits: Both actions were tried at least so often.
+        `seed` is the evaluation's seed, which the pairs name; see `Node.pair`.
         """
         for node in self.nodes:
             pair = node.pair(min_visits)
@@ -227,7 +200,7 @@ class TreeSearch:
             )
 
     def take_over(self, decision: Decision, view: EpisodeView) -> None:
-        """Note that a turn of the episode takes a decision, whose prompt a transcript keeps."""
+        """Count the tokens of a decision that the episode takes, and keep its prompt."""
         self._proposals.agent.messages(view)
         self.taken += decision.completion.usage
 
@@ -250,7 +223,7 @@ class _Player:
         self._search, self._actor, self._episode = search, actor, episode
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return what the search finds, else the actor's decision."""
+        """Return the search's decision, or the actor's if there is none."""
         found = await self._search.decide(self._episode)
         if found is None:
             return await self._actor.act(view, seed)

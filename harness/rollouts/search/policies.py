@@ -1,7 +1,7 @@
-"""What a tree search takes from outside: actions with their priors, and values of states.
+"""The policy and the values of a tree search.
 
-`Proposals` and `StateValue` are the interfaces; a critic or a model of one's own is a function of
-an episode that returns a number.
+`Proposals` and `StateValue` are the interfaces; a critic is a function of an episode that returns
+a number.
 """
 
 from __future__ import annotations
@@ -22,23 +22,19 @@ from harness.types.rollout import Completion
 from harness.types.task_draws import seed_of
 
 StateValue = Callable[[Episode, int], Awaitable[float]]
-"""Returns the value of the state that an episode is in, in [0, 1], with a seed for what is drawn.
+"""Returns the value, in [0, 1], of an episode's state, from the episode and a seed.
 
 The value estimates the score at the end, times the discount of each turn until then. It may play
 on: the episode is a copy, and the search restores the environment afterwards."""
 
 
 class Proposals(Protocol):
-    """The policy of a search, by state.
-
-    Attributes:
-        agent: Writes the prompts.
-    """
+    """The policy of a search: actions and their priors, by state; `agent` writes the prompts."""
 
     agent: Agent
 
     def key(self, episode: Episode) -> str:
-        """Return what the policy knows beside the state; equal keys, equal proposals."""
+        """Return the policy's knowledge beside the state; equal keys have equal proposals."""
         ...
 
     async def propose(self, episode: Episode, seed: int) -> list[tuple[Decision, float]]:
@@ -47,12 +43,7 @@ class Proposals(Protocol):
 
 
 class SampledProposals:
-    """Actions that a model samples; the prior is the share of the answers that take one.
-
-    Args:
-        agent: Samples, and knows what its prompt shows.
-        width: Number of answers.
-    """
+    """Actions that a model samples; the prior is the share of `width` answers with the action."""
 
     def __init__(self, agent: Agent, width: int) -> None:
         """Keep both."""
@@ -65,10 +56,8 @@ class SampledProposals:
     async def propose(self, episode: Episode, seed: int) -> list[tuple[Decision, float]]:
         """Return the different actions of `width` answers, the first answer of each.
 
-        Raises:
-            BudgetSpent: The answers would pass the budget.
-            ContextOverflow: The prompt does not fit into the model's context.
-            ModelUnavailable: The model gave no answer.
+        Raises `BudgetSpent`, `ContextOverflow` if the prompt does not fit into the model's context,
+        and `ModelUnavailable`.
         """
         view = episode.view()
         asked = [self.agent.act(view, seed_of(seed, k)) for k in range(self._width)]
@@ -85,11 +74,7 @@ class SampledProposals:
 
 
 class UniformProposals:
-    """All admissible actions, equally likely: the prior of a policy without a model.
-
-    Args:
-        agent: Writes and parses the answers; its model is not called.
-    """
+    """All admissible actions, equally likely: the prior of a policy without a model."""
 
     def __init__(self, agent: Agent) -> None:
         """Keep the agent."""
@@ -100,11 +85,7 @@ class UniformProposals:
         return ""
 
     async def propose(self, episode: Episode, seed: int) -> list[tuple[Decision, float]]:
-        """Return the admissible actions.
-
-        Raises:
-            ConfigError: The environment lists none.
-        """
+        """Return the admissible actions; raise `ConfigError` if the environment lists none."""
         view = episode.view()
         choices = list(dict.fromkeys(choices_of(view)))
         if not choices:
@@ -121,10 +102,7 @@ class UniformProposals:
 def rollout_value(actor: Actor, budget: Budget, discount: float) -> StateValue:
     """Return the value by a rollout: the score of one episode played on to its end, discounted.
 
-    Args:
-        actor: Plays on.
-        budget: Pays for the steps; what the actor generates is the actor's matter.
-        discount: Factor for each turn.
+    The budget pays for its steps, not for the actor's tokens.
     """
 
     async def value(episode: Episode, seed: int) -> float:
@@ -142,11 +120,10 @@ def rollout_value(actor: Actor, budget: Budget, discount: float) -> StateValue:
 
 
 def solver_value(discount: float) -> StateValue:
-    """Return the value by the environment's solver, from `optimal_remaining` in `info["oracle"]`.
+    """Return the value by the environment's solver: discount ** `optimal_remaining`.
 
-    That is the number of turns of a shortest solution; negative means that there is none or that it
-    is unknown. The value is 0 then and where fewer turns are left, else `discount` to the power of
-    it.
+    `optimal_remaining`, in `info["oracle"]`, is the length in turns of a shortest solution. The
+    value is 0 if it is negative (no solution is known) or larger than the number of turns left.
     """
 
     async def value(episode: Episode, _: int) -> float:

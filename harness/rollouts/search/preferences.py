@@ -34,35 +34,20 @@ _WHAT: Final = "a preference"
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Two answers to one prompt.
-
-    Attributes:
-        task_id: The task.
-        seed: Of the search: one of the evaluation's seeds.
-        messages: The prompt; in a transcript the whole chat so far.
-        chosen: The better answer as the model wrote it, with its thoughts.
-        rejected: The worse answer.
-        value_chosen: Estimated value of the better answer's action.
-        value_rejected: That of the worse one's, which is smaller.
-        visits: How often the search tried the less visited one of both actions, at least 1.
-    """
+    """Two answers to one prompt."""
 
     task_id: str
     seed: int
-    messages: tuple[Message, ...]
-    chosen: str
+    messages: tuple[Message, ...]  # the prompt; in a transcript the whole chat so far
+    chosen: str  # the better answer as the model wrote it, with its thoughts
     rejected: str
-    value_chosen: float
-    value_rejected: float
-    visits: int
+    value_chosen: float  # the estimated value of the better answer's action
+    value_rejected: float  # the estimated value of the worse answer's action, which is smaller
+    visits: int  # the smaller number of tries of the two actions, at least 1
 
 
 def plain(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens.
-
-    Raises:
-        ConfigError: A message shows an image.
-    """
+    """Return a chat as a preference keeps it: roles, texts and offered tools, no tokens."""
     return tuple(_plain(message) for message in messages)
 
 
@@ -99,9 +84,8 @@ def write(path: str | Path, preferences: Iterable[Preference]) -> None:
 def read(path: str | Path) -> list[Preference]:
     """Return the preferences of a file.
 
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: A line is not a preference; the message names it.
+    Raises `DataMissing` if there is no such file. Raises `DataCorrupt` if a line is not a
+    preference; the message names it.
     """
     path, found = Path(path), []
     try:
@@ -117,11 +101,7 @@ def read(path: str | Path) -> list[Preference]:
 
 
 def decode(row: Any) -> Preference:
-    """Return the preference of a JSON object.
-
-    Raises:
-        BadRequest: It is none.
-    """
+    """Return the preference of a JSON object; raise `BadRequest` if it is none."""
     if not isinstance(row, dict):
         raise BadRequest(f"expected an object, got {type(row).__name__}")
     unknown = sorted(row.keys() - {field.name for field in fields(Preference)})

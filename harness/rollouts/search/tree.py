@@ -1,10 +1,10 @@
 """The tree of a search: states, the actions tried in them, and PUCT's choice among these.
 
 Reference: PUCT as in Silver et al. 2017 (AlphaGo Zero), Methods, "Select": the action with the
-largest Q(s, a) + c P(s, a) sqrt(N(s)) / (1 + N(s, a)). States that several ways lead to are one
+largest Q(s, a) + c P(s, a) sqrt(N(s)) / (1 + N(s, a)). A state reached in several ways is one
 node, so the tree is a graph without circles; visits and values belong to actions.
-Departs from it: an action that was not tried yet has the mean of the state's own value and of the
-returns of those that were.
+Departs from it: an untried action has the mean of the state's value and of the returns of the
+tried ones.
 """
 
 from __future__ import annotations
@@ -19,21 +19,13 @@ from harness.rollouts.views import Decision
 
 @dataclass(slots=True)
 class Edge:
-    """An action in a state.
-
-    Attributes:
-        decision: The action, and the answer that it was parsed from.
-        prior: The policy's probability of the action, in [0, 1].
-        visits: How many simulations took it.
-        total: Sum of their returns; of the largest return known by now with the backup "max".
-        child: The state that it leads to; None until it was taken.
-    """
+    """An action in a state."""
 
     decision: Decision
-    prior: float
+    prior: float  # the policy's probability, in [0, 1]
     visits: int = 0
-    total: float = 0.0
-    child: Node | None = None
+    total: float = 0.0  # sum of the visits' returns; with the backup "max": visits * best return
+    child: Node | None = None  # None until the action was taken
 
     @property
     def value(self) -> float:
@@ -43,39 +35,29 @@ class Edge:
 
 @dataclass(slots=True)
 class Node:
-    """A state.
+    """A state."""
 
-    Attributes:
-        number: In the order of discovery, from 0.
-        point: The episode in this state; None where it is over.
-        value: Estimated return from here; None until it was estimated.
-        edges: The actions that the policy proposes; empty until it was asked.
-    """
-
-    number: int
-    point: Point | None
-    value: float | None = None
-    edges: list[Edge] = field(default_factory=list)
+    number: int  # in the order of discovery, from 0; it seeds the state's proposals
+    point: Point | None  # None if the episode is over
+    value: float | None = None  # estimated return from here; None until it was estimated
+    edges: list[Edge] = field(default_factory=list)  # empty until the policy proposed actions
 
     @property
     def visits(self) -> int:
-        """How many simulations went on from here."""
+        """Number of simulations that went on from here."""
         return sum(edge.visits for edge in self.edges)
 
     @property
     def top(self) -> float:
-        """Largest value of the tried actions, the state's own among them while some are untried."""
+        """Largest value of the tried actions, and of the state while some are untried."""
         values = [edge.value for edge in self.edges if edge.visits]
         untried = len(values) < len(self.edges) or not values
         return max([*values, self.value or 0.0] if untried else values)
 
     def select(self, exploration: float) -> Edge:
-        """Return the action that the next simulation takes; of equal ones the first.
-
-        Args:
-            exploration: PUCT's c.
-        """
+        """Return the next simulation's action by PUCT, c = `exploration`; if equal, the first."""
         visits = self.visits
+        # The value of an untried action. AlphaGo Zero has 0, which is the worst value here.
         mean = ((self.value or 0.0) + sum(edge.total for edge in self.edges)) / (1 + visits)
 
         def upper(edge: Edge) -> float:
@@ -85,22 +67,14 @@ class Node:
         return max(self.edges, key=upper)
 
     def best(self) -> Edge | None:
-        """Return the action that was tried most often, of equal ones the one of larger value.
-
-        Returns:
-            None if no action was tried.
-        """
+        """Return the most tried action, if equal the one of larger value; None if untried."""
         tried = [edge for edge in self.edges if edge.visits]
         return max(tried, key=lambda edge: (edge.visits, edge.value), default=None)
 
     def pair(self, min_visits: int) -> tuple[Edge, Edge] | None:
-        """Return the actions of the largest and the smallest value among those tried often enough.
+        """Return the actions of largest and smallest value, both tried `min_visits` times.
 
-        Args:
-            min_visits: Each was tried at least so often.
-
-        Returns:
-            None if fewer than two values differ.
+        None if no two values differ.
         """
         tried = [edge for edge in self.edges if edge.visits >= max(min_visits, 1)]
         if len(tried) < 2:
@@ -113,14 +87,11 @@ class Node:
 def back_up(
     path: Sequence[tuple[Node, Edge]], value: float, discount: float, backup: str = "mean"
 ) -> None:
-    """Add the return of a simulation to the actions that it took.
+    """Add the return of a simulation to the actions of its path from the root.
 
-    Args:
-        path: States and actions from the root.
-        value: Of the state after the last action.
-        discount: Factor for each action, in (0, 1].
-        backup: `"mean"`: an action is worth the mean return of its simulations; `"max"`: what the
-            best way known from its state is worth, which is exact where values and environment are.
+    `value` belongs to the state after the last action; each action discounts it. With the backup
+    `"mean"` an action's value is the mean return of its simulations; with `"max"` it is the best
+    known return from its state, which is exact if values and environment are.
     """
     for node, edge in reversed(path):
         value *= discount

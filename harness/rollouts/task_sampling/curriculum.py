@@ -5,9 +5,8 @@ training so far tasks are in the pool `easy`, `hard` or `normal`, and a pass ove
 out a share of the first two. The others are drawn as by `TaskSampler`. No task leaves the split:
 one that was left out may be drawn in the next pass, and is measured again.
 
-What is drawn depends on the seed and on the rollouts of the steps before. `state_dict` has what
-whole steps left, so a resumed run draws what an uninterrupted one does, also where a step was given
-up.
+The draw depends on the seed and on the rollouts of the steps before. `state_dict` is the state
+after the last whole step, so a resumed run draws the tasks of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -27,13 +26,7 @@ _LEFT_OUT: Final = 0xC077
 
 
 class Curriculum(TaskSampler):
-    """Draws the tasks of a split by their success so far.
-
-    Args:
-        tasks: Of the split.
-        seed: Seed of the run.
-        config: Thresholds of the pools, and the shares that are drawn.
-    """
+    """Draws the tasks of a split by their success so far."""
 
     def __init__(self, tasks: TaskSet, seed: int, config: CurriculumConfig) -> None:
         """Raise `ValueError` if there is no task."""
@@ -47,14 +40,10 @@ class Curriculum(TaskSampler):
         return {"position": self._position, "success": dict(self._success)}
 
     def draw(self, step: int, count: int, round_index: int = 0) -> list[TaskDraw]:
-        """Return the next `count` tasks of the passes; all rounds go on in them.
+        """Return the next `count` tasks of the passes; all rounds of a step go on in them.
 
-        A task may come twice if a step reaches into the next pass.
-
-        Args:
-            step: The training step, from 0.
-            count: Number of tasks.
-            round_index: The round, from 0; the first one begins the step's figures.
+        A task may come twice if a step reaches into the next pass. Round 0 begins the step's
+        figures.
         """
         del step
         if not round_index:
@@ -79,7 +68,7 @@ class Curriculum(TaskSampler):
         return seed_of(self._seed, _LEFT_OUT, position) < share * 2**63
 
     def _name(self, task_id: str) -> str:
-        """Return what a task is measured by: itself or its family."""
+        """Return the name that a task's success is kept under: its id or its family."""
         return task_id if self._config.by == "task" else self._split.find(task_id).family
 
     def pool(self, name: str) -> Pool:
@@ -92,13 +81,9 @@ class Curriculum(TaskSampler):
         return "hard" if success <= self._config.hard else "normal"
 
     def record(self, rollouts: Sequence[Rollout]) -> None:
-        """Measure the task of a group anew.
+        """Measure the task of a group anew, from its members without lost ones and siblings.
 
-        The success is that of the group's members, averaged with earlier ones:
-        `memory` * earlier + (1 - `memory`) * this one.
-
-        Args:
-            rollouts: Of one group; lost ones and siblings do not count.
+        The success is `memory` * earlier + (1 - `memory`) * the members' mean.
         """
         members = [one for one in rollouts if one.turns and not one.error and one.parent is None]
         if not members:
@@ -109,7 +94,7 @@ class Curriculum(TaskSampler):
         self._success[name] = memory * before + (1 - memory) * success
 
     def end_step(self) -> dict[str, float]:
-        """Keep what the step left; return shares of the split's tasks, and how many it left out."""
+        """End the step; return the shares of easy and hard tasks and the number left out."""
         self._state = self._now()
         sizes: Mapping[str, int] = {} if self._config.by == "task" else self._split.families()
         counts = {"easy": 0, "normal": 0, "hard": 0}
@@ -122,7 +107,7 @@ class Curriculum(TaskSampler):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the last whole step left."""
+        """Return the state after the last whole step."""
         return self._state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -23,23 +23,14 @@ _EQUAL: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class DynamicSample:
-    """The result of dynamic sampling.
+    """The result of dynamic sampling."""
 
-    Attributes:
-        rollouts: Of the groups kept, renumbered from 0, in the order in which they were drawn.
-        lost: One rollout with `error` for each group whose environments kept failing.
-        rounds: Number of rounds of tasks.
-        played: Number of groups played in all rounds, lost ones included.
-        dropped: Number of groups left out because their returns were all equal.
-        surplus: Number of informative groups left out because there were enough.
-    """
-
-    rollouts: list[Rollout]
-    lost: list[Rollout]
+    rollouts: list[Rollout]  # of the groups kept, renumbered from 0 in the order of the draws
+    lost: list[Rollout]  # one with `error` for each group that kept failing
     rounds: int
-    played: int
-    dropped: int
-    surplus: int
+    played: int  # groups of all rounds, lost ones included
+    dropped: int  # groups with equal returns
+    surplus: int  # informative groups beyond the wanted number
 
     def figures(self) -> dict[str, float]:
         """Return the figures of a step, under `rollout/`."""
@@ -64,34 +55,20 @@ async def collect_informative(
 ) -> DynamicSample:
     """Return rollouts of as many groups as a step has tasks, informative groups where possible.
 
-    Each round plays as many tasks as the first one. Informative groups are kept until there are
-    enough of them. If `max_draws` rounds do not give enough, uninformative groups of the last round
-    fill the gap.
+    Each round r plays the tasks `draw(r)`, as many as the first one; it stops once enough groups
+    are `informative`. If `max_draws` rounds do not give enough, uninformative groups of the last
+    round fill the gap. Later rounds derive their seeds from `seed`.
 
     Reference: DAPO, arXiv:2503.14476, dynamic sampling. The limit of rounds, and filling the
     gap in the last one, follow verl-agent's released code.
     Difference: tasks of later rounds come from a separate shuffle for the step, not from the pass
     over all tasks, so that no step depends on the number of rounds of other steps.
-
-    Args:
-        pool: Gives the environments.
-        draw: Returns the tasks of a round, from 0, such as
-            `lambda round: sampler.draw(step, count, round)`.
-        actor: Decides in every episode.
-        seed: Seed of the first round's decisions, as for `collect`; later rounds derive theirs.
-        informative: Whether a group's rollouts differ enough to learn from; see `returns_differ`.
-        max_draws: Largest number of rounds, at least 1.
-        processes: The processes that share each round's tasks.
-        options: As for `collect`.
-
-    Raises:
-        ConfigError: `max_draws` is less than 1.
     """
     if max_draws < 1:
         raise ConfigError(f"rollout.max_draws must be at least 1, got {max_draws}")
     kept: list[list[Rollout]] = []
     lost: list[Rollout] = []
-    wanted = played = dropped = index = 0
+    wanted = played = dropped = index = 0  # numbers of groups
     for index in range(max_draws):
         draws = draw(index)
         wanted = wanted or len(draws)
@@ -105,6 +82,7 @@ async def collect_informative(
         if len(kept) >= wanted:
             break
     else:
+        # The loop ended without enough informative groups.
         fill = equal[: wanted - len(kept)]
         kept, dropped = kept + fill, dropped - len(fill)
     chosen = _renumbered(kept[:wanted])
@@ -135,11 +113,6 @@ def _renumbered(groups: Sequence[Sequence[Rollout]]) -> list[Rollout]:
 
 
 def returns_differ(rollouts: Sequence[Rollout], reward: str = "environment") -> bool:
-    """Return whether the returns of a group are not all equal.
-
-    Args:
-        rollouts: Of one group.
-        reward: The reward that is trained on, as for `TurnTable.from_rollouts`.
-    """
+    """Return whether the returns of a group, by the training reward `reward`, are not all equal."""
     returns = episode_returns(TurnTable.from_rollouts(rollouts, reward=reward))
     return float(returns.max() - returns.min()) > _EQUAL

@@ -13,7 +13,7 @@ from agentgyms.registration import env_class
 from agentgyms.tools import Argument, BadCall, Tool, ToolCall, Tools
 from harness.prompts.answers import Parsed
 from harness.prompts.tool_calls import ToolParser
-from harness.prompts.tool_formats import FORMATS, ToolFormat, of_template
+from harness.prompts.tool_formats import FORMATS, ToolFormat, template_format
 from harness.types.errors import ConfigError
 
 TEMPLATES = Path(__file__).parents[2] / "golden" / "chat_templates"
@@ -72,7 +72,7 @@ def parser(name, tools=HOUSE):
 
 def test_the_format_of_every_template():
     found = {
-        path.stem: of_template(path.read_text(encoding="utf-8"))
+        path.stem: template_format(path.read_text(encoding="utf-8"))
         for path in sorted(TEMPLATES.glob("*.jinja"))
     }
     assert found == OF_TEMPLATES

@@ -15,7 +15,7 @@ from harness.inference.completers import Sampling
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
-from harness.rollouts.continuations import AgentBranching, StateReturns
+from harness.rollouts.continuations import AgentContinuations, StateReturns
 from harness.rollouts.env_pool import EnvPool
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
 from harness.types.rollout import Completion, Usage
@@ -46,7 +46,7 @@ def played(count, model=None, gamma=1.0, max_live=64, seed=1):
     agent = Agent(model or Dice(), prompts.load("think", pool.env_id), Sampling(), 0)
 
     async def play():
-        returns = StateReturns(AgentBranching(agent, max_live), count, "success", gamma, 10.0)
+        returns = StateReturns(AgentContinuations(agent, max_live), count, "success", gamma, 10.0)
         options = CollectOptions(run=returns.run, pause_s=0)
         return await collect(pool, draws, agent, seed=seed, options=options), returns
 
@@ -177,4 +177,4 @@ def test_a_rollout_without_measured_states_has_no_credit(measured):
 def test_a_return_of_an_unknown_reward_is_refused():
     agent = Agent(Dice(), prompts.load("think", "agentgyms/Corridor-v0"), Sampling(), 0)
     with pytest.raises(ConfigError, match="reward must be one of"):
-        StateReturns(AgentBranching(agent), 4, "progress")
+        StateReturns(AgentContinuations(agent), 4, "progress")
