@@ -22,17 +22,11 @@ from harness.types.rollout import Rollout
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Credit:
-    """The advantages of a step's rollouts.
+    """The advantages of a step's rollouts."""
 
-    Attributes:
-        rows: The table that the estimator read; a row is a turn or a token.
-        turns: The turn table, with the columns that annotators filled.
-        advantage: Of each turn, shape [N]; or for each turn an array of its tokens' advantages.
-    """
-
-    rows: TurnTable
-    turns: TurnTable
-    advantage: Floats | list[Floats]
+    rows: TurnTable  # the estimator's table; a row is a turn or a token
+    turns: TurnTable  # with the columns that annotators filled
+    advantage: Floats | list[Floats]  # [N], or one array of tokens for each turn
 
     def columns(self) -> dict[str, Floats]:
         """Return the columns that annotators filled, by name. Shapes [N]."""
@@ -41,16 +35,9 @@ class Credit:
 
 
 class CreditAssignment:
-    """Makes the turn table, lets annotators fill it, and computes advantages.
+    """Makes the turn table, lets annotators fill it in their order, and computes advantages.
 
-    Args:
-        config: The run, resolved.
-        method: The method.
-        settings: The estimator's hyperparameters, with loaded scorers in place of their names.
-        context: The annotators' context.
-
-    Attributes:
-        annotators: By name, in the order in which they fill the table and are updated.
+    `settings` are the estimator's hyperparameters, with loaded scorers in place of their names.
     """
 
     def __init__(
@@ -102,7 +89,7 @@ class CreditAssignment:
 
 
 def _of_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
-    """Return the turn table with the annotators' token columns, reduced to turns."""
+    """Return the turn table with the annotators' token columns reduced to turns."""
     filled: dict[str, Any] = {}
     for name, reduce in _TURN_REDUCTIONS.items():
         column = getattr(rows, name)

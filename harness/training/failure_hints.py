@@ -34,14 +34,10 @@ _NO_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of memor
 
 @contextmanager
 def with_hints(config: Config, doing: str) -> Iterator[None]:
-    """Raise errors of short memory and of numbers that are not finite with hints.
+    """Raise `TrainingError` with hints if memory is short or a number is not finite.
 
-    Args:
-        config: The hints name its settings and their values.
-        doing: The activity: `"collect"`, or another one, which then needs memory to learn.
-
-    Raises:
-        TrainingError: Memory is short, or a number is not finite.
+    The hints name settings with their values; `doing` (`"collect"` or another activity) selects
+    them.
     """
     try:
         yield
@@ -90,11 +86,9 @@ def _value(config: Config, name: str) -> Any:
 
 
 def check_finite(what: str, of_turns: Iterable[Any]) -> None:
-    """Raise `NotFinite` unless all numbers are finite.
+    """Raise `NotFinite` unless all numbers of all turns are finite.
 
-    Args:
-        what: Name of the numbers, for the message.
-        of_turns: One number for each turn, or the numbers of its tokens.
+    `what` names them in the message.
     """
     for row, numbers in enumerate(of_turns):
         broken = np.extract(~np.isfinite(numbers), numbers)

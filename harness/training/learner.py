@@ -27,29 +27,17 @@ from harness.types.errors import NotFinite, TrainingError
 
 @dataclass(slots=True)
 class _Totals:
-    """Sums over micro-batches, optimizer steps and epochs.
+    """Sums over micro-batches, optimizer steps and epochs."""
 
-    Attributes:
-        loss: Of the losses of mini-batches.
-        grad_norm: Of the gradient norms of optimizer steps.
-        epochs: Number of passes over the samples.
-        steps: Number of optimizer steps.
-        tokens: Number of action tokens.
-        model_tokens: Number of tokens that passed through the model.
-        trained: Number of tokens that the loss learns from.
-        drift: The drift of the tokens before the first step.
-        metrics: Of the loss, and the entropy.
-    """
-
-    loss: float = 0
-    grad_norm: float = 0
-    epochs: int = 0
-    steps: int = 0
-    tokens: float = 0
-    model_tokens: int = 0
-    trained: float = 0
-    drift: Drift = field(default_factory=Drift)
-    metrics: dict[str, Metric] = field(default_factory=dict)
+    loss: float = 0  # sum over mini-batches
+    grad_norm: float = 0  # sum over optimizer steps
+    epochs: int = 0  # passes over the samples
+    steps: int = 0  # optimizer steps
+    tokens: float = 0  # action tokens
+    model_tokens: int = 0  # tokens that passed through the model
+    trained: float = 0  # action tokens that the loss learns from
+    drift: Drift = field(default_factory=Drift)  # before the optimizer step
+    metrics: dict[str, Metric] = field(default_factory=dict)  # the loss's metrics, and the entropy
 
     def add(self, other: _Totals) -> None:
         """Add other totals to these."""
@@ -65,18 +53,18 @@ class _Totals:
 
 
 class Learner:
-    """An optimizer on a policy loss.
+    """An optimizer on a policy loss; it changes the policy in place.
 
     Args:
-        policy: Changed in place.
-        reference: Frozen policy for a KL penalty, or None.
-        config: Learning rate, and sizes of mini-batches and micro-batches.
-        loss_name: Name in `harness.losses`.
+        policy: The policy in training.
+        reference: The frozen policy of a KL penalty, or None.
+        config: The optimizer's settings.
+        loss_name: The loss's name in `harness.losses`.
         loss_settings: The loss's hyperparameters; missing ones take their defaults.
-        temperature: Sampling temperature of the rollouts.
+        temperature: The sampling temperature of the rollouts.
         steps: Training steps of the run, for the learning-rate schedule.
         correction: Corrects advantages where the old log-probabilities are the sampler's, or None.
-        alarm: Checks the importance ratios before the first step that this learner takes, or None.
+        alarm: Checks the importance ratios before the learner's first step, or None.
     """
 
     def __init__(
@@ -208,12 +196,7 @@ class Learner:
             self._alarm = None
 
     def _accumulate(self, batch: TokenBatch, sizes: Mapping[str, int]) -> _Totals:
-        """Add the gradient of a micro-batch.
-
-        Args:
-            batch: The micro-batch.
-            sizes: `num_tokens` and `num_sequences` of its mini-batch.
-        """
+        """Add the gradient of a micro-batch; `sizes` are those of its mini-batch."""
         if self.reference is not None and not self._is_linear:
             with torch.no_grad():
                 reference_logprob, _ = self.reference.logprobs(batch, self.temperature)
@@ -241,7 +224,8 @@ class Learner:
     def _num_trained(self, batch: TokenBatch, tokens: float) -> float:
         """Return how many action tokens the loss learns from.
 
-        All count if it has terms beside the advantages, or if `merge` has left the others out.
+        All count if the loss has terms beside the advantages, or if `merge` has left the others
+        out.
         """
         if self._correction is None or not self._is_linear:
             return tokens

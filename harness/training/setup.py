@@ -51,9 +51,9 @@ def start(
     """Return the trainer of a new run, after the warm start of its policy.
 
     Args:
-        config: The run.
-        processes: This process among those that train; all of them see the run's folder.
-        announce: Called with what the run is and how long it may take, before it begins.
+        config: The run's settings; they need not be resolved.
+        processes: The processes that train; all of them see the run's folder.
+        announce: Called before the run begins, with its description and expected time.
 
     Raises:
         ConfigError: A setting is wrong, or the run exists.
@@ -90,8 +90,7 @@ def _begin(
 ) -> Trainer:
     """Return the trainer of a run before its first step.
 
-    Raises:
-        TrainingStopped: A signal stopped the warm start; what it learned is saved.
+    Raises `TrainingStopped` if a signal stops the warm start, whose state is then saved.
     """
     _set_threads(config)
     _seed_global_generators(config.run.seed + processes.rank)
@@ -153,8 +152,7 @@ def _shared_initial_policy(
 def _load_config(config: Config, processes: ProcessGroup) -> Config:
     """Return the settings for loading a model that is sharded later.
 
-    It has the precision that it has on the GPU, and its weights are read once it is sharded. A
-    model that gets adapters is loaded into main memory.
+    The weights are read when it is sharded, except with adapters: then main memory holds the model.
     """
     if processes.size == 1:
         return config
@@ -171,8 +169,8 @@ def resume(
 ) -> Trainer:
     """Return the trainer of a run, resumed from its last undamaged checkpoint.
 
-    A run without a checkpoint starts again. The number of processes may differ from that of the
-    checkpoint. Arguments are those of `start`.
+    A run without a checkpoint starts again. The number of processes may differ from the
+    checkpoint's. The arguments are those of `start`.
 
     Raises:
         CheckpointError: There is no run, its checkpoints are missing, or files are damaged.
@@ -243,8 +241,7 @@ def _load(path: str, config: Config) -> Policy:
 def _set_up(policy: Policy, config: Config) -> Policy:
     """Apply the run's settings of chats, memory and padding to a policy and return it.
 
-    Raises:
-        ConfigError: The run learns from recorded rollouts of another tokenizer.
+    Raises `ConfigError` if the run's recorded rollouts are of another tokenizer.
     """
     own = config.policy
     policy.layout = fsdp.Layout(
@@ -275,7 +272,7 @@ def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Poli
     """Return the model before reinforcement learning, after its warm start.
 
     Adapters are added before the warm start. A tiny model has random weights, so its warm start
-    comes first, and the result is saved as the base of the adapters.
+    comes first and its result is the base of the adapters.
     """
     if not config.warmstart.episodes:
         return _adapted(_load(config.policy.model, config), config)
@@ -295,10 +292,9 @@ def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Poli
 
 
 def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
-    """Return the policy with adapters if the run trains adapters.
+    """Return the policy with adapters if the run trains them.
 
-    Raises:
-        ConfigError: It has adapters of another rank.
+    Raises `ConfigError` if the policy has adapters of another rank.
     """
     name, wanted = base or config.policy.model, config.policy.lora
     if policy.is_adapted:

@@ -34,23 +34,23 @@ def fine_tune(
     """Train the policy to give the expert's answers.
 
     Cross-entropy over the answers' tokens, AdamW, linear warm-up over a tenth of the steps and
-    linear decay over the last third. What does not fit into the model's context is left out.
+    linear decay over the last third. Demonstrations longer than the model's context are left out.
 
     Args:
-        policy: Changed in place.
-        demonstrations: What to imitate.
+        policy: The policy, changed in place.
+        demonstrations: The prompts and answers to imitate.
         config: Steps, batch size, learning rate.
-        seed: For the order of the demonstrations.
+        seed: The seed of the demonstrations' order.
         micro_batch_tokens: Padded tokens of one forward pass.
         on_step: Called with each step's loss.
-        state: Folder that the state is saved in at a stop, and taken up from if it exists.
-        is_to_stop: Asked after each step.
+        state: The folder to save at a stop and to resume from, if it exists.
+        is_to_stop: Called after each step.
 
     Returns:
         The mean loss of the last tenth of the steps, in nats per token.
 
     Raises:
-        Abandoned: It was stopped, and its state is saved.
+        Abandoned: The training was stopped, and its state is saved.
         CheckpointError: The state is damaged.
         ConfigError: There are no demonstrations, or none fits into the model's context.
     """

@@ -1,4 +1,4 @@
-"""The state of supervised learning that was stopped, from which it goes on bit for bit."""
+"""The state of stopped supervised learning, which resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,7 @@ _LOSSES: Final = "losses.json"
 def write(
     folder: Path, policy: Policy, optimizer: torch.optim.Optimizer, losses: Sequence[float]
 ) -> None:
-    """Write weights that learn, optimizer, random states and the losses of the steps so far.
-
-    Args:
-        folder: Replaced if it exists.
-        policy: In training.
-        optimizer: Its optimizer.
-        losses: Of each step, in nats per token.
-    """
+    """Write trainable weights, optimizer, random states and each step's loss (nats per token)."""
     partial = folder.with_name(f".{folder.name}{fsync.PARTIAL}")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -43,10 +36,9 @@ def write(
 
 
 def losses_of(folder: Path) -> list[float]:
-    """Return the losses of the steps that a state comes after; none if there is no state.
+    """Return the losses of the steps before a saved state; none if there is no state.
 
-    Raises:
-        CheckpointError: The file is missing or damaged.
+    Raises `CheckpointError` if the file is missing or damaged.
     """
     if not folder.exists():
         return []
@@ -59,8 +51,7 @@ def losses_of(folder: Path) -> list[float]:
 def read(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
     """Restore weights, optimizer and random states.
 
-    Raises:
-        CheckpointError: A file is missing or damaged, or belongs to another model.
+    Raises `CheckpointError` if a file is missing, damaged or another model's.
     """
     path = folder / _WEIGHTS
     try:

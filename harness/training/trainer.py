@@ -55,7 +55,7 @@ class Trainer:
     """Trains one policy.
 
     Args:
-        config: The run.
+        config: The run's settings, resolved.
         folder: The run's folder.
         policy: The policy after its warm start, or from a checkpoint.
         reference: The policy before training, or None if nothing needs it.
@@ -133,7 +133,7 @@ class Trainer:
         return CreditAssignment(config, method, credit_settings, context)
 
     def _make_player(self) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
-        """Return what gives a step its rollouts: files, the own agent, or agents of others."""
+        """Return the source of a step's rollouts: files, the run's agent, or outside agents."""
         config, policy = self.config, self.policy
         if not config.rollout.is_live:
             return RecordedPlayer(config, policy)
@@ -162,7 +162,7 @@ class Trainer:
         )
 
     def _open_log(self, resume_step: int | None) -> Log:
-        """Return the run's log; that of the first process writes, with the wanted trackers."""
+        """Return the run's log; only the first process writes, to the wanted trackers too."""
         if not self.processes.is_first:
             return SilentLog()
         trackers = tracking.open_all(self.config, self.folder.path, resume_step)
@@ -171,8 +171,8 @@ class Trainer:
     def _make_generators(self, reference: Policy | None) -> tuple[Generator, Generator]:
         """Return the generator of the policy and the generator of the training rollouts.
 
-        They are the same, unless the method learns from rollouts of the initial policy. Then the
-        second one has the initial weights, and evaluations use the first one.
+        The second one has the initial weights if the method learns from rollouts of the initial
+        policy. Otherwise they are the same object. Evaluations use the first one.
         """
         config, folder = self.config, self.folder.path
         if not plays_initial(config):
@@ -292,7 +292,7 @@ class Trainer:
         return figures | played.figures | recomputed.figures | diagnosed | measured
 
     def _play(self) -> StepRollouts:
-        """Return a step's rollouts; save what was learned if those that play ahead have failed."""
+        """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
             with self._progress.episodes() as on_finish:
                 return self._player.play(self.step, on_finish)
@@ -311,7 +311,8 @@ class Trainer:
     def _keep_rollouts(self, rollouts: list[Rollout], credit: Credit) -> None:
         """Write the rollouts of every n-th step, with the columns that annotators filled.
 
-        Those of the last step are kept anyway: texts and numbers, which `harness credit` reads.
+        The last step's rollouts are always written: texts and numbers, which `harness credit`
+        reads.
         """
         every, number = self.config.run.keep_rollouts, self.step + 1
         whole = every > 0 and number % every == 0
@@ -326,10 +327,7 @@ class Trainer:
             fsync.flush(path)
 
     def evaluate_all(self, *, final: bool) -> None:
-        """Evaluate on the validation tasks; before and after training on the final splits too.
-
-        A resumed run does not repeat the evaluations of its checkpoint's step.
-        """
+        """Evaluate on the validation tasks; before and after training on the final splits too."""
         for split, count in self.evaluations.due(self.step, final=final):
             self._is_saved = False
             with self.phases("evaluate"), self._generator_alone(), self._averaged():

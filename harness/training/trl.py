@@ -4,8 +4,8 @@
         model, credit="gigpo", environment_factory=environment_factory("agentgyms/ALFWorld-v0"), ...
     )
 
-TRL plays, computes the loss and steps; only the advantages are others: one for each of the model's
-answers, and all sampled tokens of an answer have it.
+TRL plays, computes the loss and steps. The advantages are ours: one for each of the model's
+answers, shared by all its sampled tokens.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
     groups of all of them make one table.
 
     Args:
-        *args: Of GRPOTrainer.
-        credit: Name of the estimator.
-        hyperparameters: Its hyperparameters.
-        reward: Name of the reward; see `harness.credit.rewards`.
+        *args: The arguments of GRPOTrainer.
+        credit: The estimator's name.
+        hyperparameters: The estimator's hyperparameters.
+        reward: The reward's name; see `harness.credit.rewards`.
         reward_scale: Factor on the rewards; the papers train on 10.
-        **kwargs: Of GRPOTrainer; `environment_factory` is one of `agentgyms.adapters.trl`.
+        **kwargs: GRPOTrainer's; `environment_factory` is one of `agentgyms.adapters.trl`.
 
     Attributes:
         table: The turn table of the latest batch.
@@ -141,23 +141,16 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def answer_of(sampled: Any) -> Any:
-    """Return the number of the answer that each token belongs to, -1 for tokens of the environment.
+    """Return the number of each token's answer, a run of sampled tokens; -1 for the environment's.
 
-    An answer is a run of sampled tokens.
-
-    Args:
-        sampled: Whether the model sampled the token. Shape [B, T].
+    `sampled` says whether the model sampled the token. Shapes [B, T].
     """
     begins = np.diff(sampled.astype(np.int64), axis=1, prepend=0) == 1
     return np.where(sampled, np.cumsum(begins, axis=1) - 1, -1)
 
 
 def check_groups(rollouts: Sequence[Rollout]) -> None:
-    """Refuse groups whose episodes started in different states.
-
-    Raises:
-        TableError: There is one.
-    """
+    """Raise `TableError` if episodes of a group started in different states."""
     starts: dict[int, str] = {}
     for rollout in rollouts:
         state = rollout.turns[0].state_key

@@ -34,11 +34,7 @@ class _Cancellable(StopSignal):
 
 
 class _CurriculumBefore:
-    """A curriculum's state before the step that is played ahead, which a resumed run plays again.
-
-    Args:
-        curriculum: The run's.
-    """
+    """The curriculum's state to resume from: the one before the step that is played ahead."""
 
     def __init__(self, curriculum: Curriculum) -> None:
         self._curriculum = curriculum
@@ -59,19 +55,9 @@ class _CurriculumBefore:
 class AheadPlayer:
     """Plays a step's rollouts while the policy learns from those of the step before.
 
-    A step's rollouts are one version of the weights older than the policy that learns from them, or
-    of its own version. Those that were played ahead when a run stopped are played again when it is
-    resumed, with the weights of the checkpoint and the same tasks and seeds.
-
-    Args:
-        config: The run, resolved, with `rollout.ahead`.
-        policy: The policy in training.
-        generator: Has weights of its own.
-        stop: The run's signal.
-
-    Attributes:
-        parts: What a checkpoint keeps of it.
-        curriculum: None: `parts` has the state to resume with.
+    Rollouts are at most one version of the weights older than the policy that learns from them. A
+    resumed run plays the lost ones again, with the checkpoint's weights and the same tasks and
+    seeds. Checkpoints keep `parts`.
     """
 
     curriculum = None
@@ -103,19 +89,13 @@ class AheadPlayer:
 
     @property
     def data_version(self) -> str:
-        """Of the environment's data."""
+        """The version of the environment's data."""
         return self._player.data_version
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the rollouts of a step, and begin those of the next.
+        """Return the rollouts of a step and begin those of the next.
 
-        Args:
-            step: Number of the step, from 0.
-            on_finish: Is called with each rollout of the step.
-
-        Raises:
-            TrainingError: No episode could be played.
-            Exception: What ended the episodes, with the traceback of their thread.
+        An error of the thread is raised.
         """
         self._marks = [self._mark()]
         if self._stream is not None:
@@ -140,11 +120,7 @@ class AheadPlayer:
         return self._playing
 
     def follow(self, version: int) -> None:
-        """Let the generator follow the policy: now if episodes may change weights, else later.
-
-        Args:
-            version: Number of steps that the policy has learned from.
-        """
+        """Sync the generator with the policy after step `version`: now if no step is in play."""
         self._learned = version
         if self._stream is not None or self._playing is None:
             self._sync()
@@ -169,7 +145,7 @@ class AheadPlayer:
         return time.perf_counter(), self._answers.busy_s
 
     def figures(self, step: int, rollouts: Iterable[Rollout]) -> dict[str, float]:
-        """Return what was idle in a step that ends now, and how stale its turns were."""
+        """Return idle times and staleness of the step that ends now."""
         (start, busy), (begin, busy_then), (end, busy_now) = *self._marks, self._mark()
         whole = end - start
         versions = [

@@ -23,27 +23,18 @@ _JSON_TYPES: Final = ("integer", "number", "boolean", "object", "array", "null")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, as an agent gets it.
-
-    Attributes:
-        message: The assistant's message.
-        thoughts: What the model thought before it; "" for nothing.
-        reason: `stop`, `tool_calls` or `length`.
-        completion: What the policy generated.
-    """
+    """An answer as the agent gets it."""
 
     message: ChatMessage
-    thoughts: str
-    reason: str
+    thoughts: str  # text before the message; "" for none
+    reason: str  # `stop`, `tool_calls` or `length`
     completion: Completion
 
 
 class AnswerMaker:
     """Makes answers of completions.
 
-    Args:
-        chat_tokenizer: The policy's.
-        tool_format: Name of the format of calls, or `"auto"` for that of its chat template.
+    `tool_format` is the name of the format of calls, or `"auto"`.
     """
 
     def __init__(self, chat_tokenizer: ChatTokenizer, tool_format: str = "auto") -> None:
@@ -68,10 +59,9 @@ class AnswerMaker:
         return Answer(ChatMessage("assistant", shown, calls), thoughts, reason, completion)
 
     def write_calls(self, calls: Sequence[ServedCall]) -> str:
-        """Return the text of calls that an agent sent, as the model would write it.
+        """Return the text of an agent's tool calls as the model would write it.
 
-        Raises:
-            Refused: The arguments are no JSON object, or the model calls no tools.
+        Raises `Refused` if the arguments are no JSON object or the model calls no tools.
         """
         if self._format is None:
             raise Refused("the model's chat template has no known format of calls of tools")

@@ -15,11 +15,7 @@ _REASONS: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_
 
 
 def as_chat(body: Any) -> dict[str, Any]:
-    """Return the body of a chat completion that asks for the same.
-
-    Raises:
-        Refused: A part of it has a form that is unknown.
-    """
+    """Return the equivalent body of a chat completion. Raises `Refused` for an unknown form."""
     try:
         return _as_chat(body)
     except (KeyError, TypeError, AttributeError) as e:

@@ -28,12 +28,9 @@ class Position(NamedTuple):
 
 
 class EnvSessions:
-    """Reads sessions of servers that agents play on.
+    """Reads sessions of the environments' servers that agents play on.
 
-    Args:
-        urls: Addresses of the servers; a session is on one of them.
-        token: Bearer token; "" for none.
-        transport: Sends the requests; None opens connections.
+    A session is on one of them.
     """
 
     def __init__(
@@ -49,8 +46,7 @@ class EnvSessions:
     def position(self, session: str) -> Position:
         """Return where a session stands.
 
-        Raises:
-            Refused: There is no such session, it has no episode, or no server answers.
+        Raises `Refused` if there is no such session, it has no episode, or no server answers.
         """
         try:
             value = serialization.loads(self._get(session), "reply")
@@ -64,8 +60,7 @@ class EnvSessions:
     def recording(self, session: str) -> Recording:
         """Return the episode of a session.
 
-        Raises:
-            Refused: There is no such session, or it cannot tell its episode.
+        Raises `Refused` if the session or its recording is missing.
         """
         lines = self._get(session, "/trajectory").decode(errors="replace").splitlines()
         try:

@@ -19,26 +19,17 @@ _ANYWHERE: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The prompt of a request.
+    """The prompt of a request."""
 
-    Attributes:
-        messages: With the tokens of the answers that are known.
-        place: Digest of the whole chat.
-    """
-
-    messages: list[Message]
-    place: str
+    messages: list[Message]  # with the tokens of the known answers
+    place: str  # digest of the whole chat
 
 
 class TokenMemory:
-    """The answers of one rollout, found again in the messages of its later requests.
+    """The answers of one rollout, recognised in the messages of its later requests.
 
-    An answer is known by its calls' ids and its text, at first where the chat before it is the one
-    that it answered, then anywhere. What an agent changed or wrote itself is read as text.
-
-    Args:
-        write_calls: Returns the text of calls of tools, as the model would write it.
-        strip_thoughts: Whether later prompts show answers without their thoughts.
+    An answer is identified by its calls' ids and its text: first at its place in the chat, then
+    anywhere. A message that the agent changed or wrote itself is encoded as text.
     """
 
     def __init__(

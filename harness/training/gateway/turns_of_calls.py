@@ -21,31 +21,20 @@ _REPORTED: Final = ("reward", "success", "score", "turns")
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call of the policy.
+    """One call of the policy."""
 
-    Attributes:
-        shown: Text of the request's last message.
-        position: Of the environment's session when the request came; None without a session.
-        answer: What the policy generated; None while it generates.
-        weights: Number of the training step whose weights generated it.
-    """
-
-    shown: str
-    position: Position | None = None
-    answer: Completion | None = None
-    weights: int = 0
+    shown: str  # text of the request's last message
+    position: Position | None = None  # the session's when the request came
+    answer: Completion | None = None  # None while the policy generates
+    weights: int = 0  # training step whose weights answered
 
 
 def from_session(recording: Recording, calls: Sequence[Call]) -> Rollout:
     """Return the rollout of an episode that an agent played in a session.
 
-    An answer's actions are those taken after its request and before the next one's: together they
-    are one turn, and an answer without any is `malformed` and leaves the state. Answers behind the
-    end of the episode have no turn.
-
-    Args:
-        recording: The episode so far.
-        calls: In the order of their requests, with positions and answers.
+    The actions between an answer's request and the next request are one turn. An answer without an
+    action is `malformed` and leaves the state; answers after the episode's end have no turn.
+    `calls` are in the order of their requests, with positions and answers.
     """
     places = list(accumulate((call.position.turn for call in calls if call.position), max))
     first, *later = recording.turns[places[0] :]
@@ -59,16 +48,9 @@ def from_report(
 ) -> Rollout:
     """Return a rollout with the rewards that its agent reports.
 
-    Args:
-        task: Id of the task.
-        report: `reward`, of the last answer; or `turns`, one object for each answer, with the
-            fields of `harness.rollouts.rollout_files`. `success` and `score` have the defaults
-            there.
-        calls: In the order of their requests, with answers.
-        number: Tells the states of this rollout from those of others.
-
-    Raises:
-        Refused: A field is missing, unknown or has a wrong value.
+    A report has `reward`, for the last answer, or `turns`, one object for each answer with the
+    fields of `harness.rollouts.rollout_files`. `number` tells this rollout's states from others'.
+    Raises `Refused` if a field is missing, unknown or wrong.
     """
     for name in report:
         if name not in _REPORTED:

@@ -25,13 +25,8 @@ _log = logging.getLogger(__name__)
 def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY_BYTES) -> Flask:
     """Return the application of a gateway.
 
-    An agent names its rollout in the header `X-Rollout-Id`, or in the address: below
-    `/rollouts/ID` are the same routes.
-
-    Args:
-        gateway: Answers.
-        token: Bearer token, or key of Anthropic's clients; "" for none.
-        max_body_bytes: Longest request body.
+    An agent names its rollout in the header `X-Rollout-Id`, or in the address: `/rollouts/ID` has
+    the same routes. `token` is a bearer token, or the key of Anthropic's clients; "" for none.
     """
     app = Flask("harness.training.gateway", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes

@@ -54,16 +54,12 @@ _FIGURES: Final = {
 class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
     """verl's synchronous trainer, whose advantages are those of an estimator of `harness.credit`.
 
-    A run's folder is the one above `trainer.default_local_dir`: metrics, evaluations and models go
-    there under the names of this harness, beside verl's own.
+    The run's folder is the parent of `trainer.default_local_dir`: metrics, evaluations and models
+    are written there under this harness's names, beside verl's files.
     """
 
     def __init__(self, config: Any) -> None:
-        """Read the recipe.
-
-        Raises:
-            ConfigError: As for `recipe.recipe_of`.
-        """
+        """Read the recipe."""
         with open_dict(config):  # by which verl chooses a queue that waits for whole steps
             config.trainer.v1.trainer_mode = "sync"
         super().__init__(config)
@@ -195,10 +191,9 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
 
 
 def credit_of(config: Config) -> CreditAssignment:
-    """Return what assigns the credit of a recipe whose estimator needs no annotator.
+    """Return the credit assignment of a recipe whose estimator needs no annotator.
 
-    Raises:
-        ConfigError: A scorer of states cannot be loaded.
+    Raises `ConfigError` if a scorer of states cannot be loaded.
     """
     settings = semantic.resolve(credit_settings(config), config.policy.device)
     nothing = AnnotatorContext(cast(Any, None))  # no annotator asks for a policy
@@ -208,16 +203,11 @@ def credit_of(config: Config) -> CreditAssignment:
 def rollouts_of(
     keys: Sequence[str], told: Sequence[Mapping[str, Any]], own: Sequence[bool]
 ) -> tuple[list[Rollout], list[int | None]]:
-    """Return the rollouts of a batch's rows, group by group, and each row's place among them.
+    """Return the rollouts of a batch's rows, group by group, and each row's first turn.
 
-    Args:
-        keys: `{uid of the group}_{member}_{number of the row}`.
-        told: The rows' extra fields; an episode's last row has its rollout.
-        own: Whether a row is one of an episode, and not verl's padding.
-
-    Returns:
-        Rollouts with their group and member; and for each row the number, in the turn table, of the
-        first turn of its rollout, None for padding.
+    A key is `{uid of the group}_{member}_{number of the row}`; the extra fields of an episode's
+    last row have its rollout. The first turn is a number in the turn table, None for verl's padding
+    rows.
     """
     episodes = {}
     for key, about, is_own in zip(keys, told, own, strict=True):

@@ -21,14 +21,10 @@ _FULL: Final = (
 
 
 def watch(replay_buffer: Any, workers: Sequence[Any]) -> None:
-    """Make verl's buffer of episodes raise what verl would wait for without end.
+    """Make verl's buffer of episodes raise errors for which verl would wait without end.
 
-    While it waits for episodes, the workers that play them are asked whether they live and whether
-    their node's object store takes an object. A step of which nothing came says why.
-
-    Args:
-        replay_buffer: verl's; its methods are replaced.
-        workers: verl's actors that play episodes.
+    While the buffer waits, it checks that the workers live and that their nodes' object stores take
+    an object. It replaces methods of `replay_buffer`.
     """
     wait, select = replay_buffer._wait_for_next_poll, replay_buffer._select_prompt_uids
     asked: list[Any] = []

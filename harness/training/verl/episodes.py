@@ -37,17 +37,9 @@ _EVALUATION: Final = 3
 
 
 class ServedCompleter:
-    """Answers with the servers of verl, tokens in and tokens out; one object for each episode.
+    """Answers with verl's servers, tokens in and tokens out; one object for each episode.
 
-    Args:
-        servers: verl's client of its servers.
-        chat_tokenizer: The policy's tokenizer.
-        parameters: verl's parameters of sampling.
-        max_length: Longest sequence in tokens.
-
-    Attributes:
-        chat_tokenizer: The policy's tokenizer.
-        versions: Steps after which the weights were taken that answered, the first and the last.
+    `versions` has the first and the last step whose weights answered.
     """
 
     def __init__(
@@ -68,9 +60,8 @@ class ServedCompleter:
     ) -> Completion:
         """Return the response to `messages`.
 
-        Raises:
-            ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The prompt shows an image.
+        Raises `ContextOverflow` if prompt and longest response exceed the model's context, and
+        `ConfigError` if the prompt shows an image.
         """
         if images_of(messages):
             raise ConfigError("the prompt shows an image, which verl's engine is not given here")
@@ -100,10 +91,9 @@ class ServedCompleter:
 
 
 class Worker:
-    """What the episodes of one of verl's processes share: recipe, tokenizer and environments.
+    """The recipe, tokenizer and environments that the episodes of one of verl's processes share.
 
-    Attributes:
-        last_loss: Why the last episode that was lost here was; None before the first.
+    `last_loss` is the error of the last lost episode; None before the first.
     """
 
     def __init__(self, settings: Any, tokenizer: Any) -> None:
@@ -127,8 +117,7 @@ class Worker:
     ) -> Rollout:
         """Return the rollout of a task; all members of a group start in the same state.
 
-        Raises:
-            TrainingError: The episode was lost.
+        Raises `TrainingError` if the episode was lost.
         """
         task, config = row["extra_info"], self.config
         index, seed = int(task["index"]), config.run.seed
@@ -160,14 +149,9 @@ class AgentGymsLoop(AgentLoopBase):  # type: ignore[misc]
     """An episode: a row for each turn, or one for a transcript. Its last row has the rollout."""
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
-        """Play the task of a row of the data.
+        """Play the task of a row of the data: columns of `recipe.write_tasks`, step and member.
 
-        Args:
-            sampling_params: Of training, or of an evaluation.
-            **row: Columns of `recipe.write_tasks`, and verl's step and number of the member.
-
-        Raises:
-            TrainingError: The episode was lost; verl then drops its group.
+        Raises `TrainingError` if the episode was lost; verl then drops its group.
         """
         worker = _shared(self.config, self.tokenizer)
         completer = ServedCompleter(
@@ -204,13 +188,7 @@ def last_loss() -> Exception | None:
 def outputs_of(
     rollout: Rollout, config: Config, versions: tuple[int, int] = (0, 0)
 ) -> list[AgentLoopOutput]:
-    """Return the rows of an episode; the last one has the rollout.
-
-    Args:
-        rollout: With tokens.
-        config: The recipe.
-        versions: Of the weights that played.
-    """
+    """Return the rows of an episode; the last one has the rollout."""
     numbers = np.arange(len(rollout.turns), dtype=np.float64)
     rows = samples([rollout], numbers, config.agent.context)
     found = [_output(row, len(rollout.turns), versions) for row in rows]

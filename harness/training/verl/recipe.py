@@ -21,13 +21,9 @@ PLACE: Final = "agentgyms.recipe"
 
 
 def recipe_of(settings: Any) -> Config:
-    """Return the recipe, resolved, that verl's settings name.
+    """Return the recipe, resolved, that verl's settings (of OmegaConf) name.
 
-    Args:
-        settings: verl's, as OmegaConf has them.
-
-    Raises:
-        ConfigError: They name none, or it cannot be used.
+    Raises `ConfigError` if they name none, or it cannot be used.
     """
     from omegaconf import OmegaConf
 
@@ -48,8 +44,7 @@ def recipe_of(settings: Any) -> Config:
 def write_tasks(config: Config, folder: Path) -> dict[str, str]:
     """Write the tasks of training and of evaluation as verl reads them, and return its settings.
 
-    Raises:
-        ConfigError: A split has no tasks, or the environment cannot be made.
+    Raises `ConfigError` if a split has no tasks, or the environment cannot be made.
     """
     from datasets import Dataset
 

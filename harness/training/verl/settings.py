@@ -40,14 +40,10 @@ _DTYPES: Final = {
 def translate(config: Config) -> dict[str, Any]:
     """Return verl's settings for a recipe, by their dotted names; others keep verl's defaults.
 
-    Settings of episodes, prompts, rewards and credit are not among them: our part reads them from
-    the recipe. Machines are not either: give verl `trainer.nnodes` and `trainer.n_gpus_per_node`.
-
-    Args:
-        config: A recipe; settings that it leaves to its method are those of the method.
-
-    Raises:
-        ConfigError: A setting has no counterpart in verl and is not at its default; all are named.
+    Settings of episodes, prompts, rewards and credit are absent: our part of the run reads them
+    from the recipe. So are machines (`trainer.nnodes` and `trainer.n_gpus_per_node`). Raises
+    `ConfigError` with the names of all settings that differ from their default and have no
+    counterpart in verl.
     """
     config = resolve.resolve(config)
     refused = [*_refused(config), *_refused_values(config)]
