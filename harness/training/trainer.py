@@ -33,11 +33,11 @@ from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
-from harness.training.ahead import AheadPlayer
 from harness.training.credit_step import Credit, CreditAssignment
 from harness.training.failure_hints import check_finite, with_hints
 from harness.training.first_update import alarm_of
 from harness.training.learner import Learner
+from harness.training.overlap import AheadPlayer
 from harness.training.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped

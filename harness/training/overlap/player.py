@@ -17,7 +17,7 @@ from harness.model.policy import Policy
 from harness.rollouts.collect_options import OnFinish
 from harness.rollouts.player import Player, StepRollouts
 from harness.rollouts.task_sampling.curriculum import Curriculum
-from harness.training.ahead.stream import GroupStream
+from harness.training.overlap.stream import GroupStream
 from harness.types.rollout import Rollout
 
 
