@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from harness.annotators.surroundings import AnnotatorContext
+from harness.annotators.context import AnnotatorContext
 from harness.credit import TurnTable
 from harness.credit.returns import episode_returns
 from harness.types.errors import ConfigError

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 import torch
 
-from harness.annotators.surroundings import AnnotatorContext, lengths_of, optimizer_step
+from harness.annotators.context import AnnotatorContext, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.estimators.gae import gae_returns
 from harness.credit.registry import layers

@@ -13,10 +13,10 @@ import numpy as np
 from agentgyms.core.errors import BadOption
 from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.hints import Hints
 from harness.annotators.measures import Measure
 from harness.annotators.scoring_server import ScoringServer
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.annotators.text_reader import check_tokens
 from harness.credit import TurnTable
 from harness.distributed.process_group import ProcessGroup

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.hints import Hints
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample

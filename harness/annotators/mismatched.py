@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure
-from harness.annotators.surroundings import AnnotatorContext
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, single_turn

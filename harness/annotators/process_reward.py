@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from harness.annotators import text_reader
-from harness.annotators.surroundings import AnnotatorContext, lengths_of, optimizer_step
+from harness.annotators.context import AnnotatorContext, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
 from harness.credit.returns import episode_returns

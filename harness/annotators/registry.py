@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.annotators.baselines import SeatBaseline, SeatBaselineSettings
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.critic import Critic, CriticSettings
 from harness.annotators.distillation import NAME as TEACHER
 from harness.annotators.distillation import Teacher, TeacherSettings
@@ -29,7 +30,6 @@ from harness.annotators.mismatched import MismatchedRatio, MismatchedRatioSettin
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
 from harness.annotators.state_values import NAME as CONTINUATIONS
 from harness.annotators.state_values import StateValues, StateValuesSettings
-from harness.annotators.surroundings import AnnotatorContext
 from harness.annotators.teachers import (
     InformationGain,
     InformationGainSettings,

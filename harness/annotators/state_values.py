@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure
-from harness.annotators.surroundings import AnnotatorContext
 from harness.credit import TurnTable
 from harness.types.errors import TrainingError
 from harness.types.hyperparameters import integer

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.measures import Measure, last_token_rows
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample

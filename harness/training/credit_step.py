@@ -10,7 +10,7 @@ import numpy as np
 
 from harness import annotators, credit
 from harness.annotators import Annotator, AnnotatorContext
-from harness.annotators.surroundings import lengths_of
+from harness.annotators.context import lengths_of
 from harness.config import Config
 from harness.config.methods import Method
 from harness.credit import TurnTable, diagnostics
