@@ -28,7 +28,7 @@ from harness.runs import fsync, saving
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training.credit_step import Credit, CreditAssignment
-from harness.training.verl import ending
+from harness.training.verl import shutdown
 from harness.training.verl.episodes import ROLLOUT, TURNS, unpacked
 from harness.training.verl.recipe import recipe_of
 from harness.training.verl.settings import ENDED, NAME
@@ -77,13 +77,13 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Train; a run that cannot go on ends, and its folder says why."""
-        ending.watch(self.replay_buffer, agent_loop_manager.agent_loop_workers)
+        shutdown.watch(self.replay_buffer, agent_loop_manager.agent_loop_workers)
         try:
             super().fit(agent_loop_manager)
         except Exception as e:
             with contextlib.suppress(OSError):  # a disk may be full
                 path = Path(self.config.trainer.default_local_dir) / ENDED
-                fsync.write(path, f"at step {self.global_steps}, {ending.reason(e)}")
+                fsync.write(path, f"at step {self.global_steps}, {shutdown.reason(e)}")
             raise
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, float]) -> Any:

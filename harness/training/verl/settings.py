@@ -8,7 +8,7 @@ from typing import Any, Final
 from harness import config as configs
 from harness.config import CONTEXTS, Config, methods
 from harness.preflight import resolve
-from harness.training.verl.places import REFUSED, THEIRS
+from harness.training.verl.setting_map import REFUSED, THEIRS
 from harness.types.errors import ConfigError
 
 NAME: Final = "agentgyms"
