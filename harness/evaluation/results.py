@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentgyms.core.arguments import OF_CONNECTIONS
 from agentgyms.data.manifests import digest_file
 from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
-from harness.evaluation import episodes, recount
+from harness.evaluation import episodes, verify_result
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
 from harness.runs import fsync
 from harness.runs.versions import versions
@@ -173,7 +173,7 @@ def write(
     ended = {(episode.seed, episode.index) for episode in found}
     planned = [(seed, index) for seed in seeds for index in range(len(tasks))]
     missing = [key for key in planned if key not in ended]
-    counted = recount.count(started, seeds, found)
+    counted = verify_result.count(started, seeds, found)
     result = {
         **{key: value for key, value in started.items() if key != "tasks"},
         "episodes": {"planned": len(planned), "finished": len(ended), "missing": len(missing)},
