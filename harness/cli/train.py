@@ -192,9 +192,9 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
 
 def _resolved(config: Config) -> dict[str, Any]:
     from harness import config as configs
-    from harness.preflight import resolve
+    from harness.preflight import defaults
 
-    return configs.to_dict(resolve.resolve(config))
+    return configs.to_dict(defaults.resolve(config))
 
 
 def _show_results(folder: Path) -> None:

@@ -32,14 +32,14 @@ def train(
         ConfigError: As for `run.start`.
     """
     from harness import config as configs
-    from harness.preflight import resolve
+    from harness.preflight import defaults
     from harness.training.verl import run, settings
 
     config = configs.load(recipe, overrides)
     further = dict(map(_setting, of_verl))
     if print_config:
         told = {
-            "harness": configs.to_dict(resolve.resolve(config)),
+            "harness": configs.to_dict(defaults.resolve(config)),
             "verl": settings.translate(config) | further,
         }
         click.echo(json.dumps(told, indent=1))

@@ -15,9 +15,9 @@ from harness.config import Config, replace
 from harness.distributed.shared_writing import FILE_BYTES
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.preflight import passes
+from harness.preflight.defaults import annotator_settings, needs_reference
 from harness.preflight.machine import PASSES, Allocation, Machine, Phase, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
-from harness.preflight.resolve import annotator_settings, needs_reference
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.types.errors import ConfigError
 

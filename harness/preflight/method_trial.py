@@ -16,7 +16,7 @@ from harness.credit import TurnTable, rewards
 from harness.credit.registry import layers
 from harness.losses import Metric
 from harness.model.packing import TokenBatch
-from harness.preflight.resolve import annotator_settings, credit_settings, loss_settings
+from harness.preflight.defaults import annotator_settings, credit_settings, loss_settings
 from harness.rollouts.continuations import REWARDS
 from harness.types.errors import ConfigError
 

@@ -18,7 +18,7 @@ from harness.config import Config, RolloutConfig, methods
 from harness.credit.registry import layers
 from harness.model.learning_mode import has_own_dropout
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, resolve, shared_prefixes, small_trial, step_time
+from harness.preflight import defaults, memory, shared_prefixes, small_trial, step_time
 from harness.preflight.machine import PASSES, Machine, Precision
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
@@ -88,7 +88,7 @@ def plan(
     Raises:
         ConfigError: A name or a setting of the method is unknown.
     """
-    config = resolve.resolve(config)
+    config = defaults.resolve(config)
     machine = Machine.of(config, gpus, gpu_memory)
     lacking: list[str] = []
     shape: Shape | None = None
@@ -164,7 +164,7 @@ def _method(config: Config) -> Iterator[str]:
     for name, values in given.annotators.items():
         columns = ", ".join(annotators.columns(name))
         yield f"column {columns}: filled by {name}; {_settings_text(values)}"
-    yield f"reference policy: {'yes' if resolve.needs_reference(config) else 'no'}"
+    yield f"reference policy: {'yes' if defaults.needs_reference(config) else 'no'}"
     if row.actor != "policy" and config.rollout.is_live:
         yield f"rollouts are played by the {row.actor}"
 

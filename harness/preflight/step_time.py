@@ -10,10 +10,10 @@ from typing import Final
 from harness.config import Config, replace
 from harness.inference.old_logprobs import recomputes
 from harness.preflight import memory, passes
+from harness.preflight.defaults import needs_reference
 from harness.preflight.machine import Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
 from harness.preflight.operations import Passed, forward_operations, training_operations
-from harness.preflight.resolve import needs_reference
 from harness.preflight.shared_prefixes import tokens_left
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 

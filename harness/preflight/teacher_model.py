@@ -10,13 +10,13 @@ from harness.config import Config, replace
 from harness.model import hub
 from harness.model.tokenizer import ChatTokenizer
 from harness.preflight.chat_template import tokenizer_here
+from harness.preflight.defaults import annotator_settings, credit_settings
 from harness.preflight.model_shapes import (
     Shape,
     config_file_of,
     max_sequence_length,
     shape_of,
 )
-from harness.preflight.resolve import annotator_settings, credit_settings
 from harness.types.errors import ConfigError
 
 

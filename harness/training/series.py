@@ -15,7 +15,7 @@ from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.folders import differences
 from harness.preflight.checks import check
-from harness.preflight.resolve import of_earlier_version, resolve
+from harness.preflight.defaults import of_earlier_version, resolve
 from harness.runs import checkpoints
 from harness.runs.runfolder import RunFolder
 from harness.training import setup

@@ -22,7 +22,7 @@ from harness.model.policy import Policy
 from harness.model.weights.stored_weights import META
 from harness.preflight import expected_time, planning, recorded_files
 from harness.preflight.checks import check, check_processes, text_only_error
-from harness.preflight.resolve import (
+from harness.preflight.defaults import (
     credit_settings,
     needs_reference,
     of_earlier_version,

@@ -23,7 +23,7 @@ from harness.model.packing import samples
 from harness.model.policy import Policy
 from harness.model.weights.weight_average import WeightAverage
 from harness.preflight import recorded_files
-from harness.preflight.resolve import loss_settings, plays_initial
+from harness.preflight.defaults import loss_settings, plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
 from harness.rollouts.player import Player, StepRollouts

@@ -21,7 +21,7 @@ from harness.annotators import AnnotatorContext, semantic
 from harness.config import Config, methods
 from harness.evaluation.evaluate import summarise
 from harness.preflight import recorded_files
-from harness.preflight.resolve import credit_settings
+from harness.preflight.defaults import credit_settings
 from harness.rollouts import rollout_files
 from harness.rollouts.player import rollout_figures
 from harness.runs import fsync, saving

@@ -10,7 +10,7 @@ from typing import Any, Final
 from harness import config as configs
 from harness.config import Config
 from harness.evaluation.evaluate import choose
-from harness.preflight import resolve
+from harness.preflight import defaults
 from harness.rollouts.player import make_eval_pool, make_pool
 from harness.training.verl.settings import NAME
 from harness.types import plugins
@@ -38,7 +38,7 @@ def recipe_of(settings: Any) -> Config:
     else:
         config = configs.load(name)
     plugins.load(config.run.plugins)
-    return resolve.resolve(config)
+    return defaults.resolve(config)
 
 
 def write_tasks(config: Config, folder: Path) -> dict[str, str]:

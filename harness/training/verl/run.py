@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentgyms.core import extras
 from harness.config import TINY_MODELS, Config
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.runs import fsync
 from harness.runs.runfolder import RunFolder
 from harness.training.verl.settings import ENDED, translate

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from harness import config as configs
 from harness.config import CONTEXTS, Config, methods
-from harness.preflight import resolve
+from harness.preflight import defaults
 from harness.training.verl.setting_map import REFUSED, THEIRS
 from harness.types.errors import ConfigError
 
@@ -45,7 +45,7 @@ def translate(config: Config) -> dict[str, Any]:
     `ConfigError` with the names of all settings that differ from their default and have no
     counterpart in verl.
     """
-    config = resolve.resolve(config)
+    config = defaults.resolve(config)
     refused = [*_refused(config), *_refused_values(config)]
     if refused:
         lines = "".join(f"\n- {one}" for one in refused)
@@ -79,7 +79,7 @@ def place_of(name: str, places: Mapping[str, Any]) -> str | None:
 
 def _refused(config: Config) -> Iterator[str]:
     """Yield a line for each setting without a counterpart that is not at its default."""
-    usual = flat(resolve.resolve(Config()))
+    usual = flat(defaults.resolve(Config()))
     told = set()
     for name, value in flat(config).items():
         place = place_of(name, REFUSED)
