@@ -8,14 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness import annotators, credit
+from harness import annotators, credit, prompts
 from harness.annotators import Annotator, AnnotatorContext
 from harness.annotators.context import lengths_of
-from harness.config import Config
+from harness.config import Config, methods
 from harness.config.methods import Method
 from harness.credit import TurnTable, diagnostics
 from harness.credit.returns import overlong_penalties
 from harness.credit.tokens import by_turn, token_table
+from harness.distributed.process_group import ProcessGroup
+from harness.model.policy import Policy
 from harness.types.arrays import Floats, Ints
 from harness.types.rollout import Rollout
 
@@ -59,23 +61,23 @@ class CreditAssignment:
         )
         lengths = lengths_of(rollouts)
         answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
-        sizes = np.asarray([one.num_sampled for one in answers], dtype=np.int64)
+        sizes = np.asarray([one.num_sampled for one in answers], dtype=np.int64)  # [N]
         overlong = overlong_penalties(sizes, self._max_tokens, self._config.overlong_share or 0.0)
         turns = replace(turns, reward=turns.reward - self._config.reward_scale * overlong)
         by_token = self._rows == "token"
         rows = token_table(turns, lengths) if by_token else turns
         for annotator in self.annotators.values():
             rows = annotator.annotate(rows, rollouts)
-        advantage = credit.get(self._name)(rows, **self._settings)
+        advantage = credit.get(self._name)(rows, **self._settings)  # [N], or [A] by token
         if not by_token:
             return Credit(rows, rows, advantage)
-        return Credit(rows, _of_turns(turns, rows, lengths), by_turn(advantage, lengths))
+        return Credit(rows, _reduce_to_turns(turns, rows, lengths), by_turn(advantage, lengths))
 
     def diagnose(self, credit: Credit) -> dict[str, float]:
         """Return the figures of a step's credit, under `credit/`."""
         advantage = credit.advantage
         if isinstance(advantage, list):
-            advantage = np.array([tokens.mean() for tokens in advantage])
+            advantage = np.array([tokens.mean() for tokens in advantage])  # [N]
         return diagnostics.summarise(credit.turns, advantage, self._name, self._settings)
 
     def learn(
@@ -88,7 +90,31 @@ class CreditAssignment:
         return figures
 
 
-def _of_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
+def make_credit(
+    config: Config,
+    policy: Policy,
+    reference: Policy | None,
+    settings: dict[str, Any],
+    processes: ProcessGroup,
+) -> CreditAssignment:
+    """Return a run's credit assignment; `settings` are the estimator's, with loaded scorers."""
+    method = methods.get(config.method.name)
+    context = AnnotatorContext(
+        policy,
+        reference,
+        context=config.agent.context,
+        rows=str(config.method.rows),
+        temperature=config.agent.temperature,
+        max_tokens=config.optimizer.micro_batch_tokens,
+        estimator=method.estimator,
+        credit=settings,
+        processes=processes,
+        style=prompts.load(config.agent.style, config.env.id, config.agent.tool_format),
+    )
+    return CreditAssignment(config, method, settings, context)
+
+
+def _reduce_to_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
     """Return the turn table with the annotators' token columns reduced to turns."""
     filled: dict[str, Any] = {}
     for name, reduce in _TURN_REDUCTIONS.items():
@@ -100,7 +126,7 @@ def _of_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
 
 def _sum(x: Floats, lengths: Ints) -> Floats:
     """Return the sum over each turn's tokens. Shape [N]."""
-    sums: Floats = np.add.reduceat(x, np.cumsum(lengths) - lengths)
+    sums: Floats = np.add.reduceat(x, np.cumsum(lengths) - lengths)  # [A] -> [N]
     return sums
 
 

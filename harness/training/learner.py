@@ -12,15 +12,17 @@ import numpy as np
 import torch
 
 from harness import losses
-from harness.config import OptimizerConfig
+from harness.config import Config, OptimizerConfig, methods
 from harness.distributed.fsdp import clip_grad_norm
+from harness.inference.old_logprobs import update_correction
 from harness.losses.aggregate import Metric, combine
 from harness.losses.mismatch import UpdateCorrection
 from harness.model.learning_mode import set_learning
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
 from harness.model.vocabulary.gradients import add_in_place, make_gradients
-from harness.training.first_update import Drift, FirstUpdateAlarm, drift_of
+from harness.preflight.defaults import loss_settings
+from harness.training.first_update import Drift, FirstUpdateAlarm, alarm_of, drift_of
 from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
 from harness.types.errors import NotFinite, TrainingError
 
@@ -75,6 +77,7 @@ class Learner:
         loss_name: str,
         loss_settings: Mapping[str, Any],
         temperature: float,
+        *,
         steps: int = 1,
         correction: UpdateCorrection | None = None,
         alarm: FirstUpdateAlarm | None = None,
@@ -160,6 +163,7 @@ class Learner:
 
     def _optimizer_step(self, rows: Sequence[Sample]) -> _Totals:
         """Take one optimizer step on a mini-batch."""
+        # The loss is a mean over the mini-batch, so sizes are counted before `merge` drops rows.
         sizes = {
             "num_tokens": sum(row.num_actions for row in rows),
             "num_sequences": len(rows),
@@ -167,15 +171,15 @@ class Learner:
         if self._is_linear:
             rows = merge(rows)
         totals = _Totals(steps=1)
-        self.optimizer.zero_grad()  # of a step that failed
+        self.optimizer.zero_grad()  # gradients of a failed step may be left
         if self._makes_gradients:
             make_gradients(self.policy.model)
-        own_totals = _Totals()
+        rank_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
-            own_totals.add(self._accumulate(batch, sizes))
-        each = self.policy.num_sharing  # which have the same totals
-        for of_rank in self.policy.processes.gather(own_totals)[::each]:
-            totals.add(of_rank)
+            rank_totals.add(self._accumulate(batch, sizes))
+        # Processes that share sequences have the same totals: count one of each team.
+        for gathered in self.policy.processes.gather(rank_totals)[:: self.policy.num_sharing]:
+            totals.add(gathered)
         totals.grad_norm = clip_grad_norm(self.policy.model.parameters(), self.config.max_grad_norm)
         for name, value in (("loss", totals.loss), ("grad_norm", totals.grad_norm)):
             if not math.isfinite(value):
@@ -198,9 +202,10 @@ class Learner:
     def _accumulate(self, batch: TokenBatch, sizes: Mapping[str, int]) -> _Totals:
         """Add the gradient of a micro-batch; `sizes` are those of its mini-batch."""
         if self.reference is not None and not self._is_linear:
-            with torch.no_grad():
+            with torch.no_grad():  # [B, T]
                 reference_logprob, _ = self.reference.logprobs(batch, self.temperature)
             batch = replace(batch, reference_logprob=reference_logprob)
+        # [B, T] each, with gradients; the entropy has one only if the loss reads it.
         logprob, entropy = self.policy.logprobs(
             batch, self.temperature, entropy_gradient=self._with_entropy
         )
@@ -230,3 +235,19 @@ class Learner:
         if self._correction is None or not self._is_linear:
             return tokens
         return float((batch.advantage != 0).sum())  # rejected tokens have advantage 0
+
+
+def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Learner:
+    """Return the learner of a run; the reference serves its KL penalty, if it has one."""
+    loss = loss_settings(config)
+    return Learner(
+        policy,
+        reference if loss.get("kl_coefficient") else None,
+        config.optimizer,
+        methods.get(config.method.name).loss,
+        loss,
+        config.agent.temperature,
+        steps=config.run.steps,
+        correction=update_correction(config),
+        alarm=alarm_of(config, policy),
+    )

@@ -208,7 +208,14 @@ def resume(
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
     progress = _progress(config, folder.path, found.step, processes, announce)
     return Trainer(
-        config, folder, policy, reference, loaded_settings, found, processes, progress=progress
+        config,
+        folder,
+        policy,
+        reference,
+        loaded_settings,
+        resumed=found,
+        processes=processes,
+        progress=progress,
     )
 
 

@@ -38,6 +38,7 @@ class StepEvaluations:
         completer: Completer,
         tokens: Tokens,
         run: Callable[[Coroutine[Any, Any, Evaluation]], Evaluation],
+        *,
         processes: ProcessGroup,
         done: set[tuple[int, str]],
         progress: Progress,

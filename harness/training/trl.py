@@ -100,14 +100,14 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
         """Return the advantage of each token. Shape [B, T]."""
         sampled = batch["completion_mask"] * batch.get("tool_mask", 1)
         answer = answer_of(sampled.cpu().numpy() > 0)
-        of_answers = self._of_answers(answer.max(axis=1, initial=-1) + 1)
+        advantages = self._answer_advantages(answer.max(axis=1, initial=-1) + 1)
         values = np.zeros(answer.shape)
-        for row, advantage in enumerate(of_answers):
+        for row, advantage in enumerate(advantages):
             known = (answer[row] >= 0) & (answer[row] < len(advantage))
             values[row, known] = advantage[answer[row, known]]
         return torch.tensor(values, dtype=torch.float32, device=sampled.device)
 
-    def _of_answers(self, answers: Any) -> list[Any]:
+    def _answer_advantages(self, answers: Any) -> list[Any]:
         """Return the advantages of this process's answers, for each of its episodes."""
         limit, first = self.max_tool_calling_iterations, self.accelerator.process_index
         size = self.num_generations if self.model.training else self.num_generations_eval
