@@ -36,11 +36,7 @@ __all__ = [
 
 
 class Annotator(Protocol):
-    """Fills columns of a turn table, and may learn from its rollouts.
-
-    Attributes:
-        columns: The columns that it fills.
-    """
+    """Fills `columns` of a turn table, and may learn from its rollouts."""
 
     columns: tuple[str, ...]
 

@@ -22,7 +22,7 @@ class SeatBaselineSettings:
     """Settings of `SeatBaseline`.
 
     Attributes:
-        decay: What a rollout leaves of the average before it, in [0, 1].
+        decay: The share of the old average that a rollout keeps, in [0, 1].
         update: Whether a step's returns enter the averages `"before"` they are compared with them,
             as Eq. 2 is written, or `"after"`, as in prime-rl.
         seat: Regular expression whose first group is the seat in a task's id; SOTOPIA's ids end

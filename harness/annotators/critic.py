@@ -30,17 +30,16 @@ _RETURNS: Final = ("gamma", "lam", "invalid_penalty", "penalty_on")
 
 @dataclass(frozen=True, slots=True)
 class CriticSettings:
-    """The critic's model, and how it learns.
+    """The critic's model and optimizer.
 
     Attributes:
         model: `"own"`: a copy of the policy's trunk, trained; `"head"`: the policy's features,
             which the critic does not train.
-        learning_rate: Of the trunk; more than 0.
-        head_learning_rate: Of the linear head; more than 0.
-        weight_decay: Of AdamW; 0 or more.
+        learning_rate: The trunk's; more than 0.
+        head_learning_rate: The linear head's; more than 0.
+        weight_decay: AdamW's; 0 or more.
         max_grad_norm: Longest gradient; more than 0.
-        clip: Clip range of a value around its old value, in units of the return; None does not
-            clip.
+        clip: Clip range of a value around its old value, in units of the return, or None.
         epochs: Passes over a step's rows; 1 or more.
         mini_batches: Optimizer steps of a pass; 1 or more.
     """
@@ -75,19 +74,14 @@ class Critic:
     last token. All initial values are 0. The loss is PPO's clipped value loss on the returns of
     `gae`.
     Reference: PPO, arXiv:1707.06347, section 5, with separate models for policy and value.
-
-    Attributes:
-        trunk: The model whose features it reads.
-        head: Linear, H -> 1.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: CriticSettings, context: AnnotatorContext) -> None:
-        """Copy the policy's trunk, or use the policy's own.
+        """Copy the policy's trunk, or use the policy's.
 
-        Raises:
-            ConfigError: A turn with a summary would have two values.
+        Raises `ConfigError` if a turn with a summary would have two values.
         """
         if context.context == "summary" and context.rows == "turn":
             raise ConfigError(

@@ -71,8 +71,8 @@ class ReferenceKLSettings:
 class ReferenceKL(Measure):
     """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1).
 
-    pi_ref is the policy before training. Log-probabilities of pi are recomputed, not taken from the
-    generator, so that `kl` is exactly 0 if both policies are equal.
+    pi_ref is the policy before training. The log-probabilities of pi are recomputed, so that `kl`
+    is exactly 0 for equal policies.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("kl",)
@@ -112,10 +112,10 @@ class HindsightSettings:
 class Hindsight(Measure):
     """Fills `hindsight`: the probability of the response given how the episode ended.
 
-    pi_h = exp(mean log p(tokens | prompt, last observation of the rollout) / temperature), in
-    (0, 1]. The hint is put at the end of the prompt's last message; an observation that does not
-    fit into the model's context is cut at its end. In the context "transcript", too, each turn is
-    scored with a prompt of its own, so its cost grows with the square of an episode's length.
+    pi_h = exp(mean log p(tokens | prompt, last observation of the rollout) / temperature), in (0,
+    1]. The hint ends the prompt's last message; an observation that does not fit is cut at its end.
+    Each turn is scored with its prompt alone, also in the context "transcript", so the cost grows
+    with the square of an episode's length.
     Reference: HCAPO (Tan et al. 2026), as its users describe it; the wording is ours.
     """
 
@@ -148,8 +148,8 @@ class EnvironmentRewardSettings:
     """Settings of `EnvironmentReward`.
 
     Attributes:
-        outcome: Part of the last reward of a solved episode that is its outcome, and no process
-            reward: 10 of Sokoban's rooms.
+        outcome: The part of a solved episode's last reward that is its outcome, not a process
+            reward: 10 in Sokoban's rooms.
     """
 
     outcome: float = 0.0
@@ -163,8 +163,8 @@ class EnvironmentRewardSettings:
 class EnvironmentReward(Measure):
     """Fills `process_reward`: the reward that the environment gave for each turn, unscaled.
 
-    Reference: OPRL, Table 3, "w/ ground-truth PR", which uses the raw step rewards of VisualSokoban
-    and does not tell whether the reward of a solved room is one of them.
+    Reference: OPRL, Table 3, "w/ ground-truth PR": raw step rewards of VisualSokoban. The paper
+    does not say whether they include the reward of a solved room.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
@@ -214,11 +214,11 @@ class SubgoalsSettings:
 
 
 class Subgoals(Measure):
-    """Fills `process_reward`: what a turn adds to the best progress of its rollout so far.
+    """Fills `process_reward`: the turn's gain over the best progress of its rollout so far.
 
-    Progress is the environment's share of the task's subgoals, 0 before the first turn and where it
-    is unknown. So a subgoal that is undone and reached again counts once. With rows of tokens, the
-    last one of a turn has its number.
+    Progress is the solved share of the task's subgoals, 0 at the start and where unknown. A subgoal
+    that is undone and reached again counts once. With rows of tokens, a turn's last token has the
+    gain.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)

@@ -29,9 +29,9 @@ class MismatchedRatioSettings:
 class MismatchedRatio(Measure):
     """Fills `value`: log pi - log pi_ref of another turn's answer to this turn's prompt.
 
-    The answer is that of the turn half of the step's turns away, of another task where a step has
-    several. A prompt that leaves no room for it loses its beginning, and a prompt with images keeps
-    its own answer.
+    The answer is that of the turn half of the step's turns away, of another task if a step has
+    several. A prompt that leaves no room for it loses its beginning; one with images keeps its
+    answer.
     Reference: KTO (Ethayarajh et al. 2024), arXiv:2402.01306, section 4.1: the reference point is
     estimated from outputs that belong to other inputs of the batch.
     """

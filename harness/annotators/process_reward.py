@@ -35,11 +35,11 @@ class ProcessRewardSettings:
         update: Whether the model learns from a step's rollouts `"before"` or `"after"` scoring.
         threshold: A rollout is positive if its return is above it; None takes successes. In units
             of the return, the run's `method.reward_scale` included.
-        learning_rate: Of AdamW; more than 0.
-        weight_decay: Of AdamW; 0 or more.
+        learning_rate: AdamW's; more than 0.
+        weight_decay: AdamW's; 0 or more.
         max_grad_norm: Longest gradient; more than 0.
         mini_batches: Optimizer steps, each with a part of the step's groups; 1 or more.
-        model: A text model that pi_phi starts as, for a policy that sees: a folder, a hub name or
+        model: The initial pi_phi for a policy that sees, a text model: a folder, a hub name or
             `"tiny"`, with the policy's tokenizer. It reads each observation's text in place of its
             picture. None copies the policy.
     """
@@ -92,9 +92,6 @@ class ProcessReward:
     Gradients take two passes: scores of all rollouts, without a graph, give the derivative of the
     loss in each R; then each sequence alone is weighted by its rollout's derivative. So memory does
     not grow with the group size.
-
-    Attributes:
-        model: pi_phi.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)

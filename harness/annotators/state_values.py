@@ -49,8 +49,7 @@ class StateValues(Measure):
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its values, in units of its rewards.
 
-        Raises:
-            TrainingError: A rollout was played without continuations.
+        Raises `TrainingError` if a rollout was played without continuations.
         """
         measured = [rollout.state_returns for rollout in rollouts]
         known = [returns for returns in measured if returns is not None]

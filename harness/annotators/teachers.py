@@ -31,7 +31,7 @@ class InformationGainSettings:
     Attributes:
         measure: `"logprob"`: gains in the mean log-probability of the answer's tokens, as the paper
             writes; `"prob"`: in its exponential, the default of the released code.
-        thought: Thought in front of the answer, in styles with thoughts.
+        thought: The thought before the answer, in styles with thoughts.
     """
 
     measure: Literal["logprob", "prob"] = "logprob"
@@ -49,15 +49,15 @@ class InformationGainSettings:
 
 
 class InformationGain(Measure):
-    """Fills `process_reward`: what a turn adds to the probability of the right answer.
+    """Fills `process_reward`: the turn's gain in the probability of the right answer.
 
     g_t = L_{t+1} - L_t. L_t is the mean log-probability of the tokens of the first golden answer,
     given the prompt of turn t and the beginning of a response that gives it, under the policy that
     played, at its temperature. The response is written in the run's style, with a fixed thought.
     The last turn of a rollout has no prompt after it, and g = 0; with rows of tokens, the last one
     of a turn has its number. The golden answer comes from the environment's oracle; it is scored
-    behind the rollout's prompts and never part of one. A prompt that leaves no room for it loses
-    its beginning.
+    after the rollout's prompts and never part of one. A prompt that leaves no room for it loses its
+    beginning.
     Reference: IGPO (Wang et al. 2025), arXiv:2510.14967; the paper's text was not at hand, so this
     follows its released code, GuoqingWang1/IGPO, the thought included.
     Departs from it: the tokens of the answer begin at its first character, whatever the tokenizer
@@ -73,8 +73,7 @@ class InformationGain(Measure):
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with the gains.
 
-        Raises:
-            ConfigError: The environment tells no golden answer, or the style cannot write it.
+        Raises `ConfigError` if the environment has no golden answer, or the style cannot write it.
         """
         context = self._context
         rows = [row for rollout in rollouts for row in self._rows(rollout)]
@@ -129,7 +128,7 @@ class SolverGainSettings:
 
 
 class SolverGain(Measure):
-    """Fills `process_reward`: how many moves of the environment's solver a turn saves.
+    """Fills `process_reward`: the number of moves of the environment's solver that a turn saves.
 
     N(s) - N(s'), N the number of moves that the solver or expert needs from a state: 1 for one of
     the best moves. It is -N(s) if s' has no solution, and 0 if s has none or a number is unknown.
@@ -148,8 +147,7 @@ class SolverGain(Measure):
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with the moves saved.
 
-        Raises:
-            ConfigError: The environment does not tell how many moves are left.
+        Raises `ConfigError` if the environment does not count the moves that are left.
         """
         saved = np.array(
             [
