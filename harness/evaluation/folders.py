@@ -37,8 +37,7 @@ _SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
 def read_config(folder: str | Path) -> EvaluationConfig:
     """Return the configuration that an evaluation was started with.
 
-    Raises:
-        ResultError: The folder holds no evaluation, or a damaged one.
+    Raises `ResultError` if the folder holds no evaluation, or a damaged one.
     """
     file = Path(folder) / results.CONFIG
     values = results.read_json(file)
@@ -118,15 +117,10 @@ def add_versions(folder: Path, started: dict[str, Any]) -> None:
 
 
 def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `started.json` holds.
+    """Return the content of `started.json`; `now` is its content if the evaluation started now.
 
-    Args:
-        folder: The evaluation's folder.
-        now: What `started.json` would hold if the evaluation started now.
-
-    Raises:
-        ConfigError: The model, the environment, its tasks or the prompts have changed.
-        ResultError: The file is damaged.
+    Raises `ConfigError` if model, environment, tasks or prompts have changed, `ResultError` if the
+    file is damaged.
     """
     file = folder / results.STARTED
     started: dict[str, Any] = results.read_json(file)

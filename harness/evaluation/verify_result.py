@@ -15,22 +15,15 @@ from harness.evaluation.episodes import EpisodeRecord
 from harness.types.rollout import StopReason, Usage
 
 _SHOWN: Final = 3
-_OF_OUTCOMES: Final = ("success", "score", "turns", "families", "trials", "samples")
+_OUTCOME_FIGURES: Final = ("success", "score", "turns", "families", "trials", "samples")
 """Figures that follow from the outcomes alone."""
 
 
 def check(folder: Path, result: Mapping[str, Any]) -> str:
-    """Return what does not agree in a result, "" if all does.
+    """Return the first disagreement of a `result.json` with its evaluation, "" if there is none.
 
-    The figures are counted again from the recordings, or from the result's own outcomes if the
-    folder holds no recordings.
-
-    Args:
-        folder: The evaluation's folder.
-        result: The content of its `result.json`.
-
-    Raises:
-        DataCorrupt: The recordings are damaged.
+    The figures are counted again from the recordings, or from the result's outcomes if the folder
+    holds no recordings. Raises `DataCorrupt` if the recordings are damaged.
     """
     if result["recordings"]["file"] != RECORDINGS:
         return f"its recordings are {result['recordings']['file']!r:.60}, expected {RECORDINGS!r}"
@@ -40,7 +33,7 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
     if not recordings.exists():
         counted = _counted(result, list(_from_outcomes(result)))
         known = counted["figures"]
-        counted["figures"] = {name: known[name] for name in _OF_OUTCOMES if name in known}
+        counted["figures"] = {name: known[name] for name in _OUTCOME_FIGURES if name in known}
         return _said("counted from its outcomes", differences(result, counted))
     if digest_file(recordings) != result["recordings"]["sha256"]:
         return f"{recordings} was changed after it was counted: its SHA-256 is another one"
@@ -55,12 +48,9 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
 def count(
     started: Mapping[str, Any], seeds: Sequence[int], found: Sequence[EpisodeRecord]
 ) -> dict[str, Any]:
-    """Return the parts of a result that are counted from its episodes.
+    """Return the parts of a result that are counted from its episodes, which are sorted.
 
-    Args:
-        started: Environment, agent and configuration, as in `started.json`.
-        seeds: The evaluation's seeds.
-        found: The finished episodes, sorted.
+    `started` has environment, agent and configuration, as in `started.json`.
     """
     service = started["config"].get("service", {})
     prices = service.get("price_prompt"), service.get("price_response")
@@ -103,12 +93,11 @@ def _said(how: str, found: Sequence[str]) -> str:
 
 
 def differences(kept: Any, counted: Any, where: str = "") -> list[str]:
-    """Return which counted values differ from the kept ones; keys that only one has are left out.
+    """Return the counted values that differ from the kept ones.
 
-    Args:
-        kept: Values as a file holds them.
-        counted: What they should be.
-        where: Their place, for the message.
+    Keys of one side alone are left out.
+
+    `where` is the values' place, for the message.
     """
     if isinstance(kept, Mapping) and isinstance(counted, Mapping):
         both = [key for key in counted if key in kept]

@@ -13,12 +13,7 @@ _ANSWERED = Usage(calls=1)
 
 
 class ExpertActor:
-    """Plays an expert's actions through an agent's prompts and parsing.
-
-    Args:
-        agent: Its prompts and its style are used; its model is not called.
-        kind: Name of the expert; its actions are read from `info["oracle"]`.
-    """
+    """Plays the expert's actions (`info["oracle"]`) through an agent's prompts and parsing."""
 
     def __init__(self, agent: Agent, kind: str = "best") -> None:
         """Keep both."""
@@ -35,9 +30,6 @@ class RandomActor:
     """Plays legal actions uniformly at random through an agent's prompts and parsing.
 
     Open arguments are filled with the goal; if no action can be listed, the action is the goal.
-
-    Args:
-        agent: Its prompts and its style are used; its model is not called.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -45,11 +37,7 @@ class RandomActor:
         self._agent = agent
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return a random action, drawn with `seed`.
-
-        Raises:
-            ConfigError: The style cannot write the action.
-        """
+        """Return a random action; raises `ConfigError` if the style cannot write it."""
         self._agent.messages(view)
         choices = choices_of(view)
         action = random.Random(seed).choice(choices or [view.info["goal"]])

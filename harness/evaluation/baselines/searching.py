@@ -33,25 +33,19 @@ class Searcher(Protocol):
     async def play(
         self, play_one: PlayOne, draws: int, unit_seed: int
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the episode that counts, and what the search took beside it.
+        """Return the episode that counts, and the cost of the search beside it.
 
-        Args:
-            play_one: Plays an episode.
-            draws: Seed of what the search draws.
-            unit_seed: One of the evaluation's seeds.
-
-        Returns:
-            The episode, which may have an error; `steps`, `tokens` and `calls` of the search, and
-            what else it tells of itself.
+        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's seeds. The
+        cost has `steps`, `tokens` and `calls`, and the search's figures. The episode may have an
+        error.
         """
         ...
 
 
 class BestOf:
-    """Plays several episodes of a task and keeps one; the first is that of an agent without search.
+    """Plays several episodes of a task and keeps one.
 
-    Args:
-        search: The number of episodes, and the choice.
+    The first is that of an agent without search.
     """
 
     def __init__(self, search: SearchConfig) -> None:
@@ -84,12 +78,7 @@ class BestOf:
 
 
 class Mcts:
-    """Searches a tree before each turn of one episode.
-
-    Args:
-        search: The settings.
-        parts: Makes policy and values.
-    """
+    """Searches a tree before each turn of one episode."""
 
     def __init__(self, search: SearchConfig, parts: Parts) -> None:
         """Keep both."""
@@ -133,10 +122,9 @@ def _as_json(usage: Usage) -> dict[str, Any]:
 
 
 def write_preferences(recordings: Path) -> None:
-    """Write the preferences of an evaluation beside its recordings, which hold them.
+    """Write the preferences of an evaluation beside the recordings that hold them.
 
-    Raises:
-        DataCorrupt: The recordings are damaged.
+    Raises `DataCorrupt` if the recordings are damaged.
     """
     with recordings.open(encoding="utf-8") as lines:
         preferences.write(
