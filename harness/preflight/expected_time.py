@@ -71,7 +71,7 @@ def _evaluated(config: Config, done: int, sizes: Mapping[str, int | None]) -> in
     return total
 
 
-def of_rest(config: Config, done: int) -> TimeLeft:
+def time_left_of(config: Config, done: int) -> TimeLeft:
     """Return the estimate of the time that is left of a run; arguments as of `rest`."""
     splits = dict.fromkeys([str(config.eval.split), *config.eval.final_splits])
     work = rest(config, done, {split: split_size(config, split) for split in splits})

@@ -162,14 +162,14 @@ def _learner(
     if lora.rank and not on_policy:
         yield Allocation(f"{name}: frozen weights", parameters * precision.weight * share)
     yield Allocation(f"{name}: {'adapters' if lora.rank else 'weights'}", learned * size * share)
-    of_policy = name == _POLICY
+    is_policy = name == _POLICY
     yield Allocation(
-        f"{name}: gradients", learned * size * share, "learning" if of_policy else "always"
+        f"{name}: gradients", learned * size * share, "learning" if is_policy else "always"
     )
-    moments = _moments(config, shape, learned) if of_policy else learned * _MOMENTS
-    by = "Muon and AdamW" if of_policy and config.optimizer.name == "muon" else "AdamW"
+    moments = _moments(config, shape, learned) if is_policy else learned * _MOMENTS
+    by = "Muon and AdamW" if is_policy and config.optimizer.name == "muon" else "AdamW"
     yield Allocation(f"{name}: {by}", moments * size * share)
-    if of_policy and config.policy.ema is not None:
+    if is_policy and config.policy.ema is not None:
         yield Allocation("policy: average of the weights", learned * 4 * share)
         yield Allocation("policy: weights beside the average", learned * size * share, "playing")
 

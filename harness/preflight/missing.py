@@ -156,7 +156,7 @@ def _devices(config: Config, machine: Machine) -> Iterator[str]:
 
 
 def _run(config: Config) -> Iterator[str]:
-    folder = RunFolder.of_config(config).path
+    folder = RunFolder.from_config(config).path
     if (folder / "config.json").exists():
         yield f"{folder} holds a run already: go on with --resume {folder}, or --set run.name=..."
 

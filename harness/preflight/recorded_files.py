@@ -25,7 +25,7 @@ _NAMES: Final = {
 }
 """Fields of a file's header that must be those of the run, in words."""
 
-_OF_PREFERENCES: Final = ("dpo", "ipo", "kto")
+_PREFERENCE_ESTIMATORS: Final = ("dpo", "ipo", "kto")
 """Estimators that compare turns of one state, which a preference is."""
 
 
@@ -104,10 +104,10 @@ def check_method(config: Config) -> None:
             f"{row.loss!r} needs those of the policy before each update; use one with the loss "
             "'nll', such as dpo"
         )
-    if given.preferences is not None and row.estimator not in _OF_PREFERENCES:
+    if given.preferences is not None and row.estimator not in _PREFERENCE_ESTIMATORS:
         raise ConfigError(
             f"rollout.preferences is for methods that learn from preferences, and {row.name} would "
-            f"imitate both answers: use {', '.join(_OF_PREFERENCES)}"
+            f"imitate both answers: use {', '.join(_PREFERENCE_ESTIMATORS)}"
         )
     for name, settings in config.method.annotators.items():
         if annotators.needs_oracle(name, settings) or state_values.wanted({name: settings}):

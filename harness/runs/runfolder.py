@@ -46,9 +46,7 @@ class RunFolder:
 
         .lock             names the process that writes the folder
 
-    Attributes:
-        path: The folder.
-        lock: Held by the first process of those that train the run.
+    The first of the processes that train the run holds the `lock`.
     """
 
     path: Path
@@ -59,11 +57,10 @@ class RunFolder:
         object.__setattr__(self, "lock", FolderLock(self.path))
 
     @classmethod
-    def of_config(cls, config: Config) -> RunFolder:
+    def from_config(cls, config: Config) -> RunFolder:
         """Return the folder that a configuration names.
 
-        Raises:
-            ConfigError: `run.name` is empty or a path, which would lead out of `run.output`.
+        Raises `ConfigError` if `run.name` is empty or a path, which would lead out of `run.output`.
         """
         try:
             name = folder_name(config.run.name or ".")
@@ -72,11 +69,10 @@ class RunFolder:
         return cls(Path(config.run.output) / name)
 
     def create(self, config: Config) -> None:
-        """Lock the folder of a new run, and make it.
+        """Make and lock the folder of a new run.
 
-        Raises:
-            ConfigError: A run of this name exists, or the folder cannot be written.
-            FolderInUse: Another process begins a run of this name.
+        Raises `ConfigError` if a run of this name exists or the folder cannot be written, and
+        `FolderInUse` if another process begins a run of this name.
         """
         try:
             self._check_unused()
@@ -109,8 +105,7 @@ class RunFolder:
     def config(self) -> Config:
         """Return the configuration that the run was started with.
 
-        Raises:
-            CheckpointError: The folder is not a run's, or its file is damaged.
+        Raises `CheckpointError` if the folder is not a run's, or its file is damaged.
         """
         if not (self.path / "config.json").exists():
             raise CheckpointError(
@@ -171,8 +166,7 @@ class RunFolder:
     def drop_after(self, step: int) -> set[tuple[int, str]]:
         """Remove evaluations and rollouts of steps after `step`, because those steps run again.
 
-        Returns:
-            Step and split of the evaluations that are kept.
+        Returns step and split of the evaluations that are kept.
         """
         kept = set()
         for kind in ("evaluations", "rollouts"):

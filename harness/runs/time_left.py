@@ -12,27 +12,18 @@ EXPERT, WARM_START, TRAIN, EVALUATE = "expert episodes", "warm start", "train", 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The pieces of one kind of work.
+    """The pieces of one kind of work."""
 
-    Attributes:
-        pieces: Number of pieces that are left.
-        cost: Expected seconds of a piece; once some are measured, only proportions count.
-    """
-
-    pieces: int
-    cost: float
+    pieces: int  # left to do
+    cost: float  # expected seconds of a piece; later only proportions count
 
 
 class TimeLeft:
-    """Estimates the time of the work that is left.
+    """Estimates the time of the remaining work, by kind.
 
-    A kind of work that has begun takes its own measured time. The others take the expected time,
-    times what the measured ones have taken over what was expected of them.
-
-    Args:
-        work: What is to be done, by kind.
-        is_expected: Whether the expected seconds hold for this model before any is measured.
-        clock: Returns seconds.
+    A kind that has begun takes its measured time. The others take their expected time, times the
+    ratio of measured to expected time of the begun ones. `is_expected` says whether the expected
+    seconds hold for this model before any is measured.
     """
 
     def __init__(

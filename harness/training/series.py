@@ -32,7 +32,7 @@ def state(config: Config) -> str:
 
     Raises `ConfigError` if the folder's run has other settings, `CheckpointError` if it is damaged.
     """
-    folder = RunFolder.of_config(config)
+    folder = RunFolder.from_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
     before = resolve(of_earlier_version(folder.config()))
@@ -88,7 +88,7 @@ def train_all(
     starts.
     """
     states = processes.run_on_first(lambda: check_all(runs))
-    folders = [RunFolder.of_config(config).path for config in runs]
+    folders = [RunFolder.from_config(config).path for config in runs]
     for number, (config, path, was) in enumerate(zip(runs, folders, states, strict=True), 1):
         announce(f"run {number} of {len(runs)}: {path} ({was})")
         if was != FINISHED:

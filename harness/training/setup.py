@@ -63,7 +63,7 @@ def start(
     check_processes(config, processes.size)
     processes.run_on_all(lambda: check(config))
     loaded_settings = _load_scorers(config, processes)
-    folder = RunFolder.of_config(config)
+    folder = RunFolder.from_config(config)
     processes.run_on_first(lambda: folder.create(config))
     try:
         return _begin(config, folder, loaded_settings, processes, announce)
@@ -124,7 +124,7 @@ def _progress(
     announce: Callable[[str], None],
 ) -> Progress:
     """Announce a run and return what shows its progress."""
-    time_left = expected_time.of_rest(config, done)
+    time_left = expected_time.time_left_of(config, done)
     if processes.is_first:
         announce(f"{planning.header(config, folder)}\n{expected_time.text(time_left, done)}\n")
     episodes = config.rollout.tasks_per_step * config.rollout.group_size

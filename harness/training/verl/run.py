@@ -35,7 +35,7 @@ def start(config: Config, further: Mapping[str, Any]) -> Path:
     _check_installed()
     settings = translate(config)
     config = resolve(config)
-    folder = RunFolder.of_config(config)
+    folder = RunFolder.from_config(config)
     is_made = config.policy.model in TINY_MODELS or config.warmstart.episodes > 0
     model = _begun(config) if is_made else _created(config, folder)
     own = folder.path.resolve()
