@@ -1,4 +1,4 @@
-"""What is a method's own: the settings in which runs differ because their methods do.
+"""The settings in which runs differ because their methods do.
 
 `comparisons.toml` names them, each value with its reason, and a method's row in the table the
 settings of a run that it sets. For methods outside the file the table of methods stands alone.
@@ -21,7 +21,7 @@ _ABSENT: Final = object()
 _METHOD: Final = "method."
 _CREDIT: Final = "method.credit."
 _ANNOTATORS: Final = "method.annotators."
-_OF_METHODS: Final = (_CREDIT, "method.loss.", _ANNOTATORS)
+_METHOD_KEYS: Final = (_CREDIT, "method.loss.", _ANNOTATORS)
 """Sections whose settings tell two versions of one method apart."""
 
 
@@ -41,14 +41,9 @@ def flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two runs differ in a setting.
+    """Return whether two runs (all settings, as `flat` returns them) differ in a setting.
 
-    A method's setting without a value is as good as one that the other method does not have.
-
-    Args:
-        key: The setting, such as `method.credit.gamma`.
-        first: All settings of a run, as `flat` returns them.
-        second: Those of the other run.
+    A method's setting without a value equals a missing one. A key is such as `method.credit.gamma`.
     """
     absent = None if key.startswith(_METHOD) else _ABSENT
     a, b = first.get(key, absent), second.get(key, absent)
@@ -56,18 +51,12 @@ def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bo
 
 
 def is_own(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether a setting in which two runs differ is one of their methods' own.
-
-    Args:
-        key: The setting; see `differs`.
-        first: All settings of a run.
-        second: Those of the other run.
-    """
+    """Return whether a difference of two runs in a setting comes from their methods."""
     names = [str(one["method.name"]) for one in (first, second)]
     known = [name for name in names if name in told()["methods"]]
     if names[0] == names[1]:  # two versions of it
-        of_version = key.startswith(_OF_METHODS)
-        return of_version and (not known or _sets(names[0], key) or _has(names[0], key))
+        is_version_key = key.startswith(_METHOD_KEYS)
+        return is_version_key and (not known or _sets(names[0], key) or _has(names[0], key))
     if any(_sets(name, key) for name in known):
         return True
     if (key in first) != (key in second):
@@ -98,7 +87,7 @@ def _lacks(method: str, key: str) -> bool:
 def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[str, Any]]) -> bool:
     """Return whether the rows of two methods explain a difference between their runs.
 
-    Those set it differently, or it is a hyperparameter or an annotator's that one of them lacks.
+    They do if they set the key differently, or one method lacks the hyperparameter or annotator.
     """
     rows = methods.rows()
     first, second = (rows.get(name) for name in names)
