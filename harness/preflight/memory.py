@@ -1,7 +1,7 @@
 """The memory that a run needs on each device, and the disk space of its checkpoints.
 
-Weights, gradients, AdamW's moments and activations (`passes`) are counted on transformers' own
-classes; how long sequences get is an estimate.
+Weights, gradients, AdamW's moments and activations (`passes`) are counted on transformers' classes;
+the lengths of sequences are estimates.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _is_offloaded(config: Config, held: Allocation) -> bool:
 
 
 def _models(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
-    """Return what the models hold of a process.
+    """Return a process's allocations for models.
 
     Weights, gradients and moments of every model that learns are sharded over the processes.
     """
@@ -98,7 +98,7 @@ def during(allocations: list[Allocation], phase: Phase) -> float:
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
     """Return the trained models beside the policy: sizes, and whether it is a copy of the policy.
 
-    A model whose size is not known here counts like the policy.
+    A model of unknown size counts like the policy.
     """
     found = {}
     for name, values in annotator_settings(config).items():
@@ -132,7 +132,7 @@ def scorer_parameters(config: Config) -> dict[str, int]:
 def _teacher(config: Config, shape: Shape, machine: Machine, share: float) -> Iterator[Allocation]:
     """Yield the weights of a teacher that is loaded beside the policy.
 
-    One whose size is not known here counts like the policy.
+    A teacher of unknown size counts like the policy.
     """
     settings = settings_of_teacher(config)
     if settings is None or settings.loaded is None:

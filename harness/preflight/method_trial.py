@@ -24,9 +24,8 @@ from harness.types.errors import ConfigError
 def check_method(config: Config) -> None:
     """Try a method's reward, estimator and loss on two small rollouts.
 
-    Raises:
-        ConfigError: One of them is unknown, cannot use a setting or returns something else than it
-            should; or the penalty of invalid actions changes nothing.
+    Raises `ConfigError` if one of them is unknown, cannot use a setting or returns a wrong type, or
+    if the penalty of invalid actions changes nothing.
     """
     rewards.get(config.method.reward)
     _check_continuations(config)
@@ -137,7 +136,7 @@ def _without_penalty(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return an estimator's settings with a scorer that needs no model in place of the others.
 
-    The others are loaded when the run starts, before anything else.
+    The run loads the others when it starts, before anything else.
     """
     plain = dict(settings)
     for key in ("scorer", "match"):

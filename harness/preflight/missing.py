@@ -1,4 +1,4 @@
-"""What a run needs and this machine lacks, each with its remedy."""
+"""The missing parts of a run on this machine, each with its remedy."""
 
 from __future__ import annotations
 

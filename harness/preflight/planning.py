@@ -49,11 +49,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run.
+    """The plan of a run: lines of text by title, and what is `missing`.
 
-    Attributes:
-        sections: Lines of text by title.
-        missing: Why the run cannot start; empty if it can.
+    Empty if the run can start.
     """
 
     sections: Mapping[str, Sequence[str]]
@@ -77,16 +75,10 @@ class Plan:
 def plan(
     config: Config, gpus: int | None = None, gpu_memory: int | None = None, *, tries: bool = False
 ) -> Plan:
-    """Return the plan of a run.
+    """Return the plan of an unresolved run, for `gpus` GPUs of `gpu_memory` bytes or this machine.
 
-    Args:
-        config: Not resolved.
-        gpus: Plan for this number of GPUs; None plans for this machine.
-        gpu_memory: Bytes of each GPU; None takes those of this machine.
-        tries: Compare the paths that the run takes on a small random model, which takes a second.
-
-    Raises:
-        ConfigError: A name or a setting of the method is unknown.
+    With `tries` it compares the paths that the run takes on a small random model, which takes a
+    second. Raises `ConfigError` if a name or a setting of the method is unknown.
     """
     config = defaults.resolve(config)
     machine = Machine.of(config, gpus, gpu_memory)
@@ -139,14 +131,10 @@ def max_turns(config: Config) -> int:
 
 
 def rows(config: Config, turns: int) -> Range:
-    """Return the number of training sequences of a step.
+    """Return the number of training sequences of a step, given the turn limit of an episode.
 
     In the context "window" each turn is a sequence, in "transcript" each episode; without the
     thoughts of earlier answers, and with summaries, it is between the two.
-
-    Args:
-        config: Resolved.
-        turns: Turn limit of an episode.
     """
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     if config.agent.context == "transcript" and config.agent.thoughts == "keep":
@@ -202,12 +190,7 @@ def split_size(config: Config, name: str, *, training: bool = False) -> int | No
 
 
 def header(config: Config, folder: Path) -> str:
-    """Return the lines that a run begins with: method, tasks, model, folder.
-
-    Args:
-        config: Resolved.
-        folder: The run's.
-    """
+    """Return the lines that a resolved run begins with: method, tasks, model, folder."""
     try:
         shape: Shape | None = shape_of(config.policy)
     except ConfigError:

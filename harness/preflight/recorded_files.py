@@ -56,8 +56,7 @@ def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
     """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
 
-    Raises:
-        ConfigError: A file or a folder is missing, damaged, or has no rollouts with tokens.
+    Raises `ConfigError` if one is missing, damaged, or has no rollouts with tokens.
     """
     found: dict[str, None] = {}
     for path in paths:
@@ -77,8 +76,7 @@ def files_of(paths: Sequence[str]) -> tuple[str, ...]:
 def header(path: str) -> dict[str, Any]:
     """Return the header of a file of rollouts, empty if it has none.
 
-    Raises:
-        ConfigError: There is no such file, or it is damaged.
+    Raises `ConfigError` if the file is missing or damaged.
     """
     try:
         return rollout_files.header(path)
@@ -87,11 +85,7 @@ def header(path: str) -> dict[str, Any]:
 
 
 def check_method(config: Config) -> None:
-    """Refuse methods and settings that need live play, where a run has files in its place.
-
-    Raises:
-        ConfigError: The message names what needs it.
-    """
+    """Raise `ConfigError` for a method or setting that needs live play, if the run reads files."""
     given, row = config.rollout, methods.get(config.method.name)
     if given.is_live:
         return
@@ -124,9 +118,8 @@ def check_method(config: Config) -> None:
 def read_preferences(path: str) -> list[Preference]:
     """Return the preferences of a file.
 
-    Raises:
-        ConfigError: The file is missing, damaged or empty, or an answer that was chosen has no
-            greater value.
+    Raises `ConfigError` if the file is missing, damaged or empty, or a chosen answer has no greater
+    value than the rejected one.
     """
     try:
         found = preferences.read(path)
@@ -146,10 +139,8 @@ def read_preferences(path: str) -> list[Preference]:
 def check_files(config: Config, data_version: str) -> None:
     """Refuse recorded rollouts of another environment, data version, prompt style or context.
 
-    A file of preferences does not tell them, and is only read.
-
-    Raises:
-        ConfigError: The message names the file and the difference, or see `read_preferences`.
+    Files of preferences do not record these, and are only read. Raises `ConfigError`, which names
+    file and difference.
     """
     if config.rollout.preferences is not None:
         read_preferences(config.rollout.preferences)
@@ -157,11 +148,7 @@ def check_files(config: Config, data_version: str) -> None:
 
 
 def check_tokenizer(config: Config, tokenizer: ChatTokenizer) -> None:
-    """Refuse recorded rollouts with tokens of another tokenizer.
-
-    Raises:
-        ConfigError: The message names the file.
-    """
+    """Raise `ConfigError`, which names the file, for recorded tokens of another tokenizer."""
     if config.rollout.recorded:
         _check(config.rollout.recorded, {"tokenizer": tokenizer.digest})
 

@@ -23,8 +23,7 @@ from harness.types.errors import ConfigError
 def settings_of_teacher(config: Config) -> TeacherSettings | None:
     """Return the settings of a run's teacher, None for a run without one.
 
-    Raises:
-        ConfigError: A setting cannot be used.
+    Raises `ConfigError` for a wrong setting.
     """
     given = annotator_settings(config).get(NAME)
     return None if given is None else TeacherSettings(**given)
@@ -42,13 +41,10 @@ def shape_of_teacher(config: Config) -> Shape | None:
 
 
 def check(config: Config) -> None:
-    """Refuse a teacher that is missing, or cannot score the policy's tokens.
+    """Raise `ConfigError` if the teacher is missing, or cannot score the policy's tokens.
 
-    The tokenizer of a tiny policy is not made yet: the annotator compares it.
-
-    Raises:
-        ConfigError: The message names what to set.
-        ModelUnavailable: The teacher's server does not answer.
+    The tokenizer of a tiny policy is not made yet: the annotator compares it. Raises
+    `ModelUnavailable` if the teacher's server does not answer.
     """
     settings = settings_of_teacher(config)
     if settings is None:
