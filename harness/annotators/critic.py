@@ -25,7 +25,7 @@ from harness.types.hyperparameters import integer, number, one_of
 from harness.types.rollout import Rollout
 
 _RETURNS: Final = ("gamma", "lam", "invalid_penalty", "penalty_on")
-"""Hyperparameters of `gae` that decide what the critic learns."""
+"""The hyperparameters of `gae` that define the critic's targets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The annotator of distillation: a teacher scores the tokens of the policy's own turns."""
+"""The annotator of distillation: a teacher scores the tokens of the policy's turns."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Teacher(Measure):
         return {"teacher/kl": float(turns.teacher_kl.sum() / lengths_of(rollouts).sum())}
 
     def _hinted(self, hints: Hints, rollouts: Sequence[Rollout]) -> list[Sample]:
-        """Return each answer behind its prompt with the hint."""
+        """Return each answer after its prompt with the hint."""
         texts = [
             self._hint(turn, rollout.turns[-1].next_observation)
             for rollout in rollouts

@@ -236,7 +236,7 @@ class Subgoals(Measure):
 
 
 def _gains(rollout: Rollout) -> Iterator[float]:
-    """Yield what each turn adds to the best progress so far."""
+    """Yield each turn's gain over the best progress so far."""
     best = 0.0
     for turn in rollout.turns:
         gain = max(0.0, turn.progress - best) if math.isfinite(turn.progress) else 0.0

@@ -137,9 +137,9 @@ class ScoringServer:
                 ) from None
             except RetryableError as fault:
                 if attempt > self._model.service.retries:
-                    said = redact(fault.message, self._key)
+                    reason = redact(fault.message, self._key)
                     raise ModelUnavailable(
-                        f"{self._who} gave no answer in {attempt} attempts: {said}"
+                        f"{self._who} gave no answer in {attempt} attempts: {reason}"
                     ) from None
                 if fault.status == 429:
                     limiter.slow_down(sent)
@@ -149,10 +149,13 @@ class ScoringServer:
                 return answer
 
     def _read(self, ids: tuple[int, ...], answer: Any) -> _Scored:
-        """Return what an answer tells of the prompt's tokens."""
+        """Return the prompt's scored tokens from a reply."""
         try:
-            told = answer["choices"][0]["logprobs"]
-            texts, logprobs = told["tokens"][: len(ids)], told["token_logprobs"][: len(ids)]
+            scored_prompt = answer["choices"][0]["logprobs"]
+            texts, logprobs = (
+                scored_prompt["tokens"][: len(ids)],
+                scored_prompt["token_logprobs"][: len(ids)],
+            )
             found = [0.0, *map(float, logprobs[1:])]
         except (KeyError, IndexError, TypeError, ValueError):
             found = []

@@ -1,4 +1,4 @@
-"""The annotator of measured state values; what they are measured by is played with the rollouts."""
+"""The annotator of measured state values, by continuations that are played with the rollouts."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class InformationGain(Measure):
         return replace(turns, process_reward=last_token_rows(context, gain, lengths_of(rollouts)))
 
     def _rows(self, rollout: Rollout) -> Iterator[Sample]:
-        """Yield the right answer behind the prompt of each turn."""
+        """Yield the right answer after the prompt of each turn."""
         before, answer = self._encoded(*_answer_of(rollout))
         for turn in rollout.turns:
             yield self._behind(turn.completion, before, answer)
@@ -162,7 +162,7 @@ class SolverGain(Measure):
 
 
 def _changes(x: Floats, rollouts: Sequence[Rollout]) -> Floats:
-    """Return what comes after each turn less what comes with it, 0 at ends of rollouts. [N]."""
+    """Return the next turn's value less each turn's, 0 at the ends of rollouts. Shape [N]."""
     ends = np.cumsum([len(rollout.turns) for rollout in rollouts]) - 1
     change: Floats = np.append(x[1:], 0.0) - x
     change[ends] = 0.0

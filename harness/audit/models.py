@@ -113,7 +113,7 @@ async def measure_model(
 
 
 def _check_reward_model(plan: Plan, model: Model) -> None:
-    """Raise `ConfigError` if a reward model cannot score what is played, before it is played."""
+    """Raise `ConfigError`, before anything is played, if a reward model cannot score the turns."""
     if plan.process_reward is None:
         return
     from harness.audit import reward_models
@@ -128,7 +128,7 @@ def _check_reward_model(plan: Plan, model: Model) -> None:
 
 
 def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool) -> AuditPolicy:
-    """Return what plays; a model of this process answers as many continuations as it can."""
+    """Return the audit's policy; a model of this process answers all open continuations at once."""
     if model.completer is None:
         random = config.model.backend == "random"
         return NoisyExpert(1.0 if random else plan.noise, config.model.expert)
@@ -148,7 +148,7 @@ def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool)
 def _sketch(
     config: EvaluationConfig, model: Model, rollouts: Sequence[Rollout]
 ) -> tuple[NDArray[np.float16] | None, str]:
-    """Return the sketches of the turns' gradients, and whose gradient the audit has."""
+    """Return the sketches of the turns' gradients, and a phrase for the report."""
     if model.completer is None:
         return None, "of a softmax over each state's actions"
     if model.identity.get("backend") != "hf":

@@ -62,7 +62,7 @@ class NoisyExpert:
         return ""
 
     def chances(self, episode: Episode, action: str) -> Chances:
-        """Return its probabilities, of actions that are told apart by their text."""
+        """Return its probabilities; actions with equal text are one action."""
         drawn = self._random(episode.env, episode.info)
         chances = dict.fromkeys(drawn, self._noise / len(drawn))
         if self._noise < 1:
@@ -73,7 +73,7 @@ class NoisyExpert:
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Return what gives one continuation for each seed; they are played at once."""
+        """Return an awaitable of one continuation for each seed; they are played at once."""
         env = episode.env
         played: asyncio.Future[Sequence[Continuation]] = asyncio.get_running_loop().create_future()
         played.set_result(

@@ -32,7 +32,7 @@ from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 
 _ROUNDING: Final = 1e-12
-"""Share of the largest return; what is smaller in an advantage is rounding."""
+"""Share of the largest return; a smaller advantage is rounding noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Truth:
         return replace(self.turns, state_value=value)
 
     def _after(self, before: Floats) -> Floats:
-        """Return each turn's value of the state behind it, 0 behind the last turn."""
+        """Return the value of the state after each turn, 0 after the last one."""
         return np.where(self.turns.goes_on, np.append(before[1:], 0.0), 0.0)
 
 

@@ -195,10 +195,10 @@ def _with_signal(
     if not name or any(source(one) is not ParameterSource.DEFAULT for one in _HOW_TO_PLAY):
         return overrides, env_args
     options["noise"] = played["noise"]
-    told = [f"--noise {played['noise']:g}"]
+    flags = [f"--noise {played['noise']:g}"]
     for flag, key in (("--env-arg", "env_args"), ("--set", "overrides")):
-        told += [f"{flag} '{one}'" for one in played.get(key, ())]
-    click.echo(f"the expert plays as in {name}: {' '.join(told)}", err=True)
+        flags += [f"{flag} '{one}'" for one in played.get(key, ())]
+    click.echo(f"the expert plays as in {name}: {' '.join(flags)}", err=True)
     return tuple(played.get("overrides", ())), tuple(played.get("env_args", ()))
 
 

@@ -163,7 +163,7 @@ def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
 
 
 def _check_folder(given: Mapping[str, Any]) -> None:
-    """Refuse a model that is meant as a folder and is none, before an environment is asked for."""
+    """Refuse a model name that looks like a missing folder, which is the likely mistake."""
     model = given.get("model", {})
     name = str(model.get("name", ""))
     if "/" not in name or {"url", "backend"} & model.keys():

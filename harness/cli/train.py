@@ -198,7 +198,7 @@ def _resolved(config: Config) -> dict[str, Any]:
 
 
 def _show_results(folder: Path) -> None:
-    """Print a run's table, what it has come to, where its files are and what to run next."""
+    """Print a run's table, its result, its files and the next commands."""
     from harness.reporting import run_report
     from harness.runs import checkpoints
 

@@ -32,11 +32,11 @@ def train(
     config = configs.load(recipe, overrides)
     further = dict(map(_setting, verl_settings))
     if print_config:
-        told = {
+        shown = {
             "harness": configs.to_dict(defaults.resolve(config)),
             "verl": settings.translate(config) | further,
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(shown, indent=1))
         return None
     return run.start(config, further)
 

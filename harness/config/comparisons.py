@@ -22,11 +22,11 @@ _METHOD: Final = "method."
 _CREDIT: Final = "method.credit."
 _ANNOTATORS: Final = "method.annotators."
 _METHOD_KEYS: Final = (_CREDIT, "method.loss.", _ANNOTATORS)
-"""Sections whose settings tell two versions of one method apart."""
+"""The sections that differ between two versions of one method."""
 
 
 @cache
-def told() -> dict[str, Any]:
+def tables() -> dict[str, Any]:
     """Return the content of `comparisons.toml`: `methods` and `comparison` tables."""
     return tomllib.loads(COMPARISONS.read_text(encoding="utf-8"))
 
@@ -53,7 +53,7 @@ def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bo
 def is_own(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return whether a difference of two runs in a setting comes from their methods."""
     names = [str(one["method.name"]) for one in (first, second)]
-    known = [name for name in names if name in told()["methods"]]
+    known = [name for name in names if name in tables()["methods"]]
     if names[0] == names[1]:  # two versions of it
         is_version_key = key.startswith(_METHOD_KEYS)
         return is_version_key and (not known or _sets(names[0], key) or _has(names[0], key))
@@ -68,7 +68,7 @@ def is_own(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> boo
 
 def _has(method: str, key: str) -> bool:
     """Return whether a method names a setting of its estimator or annotators that others lack."""
-    own = told()["methods"][method]
+    own = tables()["methods"][method]
     section, _, name = key.rpartition(".")
     filled = section.removeprefix(_ANNOTATORS) in own.get("annotators", ())
     return filled or (f"{section}." == _CREDIT and name in own["credit"])
@@ -76,12 +76,12 @@ def _has(method: str, key: str) -> bool:
 
 def _sets(method: str, key: str) -> bool:
     """Return whether a method names a setting that it has another value of, or alone."""
-    own = told()["methods"][method].get("sets", ())
+    own = tables()["methods"][method].get("sets", ())
     return key in own or key in methods.METHODS[method].run
 
 
 def _lacks(method: str, key: str) -> bool:
-    return any(fnmatch(key, one) for one in told()["methods"][method].get("lacks", ()))
+    return any(fnmatch(key, one) for one in tables()["methods"][method].get("lacks", ()))
 
 
 def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[str, Any]]) -> bool:
@@ -102,7 +102,7 @@ def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[
 
 
 def _stated(row: Method | None, key: str) -> str:
-    """Return what a method's row sets of a setting, as JSON; "" if it sets nothing."""
+    """Return the value of a setting in a method's row, as JSON; "" for none."""
     if row is None:
         return ""
     stated = {"method.rows": row.rows, **row.run}

@@ -132,7 +132,7 @@ def _reported(config: EvaluationConfig) -> str:
 
 
 def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) -> EvalEnvConfig:
-    """Return the environment by its full id; that of a run as its own evaluations had it."""
+    """Return the environment by its full id; a run's as in the run's evaluations."""
     env, run_env = config.env, dict((trained or {}).get("env", {}))
     if not env.id and "id" not in run_env:
         raise ConfigError("env.id is missing: give an environment with --env, such as ALFWorld")

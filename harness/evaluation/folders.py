@@ -1,4 +1,4 @@
-"""The folder of an evaluation: what it was started with, and whether it may be resumed."""
+"""The folder of an evaluation: its initial settings, and whether it may be resumed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_config(folder: str | Path) -> EvaluationConfig:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> list[str]:
-    """Return which values differ, such as `agent.kind was 'react', now 'direct'`."""
+    """Return the different values, as in `agent.kind was 'react', now 'direct'`."""
     found = []
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)

@@ -92,7 +92,7 @@ def check_checkpoint(name: str, checkpoint: str) -> None:
 
 
 def _model(folder: Path) -> Source:
-    """Return a model's folder, with what is known of the run if it is one's checkpoint."""
+    """Return a model's folder, with step and settings of the run if it is a run's checkpoint."""
     described, values = _read(folder / "checkpoint.json"), {}
     if "step" in described:
         values = _read(folder.resolve().parent.parent / "config.json")
@@ -107,7 +107,7 @@ def _model(folder: Path) -> Source:
 
 
 def _completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration; what its version did not know yet has its default."""
+    """Return a run's configuration; settings newer than the run have their defaults."""
     complete = configs.to_dict(configs.Config())
     for section, defaults in complete.items():
         given = values.get(section, {})
@@ -116,7 +116,7 @@ def _completed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Return what a JSON file holds; nothing if it is missing."""
+    """Return the content of a JSON file; empty if it is missing."""
     return read_object(file, ConfigError) if file.exists() else {}
 
 

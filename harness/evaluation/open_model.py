@@ -181,7 +181,7 @@ def _template_arguments(model: ModelConfig, source: Source) -> dict[str, Any]:
 
 @contextmanager
 def _whole(source: Source) -> Iterator[str]:
-    """Yield what an engine loads: of adapters a folder with them merged into their model."""
+    """Yield the name or folder that an engine loads; adapters are merged into their model."""
     from harness.model.adapters import base_of
 
     if not source.local or base_of(source.path) is None:

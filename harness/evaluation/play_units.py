@@ -136,7 +136,7 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
 async def _trial(
     unit: PlannedUnit, trial: int, pool: EnvPool, baseline: Baseline, reflections: Sequence[str]
 ) -> tuple[Rollout, dict[str, Any]]:
-    """Return the episode of a trial, and what a search took beside it."""
+    """Return the episode of a trial, and the cost of a search beside it."""
 
     async def play_one(number: int, run: RunEpisode) -> Rollout:
         [rollout] = await collect(

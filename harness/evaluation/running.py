@@ -35,7 +35,7 @@ from harness.types.errors import ConfigError, EvaluationStopped, ResultError
 _log = logging.getLogger(__name__)
 
 WriteReport = Callable[[Path], None]
-"""Writes what people read about an evaluation into its folder, from its `result.json`."""
+"""Writes the readable report of an evaluation into its folder, from its `result.json`."""
 
 LOST_IN_A_ROW: Final = 8
 """The evaluation stops after so many lost units with no finished one between them. Each of them was

@@ -1,4 +1,4 @@
-"""Counts the figures of a `result.json` again, and says what does not agree."""
+"""Counts the figures of a `result.json` again and reports disagreements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
         counted = _counted(result, list(_from_outcomes(result)))
         known = counted["figures"]
         counted["figures"] = {name: known[name] for name in _OUTCOME_FIGURES if name in known}
-        return _said("counted from its outcomes", differences(result, counted))
+        return _disagreement("counted from its outcomes", differences(result, counted))
     if digest_file(recordings) != result["recordings"]["sha256"]:
         return f"{recordings} was changed after it was counted: its SHA-256 is another one"
     found = episodes.read(recordings)
@@ -42,7 +42,9 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
     for episode in found:
         if task_ids[episode.index] != episode.task_id:
             return f"task {episode.index} is {task_ids[episode.index]}, played {episode.task_id}"
-    return _said("counted from the recordings", differences(result, _counted(result, found)))
+    return _disagreement(
+        "counted from the recordings", differences(result, _counted(result, found))
+    )
 
 
 def count(
@@ -76,7 +78,7 @@ def _counted(result: Mapping[str, Any], found: Sequence[EpisodeRecord]) -> dict[
 
 
 def _from_outcomes(result: Mapping[str, Any]) -> Iterator[EpisodeRecord]:
-    """Yield the episodes as far as a result's outcomes tell of them."""
+    """Yield the episodes of a result's outcomes; other fields are empty."""
     for index, seed, trial, success, score, turns in result["outcomes"]:
         task_id, family = result["tasks"][index]
         yield EpisodeRecord(
@@ -85,7 +87,7 @@ def _from_outcomes(result: Mapping[str, Any]) -> Iterator[EpisodeRecord]:
         )  # fmt: skip
 
 
-def _said(how: str, found: Sequence[str]) -> str:
+def _disagreement(how: str, found: Sequence[str]) -> str:
     if not found:
         return ""
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""

@@ -29,7 +29,7 @@ from harness.model import adapters
 from harness.model.learning_mode import checkpoint_activations, set_learning
 
 NAME: Final = "counted_sdpa"
-"""transformers' name of an attention on fake tensors that is its own on real ones."""
+"""The name in transformers of an attention for fake tensors; on real ones it is the usual one."""
 
 TOKENS: Final = 192
 """Length of the sequence that is counted: whole chunks of 64 tokens of linear attention."""
@@ -106,7 +106,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Run an operation and count what it makes; sharded tensors become this process's."""
+        """Run an operation and count its results; of a sharded tensor, this process's part."""
         if DTensor in types:
             return NotImplemented
         found = operation(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""The machine that a run is planned for, and what the run allocates on it."""
+"""The machine that a run is planned for, and the allocations of the run on it."""
 
 from __future__ import annotations
 

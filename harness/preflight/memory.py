@@ -49,7 +49,7 @@ def offloaded(config: Config, shape: Shape, machine: Machine) -> float:
 
 
 def _is_offloaded(config: Config, held: Allocation) -> bool:
-    """Return whether main memory holds what a model has."""
+    """Return whether an allocation is in main memory."""
     offload = config.policy.offload
     return offload == "parameters" or (offload == "optimizer" and held.name == f"{_POLICY}: AdamW")
 

@@ -36,7 +36,7 @@ def check_method(config: Config) -> None:
 
 
 def _check_continuations(config: Config) -> None:
-    """Refuse rewards and rows of which continuations have no returns."""
+    """Refuse rewards and rows for which continuations have no returns."""
     row = methods.get(config.method.name)
     if not state_values.wanted(annotator_settings(config)):
         return

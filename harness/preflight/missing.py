@@ -178,7 +178,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
 
 
 def _largest(allocations: list[Allocation]) -> str:
-    """Return what takes most memory, the first two."""
+    """Return the two largest allocations."""
     ordered = sorted(allocations, key=lambda one: -one.size)[:2]
     return " and ".join(f"{one.name} ({one.size / 1e9:.0f} GB)" for one in ordered)
 

@@ -21,9 +21,9 @@ from harness.preflight.shared_prefixes import tokens_left
 _REDUCED = 4
 """Bytes of a number of a gradient while it is summed over the processes."""
 _GRADIENTS = 1 / 3
-"""Share of a layer's gradients that are there when most of its activations are."""
+"""Share of a layer's gradients that exist when most of its activations do."""
 _LOGITS_OF_CHUNKS, _LOGITS_AT_ONCE = 2, 4
-"""Tensors of the size of the logits that are there at once, with several chunks and with one."""
+"""Number of live tensors of the logits' size, with several chunks and with one."""
 
 
 def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allocation]:

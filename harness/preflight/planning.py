@@ -210,7 +210,7 @@ def header(config: Config, folder: Path) -> str:
 
 
 def _dropout(shape: Shape | None) -> str:
-    """Return what becomes of the model's own dropout, "" if it has none."""
+    """Return the effect of training on the model's dropout, "" if it has none."""
     dropped = shape is not None and shape.text and has_own_dropout(json.loads(shape.text))
     return "; its own dropout is off" if dropped else ""
 
@@ -303,8 +303,8 @@ def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         yield f"{name}: {_count(parameters)} parameters, frozen"
     teacher, known = settings_of_teacher(config), shape_of_teacher(config)
     if teacher is not None:
-        told = f": {_count(known.parameters)} parameters, frozen" if known else ""
-        yield f"teacher: {teacher.name}{told}"
+        size = f": {_count(known.parameters)} parameters, frozen" if known else ""
+        yield f"teacher: {teacher.name}{size}"
 
 
 def _count(parameters: float) -> str:

@@ -30,7 +30,7 @@ _PREFERENCE_ESTIMATORS: Final = ("dpo", "ipo", "kto")
 
 
 def described(config: Config, data_version: str) -> dict[str, str]:
-    """Return what the header of a run's rollouts says of environment and prompts."""
+    """Return the environment and prompts in the header of a run's rollouts."""
     style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     return {
         "env": config.env.id,

@@ -111,9 +111,9 @@ def lines(time: StepTime, machine: Machine) -> Iterator[str]:
         "teacher": time.teacher,
         "update": time.update,
     }
-    said = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts.items() if seconds)
+    shown = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts.items() if seconds)
     played = f"rollouts at least {time.decode:,.0f} s, environments not counted"
-    yield f"{said}; {played if time.decode else 'nothing is played'}"
+    yield f"{shown}; {played if time.decode else 'nothing is played'}"
     yield (
         f"(arithmetic for {machine.processes} x H100: an assumed MFU of {MFU:.0%} of "
         f"{OPERATIONS_PER_S / 1e12:.0f} TFLOP/s, weights read at {BYTES_PER_S / 1e12:g} TB/s for "

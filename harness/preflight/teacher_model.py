@@ -60,7 +60,7 @@ def check(config: Config) -> None:
 
 
 def _check_self(config: Config, settings: TeacherSettings) -> None:
-    """Refuse a policy that learns from what it says itself."""
+    """Refuse a policy that would learn from its outputs."""
     is_penalty = settings.model == "initial" and credit_settings(config).get("base") is not None
     if not settings.hint and not is_penalty:
         raise ConfigError(

@@ -169,7 +169,7 @@ def _step_of(folder: Path) -> tuple[int, bool]:
 
 
 def damage_of(folder: Path) -> str:
-    """Return what is wrong with the files of a checkpoint; "" if they are undamaged.
+    """Return the damage of a checkpoint's files in words; "" if there is none.
 
     Checkpoints of older versions have no digests, so nothing is compared.
     """

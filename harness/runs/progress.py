@@ -16,7 +16,7 @@ _BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{post
 _LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}{postfix}"
 
 Advance = Callable[[str], None]
-"""Is called after each piece of work with what to show beside it, "" for nothing."""
+"""Is called after each piece of work with a text to show beside it, "" for none."""
 
 
 class Progress:

@@ -132,7 +132,7 @@ class RunFolder:
         return self.path / "rollouts" / f"step-{step:06d}.jsonl.gz"
 
     def write_evaluation(self, step: int, record: Mapping[str, Any]) -> None:
-        """Write an evaluation after `step`; `record` is what `Evaluation.record` returns."""
+        """Write an evaluation after `step`; `record` comes from `Evaluation.record`."""
         file = f"evaluations/step-{step:06d}-{record['split']}.json"
         self._write(file, {"step": step, **record})
 

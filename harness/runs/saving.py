@@ -128,7 +128,7 @@ def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
 
 @contextmanager
 def _reported(partial: Path, step: int, processes: ProcessGroup) -> Iterator[None]:
-    """Remove the folder after an error, and say what cannot be written."""
+    """Remove the folder after an error, and name the file that cannot be written."""
     try:
         yield
     except Exception as e:  # the libraries that write the files raise errors of any kind

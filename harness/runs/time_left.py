@@ -67,7 +67,7 @@ class TimeLeft:
         return total
 
     def _pace(self) -> float | None:
-        """Return measured over expected seconds of what the model has done; None if unknown."""
+        """Return measured over expected seconds of the model's work so far; None if unknown."""
         known = [k for k in self._measured if k != EXPERT and k in self._work]
         expected = sum(self._measured[kind][1] * self._work[kind].cost for kind in known)
         if not expected:

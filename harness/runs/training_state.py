@@ -123,7 +123,7 @@ def _sharded(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
 
 
 def _without_sharded(value: Any) -> Any:
-    """Return nested dictionaries and lists with None in place of what is sharded."""
+    """Return nested dictionaries and lists with None in place of sharded tensors."""
     if hasattr(value, "full_tensor"):
         return None
     if isinstance(value, Mapping):

@@ -21,7 +21,7 @@ from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout
 
 _ROLLOUTS = 1
-"""Stream of random numbers, that of the harness's own rollouts."""
+"""Stream of random numbers, the same as for the harness's rollouts."""
 
 
 class OutsideAgents:
@@ -82,6 +82,6 @@ class OutsideAgents:
         return StepRollouts(rollouts, rollout_figures(rollouts, 0) | figures)
 
     def close(self) -> None:
-        """Refuse what waits, and stop listening."""
+        """Refuse the waiting requests, and stop listening."""
         self.gateway.close()
         self.server.stop()

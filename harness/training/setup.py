@@ -123,7 +123,7 @@ def _progress(
     processes: ProcessGroup,
     announce: Callable[[str], None],
 ) -> Progress:
-    """Announce a run and return what shows its progress."""
+    """Announce a run and return its progress display."""
     time_left = expected_time.time_left_of(config, done)
     if processes.is_first:
         announce(f"{planning.header(config, folder)}\n{expected_time.text(time_left, done)}\n")

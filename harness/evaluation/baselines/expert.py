@@ -20,7 +20,7 @@ class ExpertActor:
         self._agent, self._kind = agent, kind
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the expert's action; see `expert_answer` for what is raised."""
+        """Return the expert's action; raises the errors of `expert_answer`."""
         self._agent.messages(view)
         answer = expert_answer(self._agent.style, view, self._kind)
         return self._agent.decide(view, Completion(answer, usage=_ANSWERED))

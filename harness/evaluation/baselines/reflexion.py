@@ -26,7 +26,7 @@ LONGEST_REFLECTION: Final = 2000
 """Maximum characters of a reflection in later prompts."""
 
 LONGEST_ANSWER: Final = 512
-"""Maximum tokens of the model's answer, if the agent's own limit is not lower."""
+"""Maximum tokens of the model's answer, if the agent's limit is not lower."""
 
 LONGEST_PROMPT: Final = 16000
 """Maximum characters of the reflection prompt, if `max_prompt` is not lower."""

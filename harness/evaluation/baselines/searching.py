@@ -1,4 +1,4 @@
-"""Agents that search at a task, each with what its search took: best-of-n and MCTS."""
+"""Agents that search at a task, each with the cost of its search: best-of-n and MCTS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.rollouts.views import Actor
 from harness.types.rollout import Rollout, Usage
 
 PlayOne = Callable[[int, RunEpisode], Awaitable[Rollout]]
-"""Plays an episode of the task with this number, whose decisions depend on it."""
+"""Plays an episode of the task; its decisions depend on the number."""
 
 Parts = Callable[[Budget], tuple[Proposals, StateValue]]
 """Returns a policy and the values of a tree search, paid from its budget."""

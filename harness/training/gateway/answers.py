@@ -116,7 +116,7 @@ def _read(call: ServedCall) -> ToolCall:
 
 
 def _typed(call: ToolCall, tools: Sequence[dict[str, Any]]) -> ToolCall:
-    """Return a call whose values are all texts with the values that the tool's schema asks for."""
+    """Return a call of texts alone with values of the types in the tool's schema."""
     schemas: dict[str, Any] = next(
         (
             tool["function"].get("parameters", {}).get("properties", {})

@@ -55,7 +55,7 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(role: str, content: Any) -> list[dict[str, Any]]:
-    """Return a message as those of a chat: results of tools are messages of their own there."""
+    """Return a message as those of a chat, where each tool result is a message."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     results = [
         {

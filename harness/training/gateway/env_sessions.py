@@ -1,4 +1,4 @@
-"""Sessions on servers of environments, as an agent plays them: where they stand, what was done."""
+"""Sessions on servers of environments that an agent plays: their positions and recordings."""
 
 from __future__ import annotations
 

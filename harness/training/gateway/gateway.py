@@ -93,7 +93,7 @@ class Gateway:
             prompt = rollout.memory.prompt(request)
             call = Call("\n".join(texts_of(prompt.messages[-1:])), position)
             rollout.calls.append(call)
-            number, rollout.asked = rollout.asked, rollout.asked + 1
+            number, rollout.num_requests = rollout.num_requests, rollout.num_requests + 1
         try:
             seed = seed_of(self.options.seed, _number_of(rollout.name), number)
             completion, weights = self._ask(prompt.messages, self._sampling(request), seed)
@@ -157,7 +157,7 @@ class Gateway:
         return {"rollout_id": name, "ended": True, **figures}
 
     def wake(self) -> None:
-        """Let `serve` look again at what there is to do."""
+        """Wake `serve` to look for work."""
         with self._lock:
             if self._wake is not None:
                 self._wake()

@@ -30,7 +30,7 @@ class OpenRollout:
     number: int  # counts rollouts from 0
     memory: TokenMemory
     calls: list[Call] = field(default_factory=list)  # in the order of their requests
-    asked: int = 0  # requests so far, with or without an answer
+    num_requests: int = 0  # requests so far, with or without an answer
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards calls and memory
 
 

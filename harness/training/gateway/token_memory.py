@@ -93,7 +93,7 @@ def _text(content: Content) -> str:
 
 
 def _described(message: ChatMessage) -> list[Any]:
-    """Return what tells a message from others, JSON-plain."""
+    """Return the identity of a message, JSON-plain."""
     content: Any = message.content
     if not isinstance(content, str):
         content = [p["text"] if p["type"] == "text" else [p["image"].digest] for p in content]

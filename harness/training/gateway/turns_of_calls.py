@@ -1,4 +1,4 @@
-"""Joins the answers of a rollout with what the agent did: each answer is a turn."""
+"""Joins the answers of a rollout with the agent's actions: each answer is a turn."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def from_report(
             raise Refused(f"unknown field {name!r:.40}: expected some of {', '.join(_REPORTED)}")
     if ("reward" in report) == ("turns" in report):
         raise Refused("expected either 'reward', a number, or 'turns', one object for each answer")
-    told = report.get("turns")
-    if told is None:
-        told = [{"reward": 0.0}] * (len(calls) - 1) + [{"reward": report["reward"]}]
-    if not isinstance(told, list) or len(told) != len(calls):
-        count = len(told) if isinstance(told, list) else type(told).__name__
+    reported = report.get("turns")
+    if reported is None:
+        reported = [{"reward": 0.0}] * (len(calls) - 1) + [{"reward": report["reward"]}]
+    if not isinstance(reported, list) or len(reported) != len(calls):
+        count = len(reported) if isinstance(reported, list) else type(reported).__name__
         raise Refused(f"'turns' must have one object for each of {len(calls)} answers, got {count}")
     turns = [
         {"observation": call.shown, "action": call.answer.text if call.answer else "", **one}
         if isinstance(one, dict)
         else one
-        for call, one in zip(calls, told, strict=True)
+        for call, one in zip(calls, reported, strict=True)
     ]
     line = {"task_id": task, "turns": turns}
     line |= {name: report[name] for name in ("success", "score") if name in report}

@@ -1,4 +1,4 @@
-"""Plays the rollouts of the next step in a thread, with the weights that are there."""
+"""Plays the rollouts of the next step in a thread, with the weights that the generator has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.config import Config
 from harness.distributed.signals import StopSignal
@@ -22,7 +22,7 @@ from harness.types.rollout import Rollout
 
 
 class _Cancellable(StopSignal):
-    """Cancels running episodes when a run's signal is overdue, or at once when told to."""
+    """Cancels running episodes when a run's signal is overdue, or at once on demand."""
 
     def __init__(self, stop: StopSignal) -> None:
         super().__init__()
@@ -33,7 +33,14 @@ class _Cancellable(StopSignal):
         return self.is_cancelled or self._stop.is_overdue
 
 
-class _CurriculumBefore:
+class _Mark(NamedTuple):
+    """A moment, and how long the generator has worked until then."""
+
+    time: float
+    busy_s: float
+
+
+class _CurriculumSnapshot:
     """The curriculum's state to resume from: the one before the step that is played ahead."""
 
     def __init__(self, curriculum: Curriculum) -> None:
@@ -73,11 +80,11 @@ class AheadPlayer:
         self._thread = ThreadPoolExecutor(1, "rollouts")
         self._playing: Future[StepRollouts] | None = None
         self._learned = 0
-        self._marks = [(0.0, 0.0), (0.0, 0.0)]
-        self._before = self._stream = None
+        self._began = self._played = _Mark(0.0, 0.0)
+        self._snapshot = self._stream = None
         self.parts: dict[str, Any] = {}
         if self._player.curriculum is not None:
-            self._before = self.parts["curriculum"] = _CurriculumBefore(self._player.curriculum)
+            self._snapshot = self.parts["curriculum"] = _CurriculumSnapshot(self._player.curriculum)
         if config.rollout.partial:
             self._stream = self.parts["ahead"] = GroupStream(
                 self._player,
@@ -97,7 +104,7 @@ class AheadPlayer:
 
         An error of the thread is raised.
         """
-        self._marks = [self._mark()]
+        self._began = self._mark()
         if self._stream is not None:
             played = self._player.result(step, self._stream.take(step))
         else:
@@ -106,16 +113,16 @@ class AheadPlayer:
             self._sync()
             if step + 1 < self._steps:
                 self._begin(step + 1)
-            elif self._before is not None:
-                self._before.keep()
+            elif self._snapshot is not None:
+                self._snapshot.keep()
         for rollout in played.rollouts:
             on_finish(rollout)
-        self._marks.append(self._mark())
+        self._played = self._mark()
         return played
 
     def _begin(self, step: int) -> Future[StepRollouts]:
-        if self._before is not None:
-            self._before.keep()
+        if self._snapshot is not None:
+            self._snapshot.keep()
         self._playing = self._thread.submit(self._player.play, step)
         return self._playing
 
@@ -141,13 +148,16 @@ class AheadPlayer:
         with self._answers.paused():
             yield
 
-    def _mark(self) -> tuple[float, float]:
-        return time.perf_counter(), self._answers.busy_s
+    def _mark(self) -> _Mark:
+        return _Mark(time.perf_counter(), self._answers.busy_s)
 
     def figures(self, step: int, rollouts: Iterable[Rollout]) -> dict[str, float]:
         """Return idle times and staleness of the step that ends now."""
-        (start, busy), (begin, busy_then), (end, busy_now) = *self._marks, self._mark()
-        whole = end - start
+        ended = self._mark()
+        step_s = ended.time - self._began.time
+        busy_s = ended.busy_s - self._began.busy_s
+        # The generator's work while the policy learns.
+        overlap_s = ended.busy_s - self._played.busy_s
         versions = [
             min(answer.version or 0 for answer in turn.answers)
             for rollout in rollouts
@@ -155,9 +165,9 @@ class AheadPlayer:
         ]
         ages = [step - version for version in versions]
         return {
-            "time/generator_idle_s": max(whole - (busy_now - busy), 0.0),
-            "time/learner_idle_s": begin - start,
-            "time/overlap_share": (busy_now - busy_then) / whole,
+            "time/generator_idle_s": max(step_s - busy_s, 0.0),
+            "time/learner_idle_s": self._played.time - self._began.time,
+            "time/overlap_share": overlap_s / step_s,
             "rollout/stale_share": sum(age > 0 for age in ages) / len(ages),
             "rollout/staleness": sum(ages) / len(ages),
             "rollout/staleness_max": float(max(ages)),

@@ -76,7 +76,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._log = MetricsLog(self._folder.path, self.global_steps or None)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """Train; a run that cannot go on ends, and its folder says why."""
+        """Train; if the run fails, its folder has the reason."""
         shutdown.watch(self.replay_buffer, agent_loop_manager.agent_loop_workers)
         try:
             super().fit(agent_loop_manager)
@@ -87,7 +87,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
             raise
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, float]) -> Any:
-        """Let verl correct for its generator, then put our advantages in the place of its own."""
+        """Let verl correct for its generator, then replace its advantages by ours."""
         batch = super()._compute_advantage(batch, metrics)
         data = transfer_queue.kv_batch_get(
             keys=batch.keys,
@@ -95,15 +95,15 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
             select_fields=["response_mask", "extra_fields"],
         )
         own = [not tag.get("is_padding", False) for tag in batch.tags]
-        told = [_plain(one) for one in data["extra_fields"]]
-        rollouts, first = rollouts_of(batch.keys, told, own)
+        extra_fields = [_plain(one) for one in data["extra_fields"]]
+        rollouts, first = rollouts_of(batch.keys, extra_fields, own)
         credit = self._credit.assign(rollouts)
         self._keep(rollouts, credit)
         metrics |= rollout_figures(rollouts, self._lost(rollouts)) | self._credit.diagnose(credit)
         masks = data["response_mask"].unbind()
         rows = [
             torch.zeros(mask.shape[0]) if start is None else _row(credit, start, about[TURNS])
-            for mask, start, about in zip(masks, first, told, strict=True)
+            for mask, start, about in zip(masks, first, extra_fields, strict=True)
         ]
         nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
         fields = TensorDict(
@@ -166,10 +166,15 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._log.flush()
 
     def _val_metrics_update(
-        self, data_sources: Any, sample_uids: Any, told: Mapping[str, Any], *args: Any, **kw: Any
+        self,
+        data_sources: Any,
+        sample_uids: Any,
+        extra_fields: Mapping[str, Any],
+        *args: Any,
+        **kw: Any,
     ) -> dict[str, float]:
         """Return the figures of an evaluation, and write it into the run's folder."""
-        rollouts = [unpacked(one) for one in told[ROLLOUT] if one is not None]
+        rollouts = [unpacked(one) for one in extra_fields[ROLLOUT] if one is not None]
         result = summarise(rollouts, str(self._recipe.eval.split))
         self._folder.write_evaluation(self.global_steps, result.record())
         assert self._log is not None
@@ -201,7 +206,7 @@ def credit_of(config: Config) -> CreditAssignment:
 
 
 def rollouts_of(
-    keys: Sequence[str], told: Sequence[Mapping[str, Any]], own: Sequence[bool]
+    keys: Sequence[str], extra_fields: Sequence[Mapping[str, Any]], own: Sequence[bool]
 ) -> tuple[list[Rollout], list[int | None]]:
     """Return the rollouts of a batch's rows, group by group, and each row's first turn.
 
@@ -210,7 +215,7 @@ def rollouts_of(
     rows.
     """
     episodes = {}
-    for key, about, is_own in zip(keys, told, own, strict=True):
+    for key, about, is_own in zip(keys, extra_fields, own, strict=True):
         if is_own and about.get(ROLLOUT) is not None:
             uid, member, _ = key.rsplit("_", 2)
             episodes[uid, int(member)] = unpacked(about[ROLLOUT])

@@ -33,7 +33,7 @@ ROLLOUT: Final = "agentgyms_rollout"
 TURNS: Final = "agentgyms_turns"
 """Where each row has the turns of its response's tokens, -1 for those that were not sampled."""
 _EVALUATION: Final = 3
-"""Stream of random numbers of evaluations, as in this harness's own trainer."""
+"""Stream of random numbers of evaluations, as in this harness's trainer."""
 
 
 class ServedCompleter:
@@ -84,8 +84,8 @@ class ServedCompleter:
         )
         return completion_of(self.chat_tokenizer, prompt_ids, tokens)
 
-    def _note(self, told: Mapping[str, Any]) -> None:
-        last = int(told.get("global_steps") or 0)
+    def _note(self, extra_fields: Mapping[str, Any]) -> None:
+        last = int(extra_fields.get("global_steps") or 0)
         first = self.versions[0] if self.versions != (0, 0) else last
         self.versions = (min(first, last), last)
 

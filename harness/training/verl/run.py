@@ -20,7 +20,7 @@ from harness.types.errors import ConfigError, TrainingError
 from harness.types.json_files import read_object
 
 SETTINGS: Final = "verl.json"
-"""File of a run's folder that holds verl's settings: verl goes on with the run."""
+"""File of verl's settings in the folder of a run that verl trains."""
 _PLUGIN: Final = "harness.training.verl.plugin"
 
 

@@ -1,4 +1,4 @@
-"""Translates a recipe into settings of verl 0.9, or says what cannot be translated."""
+"""Translates a recipe into settings of verl 0.9, or names the settings without counterpart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.types.errors import ConfigError
 NAME: Final = "agentgyms"
 """Under which verl finds the episodes, the trainer and our settings."""
 ENDED: Final = "ended.txt"
-"""File beside verl's checkpoints that says why a run could not go on."""
+"""File beside verl's checkpoints with the reason of a failure."""
 
 _ACTOR: Final = "actor_rollout_ref.actor"
 _MODEL: Final = "actor_rollout_ref.model"
@@ -80,11 +80,11 @@ def place_of(name: str, places: Mapping[str, Any]) -> str | None:
 def _refused(config: Config) -> Iterator[str]:
     """Yield a line for each setting without a counterpart that is not at its default."""
     usual = flat(defaults.resolve(Config()))
-    told = set()
+    named = set()
     for name, value in flat(config).items():
         place = place_of(name, REFUSED)
-        if place is not None and value != usual[name] and place not in told:
-            told.add(place)
+        if place is not None and value != usual[name] and place not in named:
+            named.add(place)
             yield f"{name} is {value!r:.60}: {REFUSED[place]}"
 
 
@@ -123,7 +123,7 @@ def _refused_values(config: Config) -> Iterator[str]:
 
 
 def _fixed() -> dict[str, Any]:
-    """Return what is so for all recipes."""
+    """Return the settings that are the same for all recipes."""
     return {
         "trainer.v1.trainer_mode": NAME,
         "trainer.total_epochs": 1_000_000,  # its steps end the run
@@ -176,7 +176,7 @@ def _lengths(config: Config) -> dict[str, Any]:
 
 
 def _longest(config: Config) -> int:
-    """Return the model's own limit of a sequence."""
+    """Return the model's limit of a sequence."""
     from harness.preflight.model_shapes import shape_of
 
     return shape_of(config.policy).max_length

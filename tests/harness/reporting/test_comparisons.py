@@ -18,7 +18,7 @@ from harness.preflight import defaults
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.run_differences import run_differences
 
-TOLD = comparisons.told()
+TOLD = comparisons.tables()
 CALLS = papers_page.all_calls()
 WITHOUT_EFFECT = {"run.name", "run.seed", "run.swept", "run.keep_rollouts", "method.name"}
 
