@@ -61,7 +61,6 @@ class SeatBaseline:
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: SeatBaselineSettings, context: AnnotatorContext) -> None:
-        """Begin without averages."""
         self._settings, self._context = settings, context
         self._averages: dict[str, float] = {}
 

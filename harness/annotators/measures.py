@@ -50,7 +50,6 @@ class Entropy(Measure):
     columns: ClassVar[tuple[str, ...]] = ("entropy",)
 
     def __init__(self, settings: EntropySettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -78,7 +77,6 @@ class ReferenceKL(Measure):
     columns: ClassVar[tuple[str, ...]] = ("kl",)
 
     def __init__(self, settings: ReferenceKLSettings, context: AnnotatorContext) -> None:
-        """Store the context and the reference policy."""
         assert context.reference is not None
         self._context, self._reference = context, context.reference
 
@@ -122,7 +120,6 @@ class Hindsight(Measure):
     columns: ClassVar[tuple[str, ...]] = ("hindsight",)
 
     def __init__(self, settings: HindsightSettings, context: AnnotatorContext) -> None:
-        """Store settings and context."""
         self._settings, self._context = settings, context
         self._hints = Hints(context.policy, context.policy.max_length)
 
@@ -170,7 +167,6 @@ class EnvironmentReward(Measure):
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: EnvironmentRewardSettings, context: AnnotatorContext) -> None:
-        """Store settings and context."""
         self._settings, self._context = settings, context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -196,7 +192,6 @@ class ResponseLength(Measure):
     columns: ClassVar[tuple[str, ...]] = ("length",)
 
     def __init__(self, settings: ResponseLengthSettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -224,7 +219,6 @@ class Subgoals(Measure):
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: SubgoalsSettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:

@@ -39,7 +39,6 @@ class MismatchedRatio(Measure):
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: MismatchedRatioSettings, context: AnnotatorContext) -> None:
-        """Store the context and the reference policy, or refuse rows of tokens."""
         if context.rows != "turn":
             raise ConfigError(
                 "the annotator 'mismatched_ratio' scores turns: set method.rows to 'turn'"

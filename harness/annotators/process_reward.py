@@ -97,7 +97,6 @@ class ProcessReward:
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: ProcessRewardSettings, context: AnnotatorContext) -> None:
-        """Copy the policy."""
         self._settings, self._context = settings, context
         self.model = (
             context.policy.trainable_copy()

@@ -67,7 +67,6 @@ class InformationGain(Measure):
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: InformationGainSettings, context: AnnotatorContext) -> None:
-        """Store settings and context."""
         self._settings, self._context = settings, context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -141,7 +140,6 @@ class SolverGain(Measure):
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: SolverGainSettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:

@@ -18,7 +18,6 @@ class Ranks:
     """Ranks of values where rows may count several times; equal values have their mean rank."""
 
     def __init__(self, values: Floats) -> None:
-        """Keep the order of the values [N]."""
         self._place = places(values)
 
     def of(self, rows: Floats) -> Floats:

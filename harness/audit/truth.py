@@ -45,7 +45,6 @@ class TruthOptions:
     reward_scale: float = 10.0  # for the methods; the papers train on 10
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.continuations < 4 or self.continuations % 4:
             raise ConfigError(
                 f"continuations must be a positive multiple of 4, got {self.continuations}"

@@ -74,11 +74,9 @@ class Store:
             self._load(trials)
 
     def __contains__(self, key: UnitKey) -> bool:
-        """Return whether the unit has ended."""
         return key in self._spans
 
     def __len__(self) -> int:
-        """Return how many units have ended."""
         return len(self._spans)
 
     def end(self, key: UnitKey) -> int:

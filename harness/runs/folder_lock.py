@@ -38,7 +38,6 @@ class FolderLock:
     """A lock on a folder, which `acquire` creates if it is missing; also a context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """Acquire nothing yet."""
         self.folder = folder
         self._path = folder / LOCK
         self._handle: int | None = None
@@ -131,7 +130,6 @@ class FolderLock:
                 folder.rmdir()
 
     def __enter__(self) -> FolderLock:
-        """Acquire the lock."""
         self.acquire()
         return self
 
@@ -141,7 +139,6 @@ class FolderLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Release the lock."""
         self.release()
 
     def _read(self) -> str:

@@ -53,7 +53,6 @@ class RunFolder:
     lock: FolderLock = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Hold no lock yet."""
         object.__setattr__(self, "lock", FolderLock(self.path))
 
     @classmethod

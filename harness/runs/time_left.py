@@ -33,7 +33,6 @@ class TimeLeft:
         is_expected: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the clock."""
         self._work, self._is_expected, self._clock = dict(work), is_expected, clock
         self._measured: dict[str, tuple[float, int]] = {}
         self._since = clock()

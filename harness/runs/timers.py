@@ -30,7 +30,6 @@ class PhaseTimer:
     def __init__(
         self, device: torch.device, price_per_hour: float | None = None, spent: float = 0.0
     ) -> None:
-        """Start without phases."""
         self._device, self._price, self._spent = device, price_per_hour, spent
         self._seconds: dict[str, float] = {}
         self._memory: dict[str, float] = {}

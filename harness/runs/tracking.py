@@ -59,7 +59,6 @@ class TensorBoard:
     """Event files in the run's folder; TensorBoard hides values of steps after `resume_step`."""
 
     def __init__(self, folder: Path, resume_step: int | None = None) -> None:
-        """Open a new file."""
         from torch.utils.tensorboard import SummaryWriter
 
         purge = None if resume_step is None else resume_step + 1

@@ -45,7 +45,6 @@ class CreditAssignment:
     def __init__(
         self, config: Config, method: Method, settings: dict[str, Any], context: AnnotatorContext
     ) -> None:
-        """Make the annotators."""
         self._config, self._rows = config.method, context.rows
         self._max_tokens = config.agent.max_tokens
         self._name, self._settings = method.estimator, settings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -77,11 +77,11 @@ def phase(
     """Measure each call of a method as a phase of the step, and add hints to its failures."""
 
     def decorate(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-        @wraps(method)
-        def measured(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        def measured(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
             with self.phases(name), with_hints(self.config, doing):
                 return method(self, *args, **kwargs)
 
+        update_wrapper(measured, method)
         return measured
 
     return decorate

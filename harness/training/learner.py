@@ -82,7 +82,6 @@ class Learner:
         correction: UpdateCorrection | None = None,
         alarm: FirstUpdateAlarm | None = None,
     ) -> None:
-        """Make the optimizer."""
         self._correction, self._alarm = correction, alarm
         self.policy, self.reference, self.config = policy, reference, config
         self.temperature, self.steps = temperature, steps

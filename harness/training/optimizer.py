@@ -109,7 +109,6 @@ class MuonWithAdamW(torch.optim.Optimizer):
     def __init__(
         self, matrices: Sequence[Any], others: Sequence[Any], config: OptimizerConfig
     ) -> None:
-        """Make both optimizers."""
         self._parts: list[torch.optim.Optimizer] = []
         if matrices:
             muon = torch.optim.Muon(

@@ -43,7 +43,6 @@ class StepEvaluations:
         done: set[tuple[int, str]],
         progress: Progress,
     ) -> None:
-        """Environments are made when needed."""
         self._config, self._folder, self._processes = config, folder, processes
         self._agent = make_agent(config, completer, config.eval.temperature, tokens)
         self._run, self._done, self._progress = run, done, progress

@@ -77,7 +77,6 @@ class Trainer:
         processes: ProcessGroup = SINGLE_PROCESS,
         progress: Progress | None = None,
     ) -> None:
-        """Check the settings and prepare everything."""
         self.config, self.folder, self.policy = config, folder, policy
         self.processes = processes
         self.step = resumed.step if resumed else 0

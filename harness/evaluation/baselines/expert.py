@@ -16,7 +16,6 @@ class ExpertActor:
     """Plays the expert's actions (`info["oracle"]`) through an agent's prompts and parsing."""
 
     def __init__(self, agent: Agent, kind: str = "best") -> None:
-        """Keep both."""
         self._agent, self._kind = agent, kind
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
@@ -33,7 +32,6 @@ class RandomActor:
     """
 
     def __init__(self, agent: Agent) -> None:
-        """Keep the agent."""
         self._agent = agent
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:

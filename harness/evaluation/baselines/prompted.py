@@ -42,7 +42,6 @@ class Baseline:
     def __init__(
         self, config: EvaluationConfig, completer: Completer | None, examples: Sequence[str] = ()
     ) -> None:
-        """Load the templates."""
         agent, sampling = config.agent, config.sampling
         self._model, self._agent, self._env_id = config.model, agent, config.env.id
         self._completer, self._examples = completer, tuple(examples)

@@ -59,7 +59,6 @@ class Reflector:
         *,
         max_prompt: int | None = None,
     ) -> None:
-        """Load the template."""
         self.part = prompts.load_part("reflect", env_id)
         self._completer = completer
         self._sampling = replace(sampling, max_tokens=min(sampling.max_tokens, LONGEST_ANSWER))

@@ -49,7 +49,6 @@ class BestOf:
     """
 
     def __init__(self, search: SearchConfig) -> None:
-        """Keep the settings."""
         assert search.select is not None
         self._count, self._select = search.episodes, SELECT[search.select]
 
@@ -81,7 +80,6 @@ class Mcts:
     """Searches a tree before each turn of one episode."""
 
     def __init__(self, search: SearchConfig, parts: Parts) -> None:
-        """Keep both."""
         self._search, self._parts = search, parts
 
     async def play(

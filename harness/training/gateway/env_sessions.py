@@ -36,7 +36,6 @@ class EnvSessions:
     def __init__(
         self, urls: Sequence[str], token: str = "", transport: Transport | None = None
     ) -> None:
-        """Connect to nothing yet."""
         self._urls = [url.rstrip("/") for url in urls]
         self._transport = transport or HttpTransport()
         self._headers = {framing.PROTOCOL_HEADER: framing.PROTOCOL}

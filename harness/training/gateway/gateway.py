@@ -63,7 +63,6 @@ class Gateway:
         options: GatewayOptions,
         sessions: EnvSessions,
     ) -> None:
-        """Answer nothing before `serve`."""
         self.options, self.weights = options, 0
         self._completer, self._sessions = completer, sessions
         self._answers = AnswerMaker(chat_tokenizer, options.tool_format)

@@ -49,7 +49,6 @@ class RolloutBook:
     """Open rollouts by name, and the groups that they belong to."""
 
     def __init__(self, group_size: int, make_memory: Callable[[], TokenMemory]) -> None:
-        """Begin without rollouts."""
         self._size, self._make_memory = group_size, make_memory
         self._lock = threading.Lock()
         self._open: dict[str, OpenRollout] = {}

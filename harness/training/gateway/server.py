@@ -26,7 +26,6 @@ class GatewayServer:
     def __init__(
         self, app: Flask, address: tuple[str, int], threads: int = 16, token: str = ""
     ) -> None:
-        """Begin to answer."""
         host, port = address
         if not token and not is_loopback(host):
             raise ConfigError(

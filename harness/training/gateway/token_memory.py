@@ -35,7 +35,6 @@ class TokenMemory:
     def __init__(
         self, write_calls: Callable[[Sequence[ServedCall]], str], *, strip_thoughts: bool = False
     ) -> None:
-        """Remember nothing yet."""
         self._write_calls, self._strip_thoughts = write_calls, strip_thoughts
         self._known: dict[tuple[str, str, tuple[str, ...]], tuple[str, Completion]] = {}
 

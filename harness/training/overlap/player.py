@@ -72,7 +72,6 @@ class AheadPlayer:
     def __init__(
         self, config: Config, policy: Policy, generator: Generator, stop: StopSignal
     ) -> None:
-        """Play nothing yet."""
         self._generator, self._steps = generator, config.run.steps
         self._answers = VersionedCompleter(generator.completer)
         self._signal = _Cancellable(stop)

@@ -35,7 +35,6 @@ class GroupStream:
         version: Callable[[], int],
         run: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """Begin nothing yet."""
         self._player, self._size, self._steps = player, size, steps
         self._version, self._run = version, run
         self._changed = threading.Condition()

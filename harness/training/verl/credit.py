@@ -59,7 +59,6 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
     """
 
     def __init__(self, config: Any) -> None:
-        """Read the recipe."""
         with open_dict(config):  # by which verl chooses a queue that waits for whole steps
             config.trainer.v1.trainer_mode = "sync"
         super().__init__(config)

@@ -49,7 +49,6 @@ class ServedCompleter:
         parameters: Mapping[str, Any],
         max_length: int,
     ) -> None:
-        """Have answered nothing yet."""
         self._servers, self.chat_tokenizer = servers, chat_tokenizer
         self._parameters, self._max_length = dict(parameters), max_length
         self._id = uuid4().hex  # one server answers a whole episode, and keeps its prefix
@@ -97,7 +96,6 @@ class Worker:
     """
 
     def __init__(self, settings: Any, tokenizer: Any) -> None:
-        """Environments are made when needed."""
         self.config = recipe_of(settings)
         # verl's servers end answers there
         ends = GenerationConfig(eos_token_id=tokenizer.eos_token_id)  # type: ignore[no-untyped-call]
