@@ -116,7 +116,7 @@ class Critic:
         found: dict[int, Floats] = {}
         with evaluating(self.trunk.model), torch.no_grad():
             for part, batch in self.trunk.indexed_batches(rows, self._context.max_tokens):
-                where = self._value_mask(batch)
+                where = self._value_mask(batch)  # [B, T]
                 value, mask = self._values(batch, where).double().cpu().numpy(), where.cpu().numpy()
                 found |= {i: v[m] for i, v, m in zip(part, value, mask, strict=False)}
         for others in self._context.processes.gather(found):
@@ -128,7 +128,7 @@ class Critic:
     ) -> dict[str, float]:
         """Train on the returns of the rollouts and return figures."""
         assert turns.value is not None
-        returns = gae_returns(turns, **self._return_settings())
+        returns = gae_returns(turns, **self._return_settings())  # [N]
         rows = self._targets(rollouts, returns, turns.value)
         rng = np.random.default_rng(seed)
         sums: Counter[str] = Counter()
@@ -174,7 +174,8 @@ class Critic:
         """Return a mask of the tokens that a value is predicted before. Shape [B, T]."""
         if self._context.rows == "token":
             return batch.action_mask
-        latest = batch.turn.cummax(dim=1).values
+        # A turn's first action token is the first with its number: -1 stands for no turn.
+        latest = batch.turn.cummax(dim=1).values  # [B, T]
         before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], dim=1)
         return batch.action_mask & (batch.turn > before)
 
@@ -183,6 +184,7 @@ class Critic:
         with torch.set_grad_enabled(self._has_own_trunk and torch.is_grad_enabled()):
             feature = self.trunk.features(batch, where).float()  # [V, H]
         value = torch.zeros(batch.tokens.shape, device=feature.device)
+        # The feature of token t - 1 predicts the value before token t; V of them are scored.
         value[:, 1:][where[:, 1:]] = self._run_head(self.head, feature)[:, 0]
         return value
 
@@ -190,8 +192,10 @@ class Critic:
         """Return sequences with returns for advantages and old values for log-probabilities."""
         lengths = lengths_of(rollouts)
         if self._context.rows == "turn":
+            # [N] -> [A]: the mask picks the first token of each turn.
             returns, value = np.repeat(returns, lengths), np.repeat(value, lengths)
         packed = self._context.sequences(rollouts, by_turn(returns, lengths))
+        # A transcript packs several turns, so the old values are cut anew, by sequence.
         sizes = np.cumsum([row.num_actions for row in packed])[:-1]
         values = np.split(value, sizes)
         return [
@@ -201,8 +205,9 @@ class Critic:
 
     def _step(self, rows: Sequence[Sample]) -> dict[str, float]:
         """Take one optimizer step."""
-        of_turns = self._context.rows == "turn"
-        count = sum(_num_turns(row) if of_turns else row.num_actions for row in rows)
+        counts_turns = self._context.rows == "turn"
+        # The loss is a mean over the whole mini-batch, not over each micro-batch.
+        count = sum(_num_turns(row) if counts_turns else row.num_actions for row in rows)
         if self._has_own_trunk:
             set_learning(self.trunk.model)
         self._optimizer.zero_grad()
@@ -226,4 +231,4 @@ class Critic:
 
 
 def _num_turns(row: Sample) -> int:
-    return max(row.turn, default=0) + 1
+    return max(row.turn, default=0) + 1  # a row without turns, a window, is one turn

@@ -141,9 +141,10 @@ class Teacher(Measure):
                 f"a sequence of {longest} tokens is too long for the teacher, which reads "
                 f"{self._longest}: set agent.max_context to that"
             )
-        own, _ = context.scores(context.policy, rollouts)
-        teacher = np.concatenate([np.zeros(0), *self._teacher.score(rows)])
-        return replace(turns, teacher_kl=context.as_rows(own - teacher, lengths_of(rollouts)))
+        policy, _ = context.scores(context.policy, rollouts)  # [A]
+        # A hinted row has one answer, another row a sequence: both hold all answers in order.
+        teacher = np.concatenate([np.zeros(0), *self._teacher.score(rows)])  # [A]
+        return replace(turns, teacher_kl=context.as_rows(policy - teacher, lengths_of(rollouts)))
 
     def learn(
         self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
@@ -176,6 +177,7 @@ class Teacher(Measure):
         parts = {**_oracle(turn), _OUTCOME: outcome}
         if not set(_FIELD.findall(self._settings.hint)) <= parts.keys():
             return None
+        # The oracle and the world's texts must not write the chat template's special tokens.
         escape = self._context.policy.chat_encoder.escape_special_tokens
         return _FIELD.sub(lambda match: escape(parts[match[1]]), self._settings.hint)
 

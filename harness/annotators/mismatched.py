@@ -49,7 +49,7 @@ class MismatchedRatio(Measure):
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its log-ratios."""
         answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
-        far = len(answers) // 2
+        far = len(answers) // 2  # rollouts of a task stand together, so half-way is another task
         others = [*answers[far:], *answers[:far]]
         rows = [self._row(*both) for both in zip(answers, others, strict=True)]
         ratio = self._scores(self._context.policy, rows) - self._scores(self._reference, rows)

@@ -115,7 +115,7 @@ class ProcessReward:
         """Return the table with its rewards; the model learns before or after scoring."""
         old, rollouts = self._denominator(rollouts), self._readable(rollouts)
         positive = self._positive(turns)
-        if self._settings.update == "before":
+        if self._settings.update == "before":  # section 3.1's overview; "after" is Algorithm 1
             self._figures = self._learn(turns, rollouts, positive, old)
         rows = self._reward(rollouts, old)
         if self._settings.update == "after":
@@ -173,8 +173,8 @@ class ProcessReward:
     ) -> dict[str, float]:
         """Take one optimizer step for each part of the groups and return the means of figures."""
         group = turns.group[turns.starts]
-        tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])
-        owner = np.repeat(np.arange(len(rollouts)), tokens)
+        tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])  # [R]
+        owner = np.repeat(np.arange(len(rollouts)), tokens)  # [A] the rollout of each token
         names = np.unique(group)
         sums: dict[str, float] = defaultdict(float)
         parts = np.array_split(names, min(self._settings.mini_batches, len(names)))
@@ -203,12 +203,14 @@ class ProcessReward:
         if not np.isfinite(score).all():
             raise TrainingError("the reward model's scores are not finite: lower its learning_rate")
         pairs = Pairs.within(group, positive)
+        # The slope is d loss / d R; the second pass gives it to R's log-probabilities. [R]
         if self._settings.objective == "dpo":
             loss, slope = pairs.loss(score), pairs.slope(score)
         else:
             loss, slope = cross_entropy(score, positive), cross_entropy_slope(score, positive)
         weight = np.repeat(
-            self._settings.beta * slope, [len(rollout.turns) for rollout in rollouts]
+            self._settings.beta * slope,  # [N]
+            [len(rollout.turns) for rollout in rollouts],
         )
         rows = merge(self._context.sequences(rollouts, weight))
         return {

@@ -96,6 +96,7 @@ class InformationGain(Measure):
         response = self._context.style.answer(action).replace(_EMPTY_THOUGHT, thought)
         if self._context.style.name.endswith("/think") and thought not in response:
             response = f"{thought}\n{response}"
+        # The last occurrence: a thought before it may name the answer too.
         start = response.rfind(golden)
         if start < 0:
             raise ConfigError(
@@ -114,7 +115,7 @@ class InformationGain(Measure):
             (0.0,) * len(answer),
             0.0,
             completion.images,
-            (-1,) * len(before) + (0,) * len(answer),
+            (-1,) * len(before) + (0,) * len(answer),  # -1: context, not scored
         )
 
 
@@ -161,6 +162,7 @@ class SolverGain(Measure):
 
 def _changes(x: Floats, rollouts: Sequence[Rollout]) -> Floats:
     """Return the next turn's value less each turn's, 0 at the ends of rollouts. Shape [N]."""
+    # The next row of a rollout's last turn belongs to another rollout.
     ends = np.cumsum([len(rollout.turns) for rollout in rollouts]) - 1
     change: Floats = np.append(x[1:], 0.0) - x
     change[ends] = 0.0

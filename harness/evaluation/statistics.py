@@ -99,7 +99,7 @@ def bootstrap(
     if not values:
         return math.nan, math.nan
     index = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
-    position = np.array([index[task] for task in tasks])
+    position = np.array([index[task] for task in tasks])  # [N] -> task
     totals = np.bincount(position, weights=np.asarray(values, dtype=np.float64))
     means = _resampled(np.column_stack([totals, np.bincount(position)]), seed, draws)
     low, high = np.quantile(means, [0.025, 0.975])
@@ -113,14 +113,15 @@ def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]
     interchangeable, so each sample draws how often each kind of task occurs (multinomial): the same
     distribution with fewer random numbers.
     """
+    # [kinds, 2] and [kinds]
     kind, often = np.unique(task, axis=0, return_counts=True)
     rng = np.random.default_rng(seed)
-    block = max(1, _CELLS // len(kind))
+    block = max(1, _CELLS // len(kind))  # bounds the memory of a draw
     drawn = [
         rng.multinomial(len(task), often / len(task), size=min(block, draws - start)) @ kind
         for start in range(0, draws, block)
     ]
-    total = np.concatenate(drawn)
+    total = np.concatenate(drawn)  # [D, 2]: sum and number of a sample's values
     means: NDArray[np.float64] = total[:, 0] / total[:, 1]
     return means
 

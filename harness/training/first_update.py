@@ -106,7 +106,7 @@ def _factor(distance: float) -> str:
 @torch.no_grad()
 def drift_of(logprob: torch.Tensor, batch: TokenBatch) -> Drift:
     """Return the drift of a batch's action tokens. Shape of `logprob`: [B, T]."""
-    distance = (logprob - batch.old_logprob).abs() * batch.action_mask
+    distance = (logprob - batch.old_logprob).abs() * batch.action_mask  # [B, T], 0 elsewhere
     return Drift(float(distance.max()), float(distance.sum()))
 
 

@@ -28,6 +28,7 @@ class OffloadedAdamW(torch.optim.AdamW):
             for group in groups:
                 for parameter in group["params"]:
                     self._move(parameter, parameter.device)
+                    # One parameter a step: AdamW then holds one parameter's moments here.
                     self.param_groups = [{**group, "params": [parameter]}]
                     super().step()
                     self._move(parameter, torch.device("cpu"))

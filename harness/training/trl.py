@@ -101,7 +101,7 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
         sampled = batch["completion_mask"] * batch.get("tool_mask", 1)
         answer = answer_of(sampled.cpu().numpy() > 0)
         advantages = self._answer_advantages(answer.max(axis=1, initial=-1) + 1)
-        values = np.zeros(answer.shape)
+        values = np.zeros(answer.shape)  # [B, T]; tokens of the environment keep 0
         for row, advantage in enumerate(advantages):
             known = (answer[row] >= 0) & (answer[row] < len(advantage))
             values[row, known] = advantage[answer[row, known]]
@@ -118,6 +118,7 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
             for player, number in zip(self._players, answers, strict=True)
         ]
         everywhere: list[Rollout | None] = gather_object(played)
+        # TRL repeats each prompt `size` times in a row, across the processes.
         for place, rollout in enumerate(everywhere):
             if rollout is not None:
                 rollout.group, rollout.member = divmod(place, size)
@@ -145,6 +146,7 @@ def answer_of(sampled: Any) -> Any:
 
     `sampled` says whether the model sampled the token. Shapes [B, T].
     """
+    # [B, T], True where a run of sampled tokens begins
     begins = np.diff(sampled.astype(np.int64), axis=1, prepend=0) == 1
     return np.where(sampled, np.cumsum(begins, axis=1) - 1, -1)
 

@@ -92,6 +92,7 @@ class Gateway:
             prompt = rollout.memory.prompt(request)
             call = Call("\n".join(texts_of(prompt.messages[-1:])), position)
             rollout.calls.append(call)
+            # Failed requests count, so that a repeated one has another seed.
             number, rollout.num_requests = rollout.num_requests, rollout.num_requests + 1
         try:
             seed = seed_of(self.options.seed, _number_of(rollout.name), number)
@@ -99,7 +100,7 @@ class Gateway:
             answer = self._answers.answer(request, completion)
             if has_left():
                 raise Refused("the client has left before the answer", 499)
-        except BaseException:
+        except BaseException:  # no turn without an answer, whatever ends the request
             with rollout.lock:
                 rollout.calls.remove(call)
             raise

@@ -36,10 +36,12 @@ class TokenMemory:
         self, write_calls: Callable[[Sequence[ServedCall]], str], *, strip_thoughts: bool = False
     ) -> None:
         self._write_calls, self._strip_thoughts = write_calls, strip_thoughts
+        # (place, text, ids of calls) -> (identity, answer)
         self._known: dict[tuple[str, str, tuple[str, ...]], tuple[str, Completion]] = {}
 
     def prompt(self, request: ChatRequest) -> Prompt:
         """Return the prompt of a request."""
+        # A chain of digests: equal chats so far, with equal tools, have equal places.
         place = _digest(_ANYWHERE, request.tools)
         messages: list[Message] = []
         for one in request.messages:
@@ -55,6 +57,7 @@ class TokenMemory:
         text, calls = _key(answer)
         name = _digest(prompt.place, [text, calls, len(self._known)])
         for place in (prompt.place, _ANYWHERE):
+            # An agent may send calls back without the text of their answer.
             for shown in {text, ""} if calls else {text}:
                 self._known[place, shown, calls] = (name, completion)
 

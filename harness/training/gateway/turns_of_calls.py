@@ -36,6 +36,7 @@ def from_session(recording: Recording, calls: Sequence[Call]) -> Rollout:
     action is `malformed` and leaves the state; answers after the episode's end have no turn.
     `calls` are in the order of their requests, with positions and answers.
     """
+    # The number of turns when each request came; it never falls, though requests may overlap.
     places = list(accumulate((call.position.turn for call in calls if call.position), max))
     first, *later = recording.turns[places[0] :]
     turns = [replace(one, agent={"answer": bisect_left(places, one.turn) - 1}) for one in later]

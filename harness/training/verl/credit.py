@@ -99,11 +99,12 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         credit = self._credit.assign(rollouts)
         self._keep(rollouts, credit)
         metrics |= rollout_figures(rollouts, self._lost(rollouts)) | self._credit.diagnose(credit)
-        masks = data["response_mask"].unbind()
+        masks = data["response_mask"].unbind()  # a jagged tensor: each row has its length, [T]
         rows = [
             torch.zeros(mask.shape[0]) if start is None else _row(credit, start, about[TURNS])
             for mask, start, about in zip(masks, first, extra_fields, strict=True)
         ]
+        # The loss reads `advantages` alone; verl's metrics read `returns` too.
         nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
         fields = TensorDict(
             {"advantages": nested, "returns": nested.clone()}, batch_size=len(batch)
