@@ -19,19 +19,12 @@ from harness.types.rollout import Rollout
 
 @dataclass(frozen=True, slots=True)
 class SeatBaselineSettings:
-    """Settings of `SeatBaseline`.
+    """Settings of `SeatBaseline`. SOTOPIA's task ids end with the seat."""
 
-    Attributes:
-        decay: The share of the old average that a rollout keeps, in [0, 1].
-        update: Whether a step's returns enter the averages `"before"` they are compared with them,
-            as Eq. 2 is written, or `"after"`, as in prime-rl.
-        seat: Regular expression whose first group is the seat in a task's id; SOTOPIA's ids end
-            with it. Tasks without one share a seat.
-    """
-
-    decay: float = 0.95
+    decay: float = 0.95  # share of the old average that a rollout keeps, in [0, 1]
+    # returns enter before (Eq. 2) or after the comparison (prime-rl)
     update: Literal["before", "after"] = "before"
-    seat: str = r"/([01])$"
+    seat: str = r"/([01])$"  # regular expression, first group; tasks without share a seat
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -30,28 +30,17 @@ _RETURNS: Final = ("gamma", "lam", "invalid_penalty", "penalty_on")
 
 @dataclass(frozen=True, slots=True)
 class CriticSettings:
-    """The critic's model and optimizer.
+    """The critic's model and optimizer."""
 
-    Attributes:
-        model: `"own"`: a copy of the policy's trunk, trained; `"head"`: the policy's features,
-            which the critic does not train.
-        learning_rate: The trunk's; more than 0.
-        head_learning_rate: The linear head's; more than 0.
-        weight_decay: AdamW's; 0 or more.
-        max_grad_norm: Longest gradient; more than 0.
-        clip: Clip range of a value around its old value, in units of the return, or None.
-        epochs: Passes over a step's rows; 1 or more.
-        mini_batches: Optimizer steps of a pass; 1 or more.
-    """
-
+    # "own": a trained copy of the policy's trunk; "head": the policy's features
     model: Literal["own", "head"] = "own"
-    learning_rate: float = 1e-5
-    head_learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    clip: float | None = 0.5
-    epochs: int = 1
-    mini_batches: int = 4
+    learning_rate: float = 1e-5  # the trunk's; more than 0
+    head_learning_rate: float = 1e-3  # the linear head's; more than 0
+    weight_decay: float = 0.01  # 0 or more
+    max_grad_norm: float = 1.0  # more than 0
+    clip: float | None = 0.5  # range around the old value, in units of the return; None: no clip
+    epochs: int = 1  # passes over a step's rows
+    mini_batches: int = 4  # optimizer steps of a pass
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -79,10 +68,7 @@ class Critic:
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: CriticSettings, context: AnnotatorContext) -> None:
-        """Copy the policy's trunk, or use the policy's.
-
-        Raises `ConfigError` if a turn with a summary would have two values.
-        """
+        """Copy the policy's trunk, or use the policy's."""
         if context.context == "summary" and context.rows == "turn":
             raise ConfigError(
                 "a critic of turns cannot learn with agent.context = 'summary', where a turn may "

@@ -128,11 +128,7 @@ class Teacher(Measure):
         self._hints = Hints(context.policy, self._longest) if settings.hint else None
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with its divergences: of tokens, or summed over each turn's.
-
-        Raises `ConfigError` if a sequence is too long for the teacher, or no state of these
-        rollouts has a part of the oracle that the hint names.
-        """
+        """Return the table with its divergences: of tokens, or summed over each turn's."""
         context = self._context
         rows = self._hinted(self._hints, rollouts) if self._hints else context.sequences(rollouts)
         longest = max((row.length for row in rows), default=0)

@@ -17,18 +17,12 @@ class Hints:
     """
 
     def __init__(self, policy: Policy, max_length: int) -> None:
-        """Look up the tokens with which the chat template ends a prompt.
-
-        Raises `ConfigError` if the template does not show a message as it is.
-        """
+        """Look up the tokens with which the chat template ends a prompt."""
         self._policy, self._max_length = policy, max_length
         self._ending = _ending(policy)
 
     def row(self, completion: Completion, text: str) -> Sample:
-        """Return the sequence of an answer after its prompt with the text.
-
-        Raises `ConfigError` if the prompt does not end with a user's message.
-        """
+        """Return the sequence of an answer after its prompt with the text."""
         used = len(completion.prompt_ids) + len(completion.response_ids)
         hint = self._policy.encode(text)[: max(0, self._max_length - used)]
         prompt, size = completion.prompt_ids, len(self._ending)

@@ -89,15 +89,10 @@ class ReferenceKL(Measure):
 
 @dataclass(frozen=True, slots=True)
 class HindsightSettings:
-    """Settings of `Hindsight`.
+    """Settings of `Hindsight`. The hint's `{observation}` is replaced by the last observation."""
 
-    Attributes:
-        temperature: Divides the mean log-probability; more than 0.
-        hint: Text at the end of the prompt; `{observation}` is replaced by the last observation.
-    """
-
-    temperature: float = 5.0
-    hint: str = "\nIn the end: {observation}"
+    temperature: float = 5.0  # divides the mean log-probability; more than 0
+    hint: str = "\nIn the end: {observation}"  # text at the end of the prompt
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -142,14 +137,9 @@ class Hindsight(Measure):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRewardSettings:
-    """Settings of `EnvironmentReward`.
+    """Settings of `EnvironmentReward`."""
 
-    Attributes:
-        outcome: The part of a solved episode's last reward that is its outcome, not a process
-            reward: 10 in Sokoban's rooms.
-    """
-
-    outcome: float = 0.0
+    outcome: float = 0.0  # part of a solved episode's last reward: 10 in Sokoban
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -28,31 +28,20 @@ from harness.types.rollout import Rollout
 class ProcessRewardSettings:
     """Objective and optimizer of a process reward model.
 
-    Attributes:
-        objective: `"dpo"`: preferences between successes and failures of a group (OPRL); `"ce"`:
-            cross-entropy of success (PRIME).
-        beta: Scale of the reward, more than 0.
-        update: Whether the model learns from a step's rollouts `"before"` or `"after"` scoring.
-        threshold: A rollout is positive if its return is above it; None takes successes. In units
-            of the return, the run's `method.reward_scale` included.
-        learning_rate: AdamW's; more than 0.
-        weight_decay: AdamW's; 0 or more.
-        max_grad_norm: Longest gradient; more than 0.
-        mini_batches: Optimizer steps, each with a part of the step's groups; 1 or more.
-        model: The initial pi_phi for a policy that sees, a text model: a folder, a hub name or
-            `"tiny"`, with the policy's tokenizer. It reads each observation's text in place of its
-            picture. None copies the policy.
+    A policy that sees may have a text `model` as the initial pi_phi, with the policy's tokenizer: a
+    folder, a hub name or `"tiny"`. It reads each observation's text in place of its picture.
     """
 
-    objective: Literal["dpo", "ce"] = "dpo"
-    beta: float = 0.05
-    update: Literal["before", "after"] = "before"
+    objective: Literal["dpo", "ce"] = "dpo"  # "dpo": pairs of a group (OPRL); "ce": success (PRIME)
+    beta: float = 0.05  # scale of the reward, more than 0
+    update: Literal["before", "after"] = "before"  # when it learns: before or after scoring
+    # a rollout with a larger return, `reward_scale` included, is positive; None takes successes
     threshold: float | None = None
     learning_rate: float = 1e-6
     weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    mini_batches: int = 1
-    model: str | None = None
+    max_grad_norm: float = 1.0  # more than 0
+    mini_batches: int = 1  # optimizer steps, each with a part of the groups
+    model: str | None = None  # None copies the policy
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value is out of range."""

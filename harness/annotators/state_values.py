@@ -21,13 +21,9 @@ NAME: Final = "continuations"
 
 @dataclass(frozen=True, slots=True)
 class StateValuesSettings:
-    """Settings of `StateValues`.
+    """Settings of `StateValues`."""
 
-    Attributes:
-        count: Continuations of each state, K; at least 1.
-    """
-
-    count: int = 8
+    count: int = 8  # K, continuations of each state; at least 1
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -47,10 +43,7 @@ class StateValues(Measure):
         """Keep nothing: the player reads the settings."""
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with its values, in units of its rewards.
-
-        Raises `TrainingError` if a rollout was played without continuations.
-        """
+        """Return the table with its values, in units of its rewards."""
         measured = [rollout.state_returns for rollout in rollouts]
         known = [returns for returns in measured if returns is not None]
         if len(known) < len(measured):

@@ -26,15 +26,11 @@ _UNSOLVABLE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class InformationGainSettings:
-    """Settings of `InformationGain`.
+    """Settings of `InformationGain`."""
 
-    Attributes:
-        measure: `"logprob"`: gains in the mean log-probability of the answer's tokens, as the paper
-            writes; `"prob"`: in its exponential, the default of the released code.
-        thought: The thought before the answer, in styles with thoughts.
-    """
-
+    # mean log-probability (the paper), or its exponential (the code)
     measure: Literal["logprob", "prob"] = "logprob"
+    # stands before the answer, in styles with thoughts
     thought: str = "Now there's enough information to answer"
     needs_reference: ClassVar[bool] = False
     needs_oracle: ClassVar[bool] = True
@@ -70,10 +66,7 @@ class InformationGain(Measure):
         self._settings, self._context = settings, context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with the gains.
-
-        Raises `ConfigError` if the environment has no golden answer, or the style cannot write it.
-        """
+        """Return the table with the gains."""
         context = self._context
         rows = [row for rollout in rollouts for row in self._rows(rollout)]
         scored = score_tokens(context.policy, rows, context.temperature, context.max_tokens)
@@ -144,10 +137,7 @@ class SolverGain(Measure):
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with the moves saved.
-
-        Raises `ConfigError` if the environment does not count the moves that are left.
-        """
+        """Return the table with the moves saved."""
         saved = np.array(
             [
                 _saved(_remaining(turn.oracle), _remaining(turn.next_oracle))

@@ -53,10 +53,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def departures(path: str | Path) -> dict[str, str]:
-    """Return the settings in which a recipe departs from its source on purpose, with reasons.
-
-    Raises `ConfigError` if the file is missing or not TOML.
-    """
+    """Return the settings in which a recipe departs from its source on purpose, with reasons."""
     return dict(_with_model(path).get(DEPARTURES, {}))
 
 
@@ -166,10 +163,7 @@ def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return nested settings with overrides such as `run.seed=3`; the value is TOML, else text.
-
-    Raises `ConfigError` if an override has another form, or its path has a key that is no section.
-    """
+    """Return nested settings with overrides such as `run.seed=3`; the value is TOML, else text."""
     changed = copy.deepcopy(dict(values))
     for override in overrides:
         _override(changed, override)

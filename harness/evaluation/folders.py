@@ -35,10 +35,7 @@ _SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
 
 
 def read_config(folder: str | Path) -> EvaluationConfig:
-    """Return the configuration that an evaluation was started with.
-
-    Raises `ResultError` if the folder holds no evaluation, or a damaged one.
-    """
+    """Return the configuration that an evaluation was started with, or raise `ResultError`."""
     file = Path(folder) / results.CONFIG
     values = results.read_json(file)
     lacking = [name for name in _SECTIONS if name not in values]

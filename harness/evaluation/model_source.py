@@ -69,10 +69,7 @@ def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder holds a training run.
-
-    Raises `ConfigError` if one of its files is a pipe or damaged.
-    """
+    """Return whether a folder holds a training run; raises `ConfigError` if it is damaged."""
     if not folder.is_dir():
         return False
     hub.check_files(folder)

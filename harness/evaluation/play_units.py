@@ -79,10 +79,7 @@ def pool_arguments(config: EvaluationConfig) -> dict[str, Any]:
 
 
 async def describe_pool(pool: EnvPool) -> tuple[TaskSet, dict[str, Any], dict[str, str]]:
-    """Return the tasks of a pool's split, its turn limit and data version, and its other parties.
-
-    Raises `AgentGymsError` if the environment cannot be made.
-    """
+    """Return the tasks of a pool's split, turn limit and data version, and the other parties."""
     group = await pool.take_async()
     env = group.envs[0]
     tasks = await pool.call(lambda: env.tasks, blocking=env.blocking)

@@ -206,10 +206,7 @@ def add_session(
 
 
 def read_sessions(folder: Path) -> list[Any]:
-    """Return the earlier sessions of an evaluation.
-
-    Raises `ResultError` if `provenance.json` is damaged.
-    """
+    """Return the earlier sessions of an evaluation."""
     path = folder / PROVENANCE
     sessions = read_json(path).get("sessions") if path.exists() else []
     if not isinstance(sessions, list):

@@ -37,10 +37,7 @@ def choose(run: Path, wanted: str, config: Mapping[str, Any]) -> Checkpoint:
 
 
 def last_evaluated(run: Path, count: int) -> list[int]:
-    """Return the steps of a run's newest `count` checkpoints with an evaluation, oldest first.
-
-    Raises `ConfigError` if there are fewer.
-    """
+    """Return the steps of a run's newest `count` checkpoints with an evaluation, oldest first."""
     steps = [checkpoint.step for checkpoint in _complete(run) if checkpoint.validation]
     if len(steps) < count:
         raise ConfigError(

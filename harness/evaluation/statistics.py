@@ -129,10 +129,7 @@ def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]
 def paired_bootstrap(
     first: Sequence[float], second: Sequence[float], tasks: Sequence[Hashable], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % interval of mean(first) - mean(second) over the same episodes.
-
-    Raises `ValueError` if the lengths differ.
-    """
+    """Return the 95 % interval of mean(first) - mean(second) over the same episodes."""
     differences = [a - b for a, b in zip(first, second, strict=True)]
     return bootstrap(differences, tasks, seed=seed)
 

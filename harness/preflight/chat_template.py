@@ -14,10 +14,7 @@ from harness.preflight.model_shapes import config_file_of
 
 
 def tokenizer_here(model: str, setting: str = "policy.model") -> Any:
-    """Return the tokenizer of a model on this machine, None if it is tiny or not here.
-
-    Raises `ConfigError` if it cannot be loaded.
-    """
+    """Return the tokenizer of a model on this machine, None if it is tiny or not here."""
     if model in TINY_MODELS or config_file_of(model) is None:
         return None
     return tokenizer_of(model, setting)

@@ -17,10 +17,7 @@ from harness.types.errors import ConfigError
 
 
 def credit_settings(config: Config) -> dict[str, Any]:
-    """Return the estimator's hyperparameters: defaults, preset, the method's row, the recipe.
-
-    Raises `ConfigError` for an unknown name.
-    """
+    """Return the estimator's hyperparameters: defaults, preset, the method's row, the recipe."""
     method = methods.get(config.method.name)
     own = {**method.credit, **config.method.credit}
     chosen = {**preset(config.method.preset, method.estimator, own), **own}
@@ -126,11 +123,7 @@ _HELD_OUT: Final = ("valid_seen", "valid", "validation", "valid_unseen", "dev", 
 
 
 def _evaluated_split(config: Config) -> str:
-    """Return the split to evaluate during training.
-
-    Raises `ConfigError` if the environment has none beside the training's, or several of other
-    names.
-    """
+    """Return the split to evaluate during training: the only one beside the training's."""
     env = config.env
     if config.eval.split is not None:
         return config.eval.split
@@ -245,10 +238,7 @@ def plays_initial(config: Config) -> bool:
 
 
 def needs_reference(config: Config) -> bool:
-    """Return whether a run needs the reference policy.
-
-    Raises `ConfigError` if a name or a setting is unknown.
-    """
+    """Return whether a run needs the reference policy."""
     return (
         bool(loss_settings(config).get("kl_coefficient"))
         or plays_initial(config)

@@ -124,9 +124,9 @@ def config_file_of(model: str) -> Path | None:
 
 
 def measure(config: Any) -> Shape:
-    """Return the shape of the model that a transformers configuration describes.
+    """Return the shape of a transformers configuration's model.
 
-    Raises `ValueError` if it is not the configuration of a model that generates text.
+    `ValueError` if it makes no text.
     """
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 

@@ -54,10 +54,7 @@ def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -
 
 
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
-
-    Raises `ConfigError` if one is missing, damaged, or has no rollouts with tokens.
-    """
+    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name."""
     found: dict[str, None] = {}
     for path in paths:
         named = [path]
@@ -74,10 +71,7 @@ def files_of(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def header(path: str) -> dict[str, Any]:
-    """Return the header of a file of rollouts, empty if it has none.
-
-    Raises `ConfigError` if the file is missing or damaged.
-    """
+    """Return the header of a file of rollouts, empty if it has none."""
     try:
         return rollout_files.header(path)
     except DataError as e:

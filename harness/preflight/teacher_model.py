@@ -21,10 +21,7 @@ from harness.types.errors import ConfigError
 
 
 def settings_of_teacher(config: Config) -> TeacherSettings | None:
-    """Return the settings of a run's teacher, None for a run without one.
-
-    Raises `ConfigError` for a wrong setting.
-    """
+    """Return the settings of a run's teacher, None for a run without one."""
     given = annotator_settings(config).get(NAME)
     return None if given is None else TeacherSettings(**given)
 

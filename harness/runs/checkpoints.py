@@ -94,10 +94,7 @@ def _link_best(root: Path, best: Sequence[Checkpoint]) -> None:
 
 
 def find_all(run: Path) -> list[Checkpoint]:
-    """Return the complete checkpoints of a run, oldest first.
-
-    Raises `CheckpointError` if the description of one is damaged.
-    """
+    """Return the complete checkpoints of a run, oldest first; `CheckpointError` for damage."""
     return _all(run / "checkpoints", strict=True)
 
 

@@ -102,10 +102,7 @@ class RunFolder:
         return any(self.path.glob("checkpoints/step-*")) or self.warm_start.exists()
 
     def config(self) -> Config:
-        """Return the configuration that the run was started with.
-
-        Raises `CheckpointError` if the folder is not a run's, or its file is damaged.
-        """
+        """Return the configuration that the run was started with, or raise `CheckpointError`."""
         if not (self.path / "config.json").exists():
             raise CheckpointError(
                 f"{self.path} is no run: it has no config.json; give a run's folder"

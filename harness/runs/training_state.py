@@ -187,10 +187,7 @@ def read(
 
 
 def read_annotator(folder: Path, name: str, annotator: Annotator) -> None:
-    """Restore one annotator alone.
-
-    Raises `CheckpointError` if the file is missing, damaged or another model's.
-    """
+    """Restore one annotator alone; errors as in `read`."""
     path = folder / _FILE
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)

@@ -31,10 +31,7 @@ class RecordedPlayer:
     curriculum = None
 
     def __init__(self, config: Config, policy: Policy) -> None:
-        """Read the files.
-
-        Raises `ConfigError` if one is damaged or empty, or a turn is too long.
-        """
+        """Read and check the files."""
         source, most = config.rollout, policy.max_length
         self._groups: dict[str, list[Rollout]] = {}
         self.data_version = ""

@@ -88,10 +88,7 @@ def _begin(
     processes: ProcessGroup,
     announce: Callable[[str], None],
 ) -> Trainer:
-    """Return the trainer of a run before its first step.
-
-    Raises `TrainingStopped` if a signal stops the warm start, whose state is then saved.
-    """
+    """Return the trainer of a run before its first step; a stopped warm start is saved."""
     _set_threads(config)
     _seed_global_generators(config.run.seed + processes.rank)
     stop, progress = StopSignal(0.0), _progress(config, folder.path, 0, processes, announce)
@@ -246,10 +243,7 @@ def _load(path: str, config: Config) -> Policy:
 
 
 def _set_up(policy: Policy, config: Config) -> Policy:
-    """Apply the run's settings of chats, memory and padding to a policy and return it.
-
-    Raises `ConfigError` if the run's recorded rollouts are of another tokenizer.
-    """
+    """Apply the run's settings of chats, memory and padding to a policy and return it."""
     own = config.policy
     policy.layout = fsdp.Layout(
         replicas=own.replicas,
@@ -299,10 +293,7 @@ def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Poli
 
 
 def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
-    """Return the policy with adapters if the run trains them.
-
-    Raises `ConfigError` if the policy has adapters of another rank.
-    """
+    """Return the policy with adapters if the run trains them."""
     name, wanted = base or config.policy.model, config.policy.lora
     if policy.is_adapted:
         rank = adapters.rank_of(policy.model)

@@ -36,10 +36,7 @@ def write(
 
 
 def losses_of(folder: Path) -> list[float]:
-    """Return the losses of the steps before a saved state; none if there is no state.
-
-    Raises `CheckpointError` if the file is missing or damaged.
-    """
+    """Return the losses of the steps before a saved state; none if there is no state."""
     if not folder.exists():
         return []
     found = read_object(folder / _LOSSES, CheckpointError).get("losses")
@@ -49,10 +46,7 @@ def losses_of(folder: Path) -> list[float]:
 
 
 def read(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
-    """Restore weights, optimizer and random states.
-
-    Raises `CheckpointError` if a file is missing, damaged or another model's.
-    """
+    """Restore weights, optimizer and random states, or raise `CheckpointError`."""
     path = folder / _WEIGHTS
     try:
         weights = torch.load(path, map_location=policy.device, weights_only=True)

@@ -18,10 +18,7 @@ _PLAYED: Final = ("env_args", "overrides", "noise")
 
 
 def find(given: str) -> Path:
-    """Return the file of a truth set by its name here, or by a path.
-
-    Raises `ConfigError`, which lists the names, if it is neither.
-    """
+    """Return the file of a truth set by its name here or by a path, or raise `ConfigError`."""
     path = Path(given)
     if given in _made():
         return _FOLDER / f"{given}.npz"
@@ -31,10 +28,7 @@ def find(given: str) -> Path:
 
 
 def settings(name: str) -> dict[str, Any]:
-    """Return the parameters of `harness credit audit` that made a truth set, and its `digest`.
-
-    Raises `ConfigError`, which lists the names, for an unknown set.
-    """
+    """Return the parameters of `harness credit audit` for a truth set, and its `digest`."""
     if name not in _made():
         raise ConfigError(unknown(_KIND, name, list(_made())))
     return dict(_made()[name])

@@ -120,10 +120,7 @@ def _as_json(usage: Usage) -> dict[str, Any]:
 
 
 def write_preferences(recordings: Path) -> None:
-    """Write the preferences of an evaluation beside the recordings that hold them.
-
-    Raises `DataCorrupt` if the recordings are damaged.
-    """
+    """Write the preferences of an evaluation beside the recordings that hold them."""
     with recordings.open(encoding="utf-8") as lines:
         preferences.write(
             recordings.with_name(preferences.FILE),

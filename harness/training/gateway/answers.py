@@ -59,10 +59,7 @@ class AnswerMaker:
         return Answer(ChatMessage("assistant", shown, calls), thoughts, reason, completion)
 
     def write_calls(self, calls: Sequence[ServedCall]) -> str:
-        """Return the text of an agent's tool calls as the model would write it.
-
-        Raises `Refused` if the arguments are no JSON object or the model calls no tools.
-        """
+        """Return the text of tool calls as the model would write it, or raise `Refused`."""
         if self._format is None:
             raise Refused("the model's chat template has no known format of calls of tools")
         return "\n".join(self._format.write(_read(call)) for call in calls)

@@ -43,10 +43,7 @@ class EnvSessions:
             self._headers["Authorization"] = f"Bearer {framing.check_token(token)}"
 
     def position(self, session: str) -> Position:
-        """Return where a session stands.
-
-        Raises `Refused` if there is no such session, it has no episode, or no server answers.
-        """
+        """Return where a session stands, or raise `Refused`."""
         try:
             value = serialization.loads(self._get(session), "reply")
             state = framing.read_reply(SessionState, value, "reply")
@@ -57,10 +54,7 @@ class EnvSessions:
         return Position(state.episode, state.turn)
 
     def recording(self, session: str) -> Recording:
-        """Return the episode of a session.
-
-        Raises `Refused` if the session or its recording is missing.
-        """
+        """Return the episode of a session, or raise `Refused`."""
         lines = self._get(session, "/trajectory").decode(errors="replace").splitlines()
         try:
             (recording,) = recording_format.parse(lines, f"session {session:.40}")

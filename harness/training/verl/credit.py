@@ -196,10 +196,7 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
 
 
 def credit_of(config: Config) -> CreditAssignment:
-    """Return the credit assignment of a recipe whose estimator needs no annotator.
-
-    Raises `ConfigError` if a scorer of states cannot be loaded.
-    """
+    """Return the credit assignment of a recipe whose estimator needs no annotator."""
     settings = semantic.resolve(credit_settings(config), config.policy.device)
     nothing = AnnotatorContext(cast(Any, None))  # no annotator asks for a policy
     return CreditAssignment(config, methods.get(config.method.name), settings, nothing)

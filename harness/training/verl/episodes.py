@@ -113,10 +113,7 @@ class Worker:
     async def play(
         self, completer: ServedCompleter, row: Mapping[str, Any], step: int, member: int
     ) -> Rollout:
-        """Return the rollout of a task; all members of a group start in the same state.
-
-        Raises `TrainingError` if the episode was lost.
-        """
+        """Return a task's rollout or raise `TrainingError`; a group starts in one state."""
         task, config = row["extra_info"], self.config
         index, seed = int(task["index"]), config.run.seed
         if task["is_evaluated"]:

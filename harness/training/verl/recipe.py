@@ -21,10 +21,7 @@ PLACE: Final = "agentgyms.recipe"
 
 
 def recipe_of(settings: Any) -> Config:
-    """Return the recipe, resolved, that verl's settings (of OmegaConf) name.
-
-    Raises `ConfigError` if they name none, or it cannot be used.
-    """
+    """Return the recipe, resolved, that verl's settings (of OmegaConf) name."""
     from omegaconf import OmegaConf
 
     name = OmegaConf.select(settings, PLACE)
@@ -42,10 +39,7 @@ def recipe_of(settings: Any) -> Config:
 
 
 def write_tasks(config: Config, folder: Path) -> dict[str, str]:
-    """Write the tasks of training and of evaluation as verl reads them, and return its settings.
-
-    Raises `ConfigError` if a split has no tasks, or the environment cannot be made.
-    """
+    """Write the tasks of training and of evaluation as verl reads them, and return its settings."""
     from datasets import Dataset
 
     pool = make_pool(config, config.env.train_split, 1)
