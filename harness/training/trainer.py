@@ -222,7 +222,7 @@ class Trainer:
         raise TrainingStopped(how, number)
 
     def train_step(self) -> dict[str, float]:
-        """Take one training step and return its figures."""
+        """Play, compute credit, learn, and give the generator the new weights; return figures."""
         played = self._collect()
         recomputed = self._recompute_logprobs(played.rollouts)
         credit = self._assign_credit(recomputed.rollouts)
