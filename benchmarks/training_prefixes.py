@@ -25,7 +25,7 @@ from harness.config.rollout_settings import BranchConfig
 from harness.model import tiny
 from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
 from harness.model.policy import Policy
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.rollouts.branches import Branches
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions

@@ -13,7 +13,7 @@ from harness import config as configs
 from harness.config import Config
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.training.setup import start
 from harness.types.messages import Message
 from harness.types.rollout import Completion

@@ -17,8 +17,8 @@ from harness.config import Config, LoraConfig
 from harness.distributed.signals import StopSignal
 from harness.model import tiny
 from harness.model.policy import Policy
+from harness.preflight.defaults import resolve
 from harness.preflight.model_shapes import KNOWN, Shape, measure
-from harness.preflight.resolve import resolve
 from harness.runs.progress import Progress
 from harness.training.warm_start import WarmStart
 

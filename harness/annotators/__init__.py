@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.registry import (
     columns,
     complete,
@@ -18,7 +19,6 @@ from harness.annotators.registry import (
     needs_reference,
     register,
 )
-from harness.annotators.surroundings import AnnotatorContext
 from harness.credit import TurnTable
 from harness.types.rollout import Rollout
 
@@ -36,11 +36,7 @@ __all__ = [
 
 
 class Annotator(Protocol):
-    """Fills columns of a turn table, and may learn from its rollouts.
-
-    Attributes:
-        columns: The columns that it fills.
-    """
+    """Fills `columns` of a turn table, and may learn from its rollouts."""
 
     columns: tuple[str, ...]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from harness.annotators.surroundings import AnnotatorContext
+from harness.annotators.context import AnnotatorContext
 from harness.credit import TurnTable
 from harness.credit.returns import episode_returns
 from harness.types.errors import ConfigError
@@ -19,19 +19,12 @@ from harness.types.rollout import Rollout
 
 @dataclass(frozen=True, slots=True)
 class SeatBaselineSettings:
-    """Settings of `SeatBaseline`.
+    """Settings of `SeatBaseline`. SOTOPIA's task ids end with the seat."""
 
-    Attributes:
-        decay: What a rollout leaves of the average before it, in [0, 1].
-        update: Whether a step's returns enter the averages `"before"` they are compared with them,
-            as Eq. 2 is written, or `"after"`, as in prime-rl.
-        seat: Regular expression whose first group is the seat in a task's id; SOTOPIA's ids end
-            with it. Tasks without one share a seat.
-    """
-
-    decay: float = 0.95
+    decay: float = 0.95  # share of the old average that a rollout keeps, in [0, 1]
+    # returns enter before (Eq. 2) or after the comparison (prime-rl)
     update: Literal["before", "after"] = "before"
-    seat: str = r"/([01])$"
+    seat: str = r"/([01])$"  # regular expression, first group; tasks without share a seat
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -61,7 +54,6 @@ class SeatBaseline:
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: SeatBaselineSettings, context: AnnotatorContext) -> None:
-        """Begin without averages."""
         self._settings, self._context = settings, context
         self._averages: dict[str, float] = {}
 

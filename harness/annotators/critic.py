@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 import torch
 
-from harness.annotators.surroundings import AnnotatorContext, lengths_of, optimizer_step
+from harness.annotators.context import AnnotatorContext, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.estimators.gae import gae_returns
 from harness.credit.registry import layers
@@ -25,34 +25,22 @@ from harness.types.hyperparameters import integer, number, one_of
 from harness.types.rollout import Rollout
 
 _RETURNS: Final = ("gamma", "lam", "invalid_penalty", "penalty_on")
-"""Hyperparameters of `gae` that decide what the critic learns."""
+"""The hyperparameters of `gae` that define the critic's targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticSettings:
-    """The critic's model, and how it learns.
+    """The critic's model and optimizer."""
 
-    Attributes:
-        model: `"own"`: a copy of the policy's trunk, trained; `"head"`: the policy's features,
-            which the critic does not train.
-        learning_rate: Of the trunk; more than 0.
-        head_learning_rate: Of the linear head; more than 0.
-        weight_decay: Of AdamW; 0 or more.
-        max_grad_norm: Longest gradient; more than 0.
-        clip: Clip range of a value around its old value, in units of the return; None does not
-            clip.
-        epochs: Passes over a step's rows; 1 or more.
-        mini_batches: Optimizer steps of a pass; 1 or more.
-    """
-
+    # "own": a trained copy of the policy's trunk; "head": the policy's features
     model: Literal["own", "head"] = "own"
-    learning_rate: float = 1e-5
-    head_learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    clip: float | None = 0.5
-    epochs: int = 1
-    mini_batches: int = 4
+    learning_rate: float = 1e-5  # the trunk's; more than 0
+    head_learning_rate: float = 1e-3  # the linear head's; more than 0
+    weight_decay: float = 0.01  # 0 or more
+    max_grad_norm: float = 1.0  # more than 0
+    clip: float | None = 0.5  # range around the old value, in units of the return; None: no clip
+    epochs: int = 1  # passes over a step's rows
+    mini_batches: int = 4  # optimizer steps of a pass
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -75,20 +63,12 @@ class Critic:
     last token. All initial values are 0. The loss is PPO's clipped value loss on the returns of
     `gae`.
     Reference: PPO, arXiv:1707.06347, section 5, with separate models for policy and value.
-
-    Attributes:
-        trunk: The model whose features it reads.
-        head: Linear, H -> 1.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: CriticSettings, context: AnnotatorContext) -> None:
-        """Copy the policy's trunk, or use the policy's own.
-
-        Raises:
-            ConfigError: A turn with a summary would have two values.
-        """
+        """Copy the policy's trunk, or use the policy's."""
         if context.context == "summary" and context.rows == "turn":
             raise ConfigError(
                 "a critic of turns cannot learn with agent.context = 'summary', where a turn may "
@@ -122,7 +102,7 @@ class Critic:
         found: dict[int, Floats] = {}
         with evaluating(self.trunk.model), torch.no_grad():
             for part, batch in self.trunk.indexed_batches(rows, self._context.max_tokens):
-                where = self._value_mask(batch)
+                where = self._value_mask(batch)  # [B, T]
                 value, mask = self._values(batch, where).double().cpu().numpy(), where.cpu().numpy()
                 found |= {i: v[m] for i, v, m in zip(part, value, mask, strict=False)}
         for others in self._context.processes.gather(found):
@@ -134,7 +114,7 @@ class Critic:
     ) -> dict[str, float]:
         """Train on the returns of the rollouts and return figures."""
         assert turns.value is not None
-        returns = gae_returns(turns, **self._return_settings())
+        returns = gae_returns(turns, **self._return_settings())  # [N]
         rows = self._targets(rollouts, returns, turns.value)
         rng = np.random.default_rng(seed)
         sums: Counter[str] = Counter()
@@ -180,7 +160,8 @@ class Critic:
         """Return a mask of the tokens that a value is predicted before. Shape [B, T]."""
         if self._context.rows == "token":
             return batch.action_mask
-        latest = batch.turn.cummax(dim=1).values
+        # A turn's first action token is the first with its number: -1 stands for no turn.
+        latest = batch.turn.cummax(dim=1).values  # [B, T]
         before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], dim=1)
         return batch.action_mask & (batch.turn > before)
 
@@ -189,6 +170,7 @@ class Critic:
         with torch.set_grad_enabled(self._has_own_trunk and torch.is_grad_enabled()):
             feature = self.trunk.features(batch, where).float()  # [V, H]
         value = torch.zeros(batch.tokens.shape, device=feature.device)
+        # The feature of token t - 1 predicts the value before token t; V of them are scored.
         value[:, 1:][where[:, 1:]] = self._run_head(self.head, feature)[:, 0]
         return value
 
@@ -196,8 +178,10 @@ class Critic:
         """Return sequences with returns for advantages and old values for log-probabilities."""
         lengths = lengths_of(rollouts)
         if self._context.rows == "turn":
+            # [N] -> [A]: the mask picks the first token of each turn.
             returns, value = np.repeat(returns, lengths), np.repeat(value, lengths)
         packed = self._context.sequences(rollouts, by_turn(returns, lengths))
+        # A transcript packs several turns, so the old values are cut anew, by sequence.
         sizes = np.cumsum([row.num_actions for row in packed])[:-1]
         values = np.split(value, sizes)
         return [
@@ -207,8 +191,9 @@ class Critic:
 
     def _step(self, rows: Sequence[Sample]) -> dict[str, float]:
         """Take one optimizer step."""
-        of_turns = self._context.rows == "turn"
-        count = sum(_num_turns(row) if of_turns else row.num_actions for row in rows)
+        counts_turns = self._context.rows == "turn"
+        # The loss is a mean over the whole mini-batch, not over each micro-batch.
+        count = sum(_num_turns(row) if counts_turns else row.num_actions for row in rows)
         if self._has_own_trunk:
             set_learning(self.trunk.model)
         self._optimizer.zero_grad()
@@ -232,4 +217,4 @@ class Critic:
 
 
 def _num_turns(row: Sample) -> int:
-    return max(row.turn, default=0) + 1
+    return max(row.turn, default=0) + 1  # a row without turns, a window, is one turn

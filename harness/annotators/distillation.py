@@ -1,4 +1,4 @@
-"""The annotator of distillation: a teacher scores the tokens of the policy's own turns."""
+"""The annotator of distillation: a teacher scores the tokens of the policy's turns."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from agentgyms.core.errors import BadOption
 from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.hints import Hints
 from harness.annotators.measures import Measure
 from harness.annotators.scoring_server import ScoringServer
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.annotators.text_reader import check_tokens
 from harness.credit import TurnTable
 from harness.distributed.process_group import ProcessGroup
@@ -49,13 +49,13 @@ class TeacherSettings:
     """Settings of `Teacher`.
 
     Attributes:
-        model: The teacher, which a run needs: a folder or a hub name; `"name@http://host:8000/v1"`
-            or a mapping with name and url, for a model on a server; `"policy"` or `"initial"`, the
+        model: The teacher, without default: a folder or a hub name; `"name@http://host:8000/v1"` or
+            a mapping with name and url, for a model on a server; `"policy"` or `"initial"`, the
             policy in training or before it.
         hint: Text at the end of the teacher's prompts, which the policy does not see. `{name}` is
             replaced by that part of the oracle of the turn's state, such as `{best}`, the expert's
             next action; `{observation}` by the last observation of the rollout.
-        precision: Of a teacher that is loaded; None takes the policy's.
+        precision: A loaded teacher's precision; None takes the policy's.
     """
 
     model: str | Mapping[str, Any] | None = None
@@ -109,11 +109,11 @@ class Teacher(Measure):
 
     Its mean over samples of the policy is the reverse KL divergence KL(pi || pi_T) (k1). pi_T is
     the teacher, given the tokens that the policy saw and the hint: at the run's temperature, or at
-    temperature 1 on a server. log pi is recomputed, so that a teacher which is the policy and has
-    no hint gives exactly 0. With a hint each turn is scored with a prompt of its own, also in the
-    context "transcript"; a hint that does not fit is cut at its end. Where the oracle of a state
-    lacks a part that the hint names, the teacher sees no hint.
-    Reference: GKD (Agarwal et al. 2023), arXiv:2306.13649, for the divergence on the student's own
+    temperature 1 on a server. log pi is recomputed, so the policy as its teacher without a hint
+    gives exactly 0. With a hint each turn is scored with its prompt alone, also in the context
+    "transcript"; a hint that does not fit is cut at its end, and one that names a missing part of
+    the oracle is left out.
+    Reference: GKD (Agarwal et al. 2023), arXiv:2306.13649, for the divergence on the student's
     outputs; OPSD (Zhao et al. 2026), arXiv:2601.18734, for the privileged teacher.
     """
 
@@ -128,12 +128,7 @@ class Teacher(Measure):
         self._hints = Hints(context.policy, self._longest) if settings.hint else None
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with its divergences: of tokens, or summed over each turn's.
-
-        Raises:
-            ConfigError: A sequence is too long for the teacher, or no state of these rollouts has
-                a part of the oracle that the hint names.
-        """
+        """Return the table with its divergences: of tokens, or summed over each turn's."""
         context = self._context
         rows = self._hinted(self._hints, rollouts) if self._hints else context.sequences(rollouts)
         longest = max((row.length for row in rows), default=0)
@@ -142,9 +137,10 @@ class Teacher(Measure):
                 f"a sequence of {longest} tokens is too long for the teacher, which reads "
                 f"{self._longest}: set agent.max_context to that"
             )
-        own, _ = context.scores(context.policy, rollouts)
-        teacher = np.concatenate([np.zeros(0), *self._teacher.score(rows)])
-        return replace(turns, teacher_kl=context.as_rows(own - teacher, lengths_of(rollouts)))
+        policy, _ = context.scores(context.policy, rollouts)  # [A]
+        # A hinted row has one answer, another row a sequence: both hold all answers in order.
+        teacher = np.concatenate([np.zeros(0), *self._teacher.score(rows)])  # [A]
+        return replace(turns, teacher_kl=context.as_rows(policy - teacher, lengths_of(rollouts)))
 
     def learn(
         self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
@@ -154,7 +150,7 @@ class Teacher(Measure):
         return {"teacher/kl": float(turns.teacher_kl.sum() / lengths_of(rollouts).sum())}
 
     def _hinted(self, hints: Hints, rollouts: Sequence[Rollout]) -> list[Sample]:
-        """Return each answer behind its prompt with the hint."""
+        """Return each answer after its prompt with the hint."""
         texts = [
             self._hint(turn, rollout.turns[-1].next_observation)
             for rollout in rollouts
@@ -177,6 +173,7 @@ class Teacher(Measure):
         parts = {**_oracle(turn), _OUTCOME: outcome}
         if not set(_FIELD.findall(self._settings.hint)) <= parts.keys():
             return None
+        # The oracle and the world's texts must not write the chat template's special tokens.
         escape = self._context.policy.chat_encoder.escape_special_tokens
         return _FIELD.sub(lambda match: escape(parts[match[1]]), self._settings.hint)
 
@@ -229,11 +226,10 @@ class _Served:
 
 
 def _open(settings: TeacherSettings, context: AnnotatorContext) -> _Scorer:
-    """Return what scores for the teacher.
+    """Return the teacher's scorer.
 
-    Raises:
-        ConfigError: There is none, it cannot be loaded, or has other tokens than the policy.
-        ModelUnavailable: Its server does not answer.
+    Raises `ConfigError` if it does not exist, cannot be loaded or has other tokens than the policy,
+    and `ModelUnavailable` if its server does not answer.
     """
     if settings.served is not None:
         server, tokenizer = ScoringServer(settings.served), context.policy.chat_tokenizer

@@ -11,29 +11,18 @@ from harness.types.rollout import Completion
 
 
 class Hints:
-    """Puts texts at the end of the last message of prompts.
+    """Puts texts at the end of the last message of the policy's prompts.
 
-    Args:
-        policy: It made the prompts.
-        max_length: Longest sequence with its text, in tokens; a text that does not fit is cut at
-            its end.
+    A text is cut at its end if the sequence with it would exceed `max_length` tokens.
     """
 
     def __init__(self, policy: Policy, max_length: int) -> None:
-        """Find the tokens with which the chat template ends a prompt.
-
-        Raises:
-            ConfigError: The template does not show a message as it is.
-        """
+        """Look up the tokens with which the chat template ends a prompt."""
         self._policy, self._max_length = policy, max_length
         self._ending = _ending(policy)
 
     def row(self, completion: Completion, text: str) -> Sample:
-        """Return the sequence of an answer behind its prompt with the text.
-
-        Raises:
-            ConfigError: The prompt does not end with a user's message.
-        """
+        """Return the sequence of an answer after its prompt with the text."""
         used = len(completion.prompt_ids) + len(completion.response_ids)
         hint = self._policy.encode(text)[: max(0, self._max_length - used)]
         prompt, size = completion.prompt_ids, len(self._ending)

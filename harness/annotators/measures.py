@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.hints import Hints
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
@@ -50,7 +50,6 @@ class Entropy(Measure):
     columns: ClassVar[tuple[str, ...]] = ("entropy",)
 
     def __init__(self, settings: EntropySettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -71,14 +70,13 @@ class ReferenceKLSettings:
 class ReferenceKL(Measure):
     """Fills `kl`: log pi - log pi_ref, summed over a turn's tokens (k1).
 
-    pi_ref is the policy before training. Log-probabilities of pi are recomputed, not taken from the
-    generator, so that `kl` is exactly 0 if both policies are equal.
+    pi_ref is the policy before training. The log-probabilities of pi are recomputed, so that `kl`
+    is exactly 0 for equal policies.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("kl",)
 
     def __init__(self, settings: ReferenceKLSettings, context: AnnotatorContext) -> None:
-        """Store the context and the reference policy."""
         assert context.reference is not None
         self._context, self._reference = context, context.reference
 
@@ -91,15 +89,10 @@ class ReferenceKL(Measure):
 
 @dataclass(frozen=True, slots=True)
 class HindsightSettings:
-    """Settings of `Hindsight`.
+    """Settings of `Hindsight`. The hint's `{observation}` is replaced by the last observation."""
 
-    Attributes:
-        temperature: Divides the mean log-probability; more than 0.
-        hint: Text at the end of the prompt; `{observation}` is replaced by the last observation.
-    """
-
-    temperature: float = 5.0
-    hint: str = "\nIn the end: {observation}"
+    temperature: float = 5.0  # divides the mean log-probability; more than 0
+    hint: str = "\nIn the end: {observation}"  # text at the end of the prompt
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -112,17 +105,16 @@ class HindsightSettings:
 class Hindsight(Measure):
     """Fills `hindsight`: the probability of the response given how the episode ended.
 
-    pi_h = exp(mean log p(tokens | prompt, last observation of the rollout) / temperature), in
-    (0, 1]. The hint is put at the end of the prompt's last message; an observation that does not
-    fit into the model's context is cut at its end. In the context "transcript", too, each turn is
-    scored with a prompt of its own, so its cost grows with the square of an episode's length.
+    pi_h = exp(mean log p(tokens | prompt, last observation of the rollout) / temperature), in (0,
+    1]. The hint ends the prompt's last message; an observation that does not fit is cut at its end.
+    Each turn is scored with its prompt alone, also in the context "transcript", so the cost grows
+    with the square of an episode's length.
     Reference: HCAPO (Tan et al. 2026), as its users describe it; the wording is ours.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("hindsight",)
 
     def __init__(self, settings: HindsightSettings, context: AnnotatorContext) -> None:
-        """Store settings and context."""
         self._settings, self._context = settings, context
         self._hints = Hints(context.policy, context.policy.max_length)
 
@@ -145,14 +137,9 @@ class Hindsight(Measure):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRewardSettings:
-    """Settings of `EnvironmentReward`.
+    """Settings of `EnvironmentReward`."""
 
-    Attributes:
-        outcome: Part of the last reward of a solved episode that is its outcome, and no process
-            reward: 10 of Sokoban's rooms.
-    """
-
-    outcome: float = 0.0
+    outcome: float = 0.0  # part of a solved episode's last reward: 10 in Sokoban
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -163,14 +150,13 @@ class EnvironmentRewardSettings:
 class EnvironmentReward(Measure):
     """Fills `process_reward`: the reward that the environment gave for each turn, unscaled.
 
-    Reference: OPRL, Table 3, "w/ ground-truth PR", which uses the raw step rewards of VisualSokoban
-    and does not tell whether the reward of a solved room is one of them.
+    Reference: OPRL, Table 3, "w/ ground-truth PR": raw step rewards of VisualSokoban. The paper
+    does not say whether they include the reward of a solved room.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: EnvironmentRewardSettings, context: AnnotatorContext) -> None:
-        """Store settings and context."""
         self._settings, self._context = settings, context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -196,7 +182,6 @@ class ResponseLength(Measure):
     columns: ClassVar[tuple[str, ...]] = ("length",)
 
     def __init__(self, settings: ResponseLengthSettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -214,17 +199,16 @@ class SubgoalsSettings:
 
 
 class Subgoals(Measure):
-    """Fills `process_reward`: what a turn adds to the best progress of its rollout so far.
+    """Fills `process_reward`: the turn's gain over the best progress of its rollout so far.
 
-    Progress is the environment's share of the task's subgoals, 0 before the first turn and where it
-    is unknown. So a subgoal that is undone and reached again counts once. With rows of tokens, the
-    last one of a turn has its number.
+    Progress is the solved share of the task's subgoals, 0 at the start and where unknown. A subgoal
+    that is undone and reached again counts once. With rows of tokens, a turn's last token has the
+    gain.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: SubgoalsSettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -236,7 +220,7 @@ class Subgoals(Measure):
 
 
 def _gains(rollout: Rollout) -> Iterator[float]:
-    """Yield what each turn adds to the best progress so far."""
+    """Yield each turn's gain over the best progress so far."""
     best = 0.0
     for turn in rollout.turns:
         gain = max(0.0, turn.progress - best) if math.isfinite(turn.progress) else 0.0

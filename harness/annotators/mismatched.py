@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure
-from harness.annotators.surroundings import AnnotatorContext
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, single_turn
@@ -29,9 +29,9 @@ class MismatchedRatioSettings:
 class MismatchedRatio(Measure):
     """Fills `value`: log pi - log pi_ref of another turn's answer to this turn's prompt.
 
-    The answer is that of the turn half of the step's turns away, of another task where a step has
-    several. A prompt that leaves no room for it loses its beginning, and a prompt with images keeps
-    its own answer.
+    The answer is that of the turn half of the step's turns away, of another task if a step has
+    several. A prompt that leaves no room for it loses its beginning; one with images keeps its
+    answer.
     Reference: KTO (Ethayarajh et al. 2024), arXiv:2402.01306, section 4.1: the reference point is
     estimated from outputs that belong to other inputs of the batch.
     """
@@ -39,7 +39,6 @@ class MismatchedRatio(Measure):
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
     def __init__(self, settings: MismatchedRatioSettings, context: AnnotatorContext) -> None:
-        """Store the context and the reference policy, or refuse rows of tokens."""
         if context.rows != "turn":
             raise ConfigError(
                 "the annotator 'mismatched_ratio' scores turns: set method.rows to 'turn'"
@@ -50,7 +49,7 @@ class MismatchedRatio(Measure):
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its log-ratios."""
         answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
-        far = len(answers) // 2
+        far = len(answers) // 2  # rollouts of a task stand together, so half-way is another task
         others = [*answers[far:], *answers[:far]]
         rows = [self._row(*both) for both in zip(answers, others, strict=True)]
         ratio = self._scores(self._context.policy, rows) - self._scores(self._reference, rows)

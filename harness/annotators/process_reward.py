@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from harness.annotators import text_reader
-from harness.annotators.surroundings import AnnotatorContext, lengths_of, optimizer_step
+from harness.annotators.context import AnnotatorContext, lengths_of, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
 from harness.credit.returns import episode_returns
@@ -28,31 +28,20 @@ from harness.types.rollout import Rollout
 class ProcessRewardSettings:
     """Objective and optimizer of a process reward model.
 
-    Attributes:
-        objective: `"dpo"`: preferences between successes and failures of a group (OPRL); `"ce"`:
-            cross-entropy of success (PRIME).
-        beta: Scale of the reward, more than 0.
-        update: Whether the model learns from a step's rollouts `"before"` or `"after"` scoring.
-        threshold: A rollout is positive if its return is above it; None takes successes. In units
-            of the return, the run's `method.reward_scale` included.
-        learning_rate: Of AdamW; more than 0.
-        weight_decay: Of AdamW; 0 or more.
-        max_grad_norm: Longest gradient; more than 0.
-        mini_batches: Optimizer steps, each with a part of the step's groups; 1 or more.
-        model: A text model that pi_phi starts as, for a policy that sees: a folder, a hub name or
-            `"tiny"`, with the policy's tokenizer. It reads each observation's text in place of its
-            picture. None copies the policy.
+    A policy that sees may have a text `model` as the initial pi_phi, with the policy's tokenizer: a
+    folder, a hub name or `"tiny"`. It reads each observation's text in place of its picture.
     """
 
-    objective: Literal["dpo", "ce"] = "dpo"
-    beta: float = 0.05
-    update: Literal["before", "after"] = "before"
+    objective: Literal["dpo", "ce"] = "dpo"  # "dpo": pairs of a group (OPRL); "ce": success (PRIME)
+    beta: float = 0.05  # scale of the reward, more than 0
+    update: Literal["before", "after"] = "before"  # when it learns: before or after scoring
+    # a rollout with a larger return, `reward_scale` included, is positive; None takes successes
     threshold: float | None = None
     learning_rate: float = 1e-6
     weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    mini_batches: int = 1
-    model: str | None = None
+    max_grad_norm: float = 1.0  # more than 0
+    mini_batches: int = 1  # optimizer steps, each with a part of the groups
+    model: str | None = None  # None copies the policy
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value is out of range."""
@@ -92,15 +81,11 @@ class ProcessReward:
     Gradients take two passes: scores of all rollouts, without a graph, give the derivative of the
     loss in each R; then each sequence alone is weighted by its rollout's derivative. So memory does
     not grow with the group size.
-
-    Attributes:
-        model: pi_phi.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: ProcessRewardSettings, context: AnnotatorContext) -> None:
-        """Copy the policy."""
         self._settings, self._context = settings, context
         self.model = (
             context.policy.trainable_copy()
@@ -119,7 +104,7 @@ class ProcessReward:
         """Return the table with its rewards; the model learns before or after scoring."""
         old, rollouts = self._denominator(rollouts), self._readable(rollouts)
         positive = self._positive(turns)
-        if self._settings.update == "before":
+        if self._settings.update == "before":  # section 3.1's overview; "after" is Algorithm 1
             self._figures = self._learn(turns, rollouts, positive, old)
         rows = self._reward(rollouts, old)
         if self._settings.update == "after":
@@ -177,8 +162,8 @@ class ProcessReward:
     ) -> dict[str, float]:
         """Take one optimizer step for each part of the groups and return the means of figures."""
         group = turns.group[turns.starts]
-        tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])
-        owner = np.repeat(np.arange(len(rollouts)), tokens)
+        tokens = np.asarray([_num_tokens(rollout) for rollout in rollouts])  # [R]
+        owner = np.repeat(np.arange(len(rollouts)), tokens)  # [A] the rollout of each token
         names = np.unique(group)
         sums: dict[str, float] = defaultdict(float)
         parts = np.array_split(names, min(self._settings.mini_batches, len(names)))
@@ -207,12 +192,14 @@ class ProcessReward:
         if not np.isfinite(score).all():
             raise TrainingError("the reward model's scores are not finite: lower its learning_rate")
         pairs = Pairs.within(group, positive)
+        # The slope is d loss / d R; the second pass gives it to R's log-probabilities. [R]
         if self._settings.objective == "dpo":
             loss, slope = pairs.loss(score), pairs.slope(score)
         else:
             loss, slope = cross_entropy(score, positive), cross_entropy_slope(score, positive)
         weight = np.repeat(
-            self._settings.beta * slope, [len(rollout.turns) for rollout in rollouts]
+            self._settings.beta * slope,  # [N]
+            [len(rollout.turns) for rollout in rollouts],
         )
         rows = merge(self._context.sequences(rollouts, weight))
         return {

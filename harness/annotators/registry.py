@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.annotators.baselines import SeatBaseline, SeatBaselineSettings
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.critic import Critic, CriticSettings
 from harness.annotators.distillation import NAME as TEACHER
 from harness.annotators.distillation import Teacher, TeacherSettings
@@ -29,7 +30,6 @@ from harness.annotators.mismatched import MismatchedRatio, MismatchedRatioSettin
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
 from harness.annotators.state_values import NAME as CONTINUATIONS
 from harness.annotators.state_values import StateValues, StateValuesSettings
-from harness.annotators.surroundings import AnnotatorContext
 from harness.annotators.teachers import (
     InformationGain,
     InformationGainSettings,
@@ -78,15 +78,14 @@ def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]
     """Register the decorated class as annotator `name`.
 
     Args:
-        name: In `method.annotators`.
-        settings: A dataclass, whose fields have defaults and whose values are checked when it is
-            made. `needs_reference`, if it has that, tells whether the run needs the reference
-            policy, and `needs_oracle` whether turns must have what the environment's oracle says.
+        name: The name in `method.annotators`.
+        settings: A dataclass with defaults that checks its values. Optional attributes are
+            `needs_reference` and `needs_oracle` (see the functions of these names).
 
     Returns:
         A decorator for classes that are made of `(settings, context)`, follow
         `harness.annotators.Annotator`, and name their `columns`: of the turn table, or new ones,
-        which are found in its `extra`.
+        which are in its `extra`.
     """
 
     def add(made: type[Any]) -> type[Any]:
@@ -102,46 +101,32 @@ def names() -> list[str]:
 
 
 def columns(name: str) -> tuple[str, ...]:
-    """Return the columns that an annotator fills.
-
-    Raises:
-        ConfigError: No annotator has this name.
-    """
+    """Return the columns that an annotator fills. Raises `ConfigError` for an unknown name."""
     return _ANNOTATORS.get(name).columns
 
 
 def complete(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all settings of an annotator: those given, and its defaults.
 
-    Raises:
-        ConfigError: The annotator or a setting is unknown, or a value is out of range.
+    Raises `ConfigError` if the annotator or a setting is unknown, or a value is out of range.
     """
     return dataclasses.asdict(_settings(name, given))
 
 
 def needs_reference(name: str, given: Mapping[str, Any]) -> bool:
-    """Return whether an annotator needs the reference policy.
-
-    Raises:
-        ConfigError: As for `complete`.
-    """
+    """Return whether an annotator needs the reference policy; errors as in `complete`."""
     return bool(getattr(_settings(name, given), "needs_reference", False))
 
 
 def needs_oracle(name: str, given: Mapping[str, Any]) -> bool:
-    """Return whether an annotator reads `Turn.oracle`, so that environments must give it.
-
-    Raises:
-        ConfigError: As for `complete`.
-    """
+    """Return whether an annotator reads `Turn.oracle`, so that environments must give it."""
     return bool(getattr(_settings(name, given), "needs_oracle", False))
 
 
 def make(name: str, given: Mapping[str, Any], context: AnnotatorContext) -> Any:
     """Return an annotator.
 
-    Raises:
-        ConfigError: As for `complete`; or the policy's chat template cannot be used.
+    Raises `ConfigError` as `complete` does, and if the policy's chat template cannot be used.
     """
     return _ANNOTATORS.get(name).make(_settings(name, given), context)
 

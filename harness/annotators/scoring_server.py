@@ -1,7 +1,7 @@
-"""A model behind a server of OpenAI's completions protocol that scores given tokens.
+"""Scores tokens by a model behind a server of OpenAI's completions protocol, at temperature 1.
 
 The server must take a prompt of token ids and echo it with the log-probability of each token, as
-`vllm serve MODEL` does. Its log-probabilities are those of temperature 1.
+`vllm serve MODEL` does.
 """
 
 from __future__ import annotations
@@ -38,37 +38,25 @@ _Scored = tuple[list[str], list[float]]
 
 
 class ScoringServer:
-    """Scores tokens by a model on a server.
+    """Scores tokens by a model on a server; its sampling options, prices and cache are not used.
 
-    Args:
-        model: The model and its server; sampling options, prices and cache are not used.
-
-    Attributes:
-        max_length: Longest sequence that it scores, in tokens, if the server tells it; known after
-            `check`.
+    `max_length` is the longest sequence in tokens, known after `check` if the server reports it.
     """
 
     def __init__(self, model: Model) -> None:
-        """Connect to nothing yet.
-
-        Raises:
-            BadOption: The address or the key cannot be used.
-        """
+        """Connect to nothing yet. Raises `BadOption` if the address or the key cannot be used."""
         self._model, self._url = model, base_url(model.url)
         self._key = check_key(os.environ.get(model.key_variable))
         self._headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         self.max_length: int | None = None
 
     def check(self, tokenizer: ChatTokenizer | None = None) -> None:
-        """Score a short text, so that what is wrong shows before a run.
+        """Score a short text, so that errors show before a run.
 
-        Args:
-            tokenizer: That of the tokens to score; None leaves it unchecked.
+        `tokenizer` is the policy's, if given.
 
-        Raises:
-            ModelUnavailable: The server does not answer.
-            ConfigError: It does not have the model, gives no log-probabilities of prompts, or has
-                other tokens.
+        Raises `ModelUnavailable` if the server does not answer, and `ConfigError` if it lacks the
+        model, has other tokens or gives no log-probabilities of prompts.
         """
         self._read_list()
         ids = tokenizer.encode(_PROBE) if tokenizer else _ANY_TOKENS
@@ -81,18 +69,17 @@ class ScoringServer:
             )
 
     def score(self, rows: Sequence[Sample]) -> list[Floats]:
-        """Return the log-probability of each sample's action tokens. Shapes [L].
+        """Return the log-probability of each sample's action tokens, shapes [L].
 
         Equal samples are sent once.
 
-        Raises:
-            ModelUnavailable: A request failed after all retries.
-            ConfigError: The server refuses a request, or gives no log-probabilities.
+        Raises `ModelUnavailable` if a request failed after all retries, and `ConfigError` if the
+        server refuses one or gives no log-probabilities.
         """
         ids = [row.prompt_ids + row.response_ids for row in rows]
         distinct = list(dict.fromkeys(ids))
         scored = dict(zip(distinct, asyncio.run(self._scored(distinct)), strict=True))
-        return [_of_actions(row, scored[own][1]) for row, own in zip(rows, ids, strict=True)]
+        return [_action_logprobs(row, scored[own][1]) for row, own in zip(rows, ids, strict=True)]
 
     @property
     def _who(self) -> str:
@@ -150,9 +137,9 @@ class ScoringServer:
                 ) from None
             except RetryableError as fault:
                 if attempt > self._model.service.retries:
-                    said = redact(fault.message, self._key)
+                    reason = redact(fault.message, self._key)
                     raise ModelUnavailable(
-                        f"{self._who} gave no answer in {attempt} attempts: {said}"
+                        f"{self._who} gave no answer in {attempt} attempts: {reason}"
                     ) from None
                 if fault.status == 429:
                     limiter.slow_down(sent)
@@ -162,10 +149,13 @@ class ScoringServer:
                 return answer
 
     def _read(self, ids: tuple[int, ...], answer: Any) -> _Scored:
-        """Return what an answer tells of the prompt's tokens."""
+        """Return the prompt's scored tokens from a reply."""
         try:
-            told = answer["choices"][0]["logprobs"]
-            texts, logprobs = told["tokens"][: len(ids)], told["token_logprobs"][: len(ids)]
+            scored_prompt = answer["choices"][0]["logprobs"]
+            texts, logprobs = (
+                scored_prompt["tokens"][: len(ids)],
+                scored_prompt["token_logprobs"][: len(ids)],
+            )
             found = [0.0, *map(float, logprobs[1:])]
         except (KeyError, IndexError, TypeError, ValueError):
             found = []
@@ -177,7 +167,7 @@ class ScoringServer:
         return texts, found
 
 
-def _of_actions(row: Sample, logprobs: Sequence[float]) -> Floats:
+def _action_logprobs(row: Sample, logprobs: Sequence[float]) -> Floats:
     """Return the log-probabilities of a sample's action tokens. Shape [L]."""
     own = np.asarray(logprobs[len(row.prompt_ids) :], dtype=np.float64)
     return own[np.asarray(row.turn) >= 0] if row.turn else own

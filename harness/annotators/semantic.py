@@ -40,15 +40,10 @@ class CrossEncoder(Scorer):
     """
 
     def __init__(self, name: str, device: str | None = None, max_length: int = MAX_LENGTH) -> None:
-        """Load the model.
+        """Load the model of a hub name or folder; without `device` on a GPU, if there is one.
 
-        Args:
-            name: A hub name or a folder.
-            device: Device of the model; None takes a GPU if there is one.
-            max_length: Most tokens of both texts together; the longer one is truncated.
-
-        Raises:
-            ConfigError: The model cannot be loaded or does not score pairs.
+        Both texts together have at most `max_length` tokens; the longer one is truncated. Raises
+        `ConfigError` if the model cannot be loaded or does not score pairs.
         """
         import transformers
 
@@ -89,11 +84,11 @@ class CrossEncoder(Scorer):
 
 
 class Embedding(Scorer):
-    """A frozen sentence encoder: cosine of the two texts' embeddings, 0 where it is negative.
+    """A frozen sentence encoder: cosine of the two texts' embeddings, 0 if it is negative.
 
-    Embeddings are the mean of the last layer over a text's tokens, normalised. Negative cosines
-    become 0; other values are not rescaled, so that thresholds on cosines keep their meaning. The
-    embeddings of the last used texts are cached.
+    Embeddings are the mean of the last layer over a text's tokens, normalised. Other values are not
+    rescaled, so that thresholds on cosines keep their meaning. The embeddings of the last used
+    texts are cached.
     """
 
     def __init__(
@@ -103,16 +98,10 @@ class Embedding(Scorer):
         max_length: int = MAX_LENGTH,
         size: int = 50_000,
     ) -> None:
-        """Load the model.
+        """Load the model of a hub name or folder; without `device` on a GPU, if there is one.
 
-        Args:
-            name: A hub name or a folder.
-            device: Device of the model; None takes a GPU if there is one.
-            max_length: Most tokens of a text; longer ones are truncated.
-            size: Number of texts whose embeddings are cached.
-
-        Raises:
-            ConfigError: The model cannot be loaded.
+        Texts are truncated to `max_length` tokens; the embeddings of `size` texts are cached.
+        Raises `ConfigError` if the model cannot be loaded.
         """
         import transformers
 
@@ -170,15 +159,10 @@ class Embedding(Scorer):
 
 
 def open_scorer(spec: str, device: str | None = None) -> Scorer:
-    """Return a scorer by its name.
+    """Return a scorer: `exact`, `lexical`, `cross-encoder` or `embedding`, on `device`.
 
-    Args:
-        spec: `exact`, `lexical`, `cross-encoder` or `embedding`, the last two with the model of
-            `DEFAULT_MODELS` or with one of your own, `cross-encoder:NAME_OR_FOLDER`.
-        device: Where a model runs; None takes a GPU if there is one.
-
-    Raises:
-        ConfigError: There is no such scorer, or its model cannot be loaded.
+    The last two have the model of `DEFAULT_MODELS`, or another one: `cross-encoder:NAME_OR_FOLDER`.
+    Raises `ConfigError` if there is no such scorer or its model cannot be loaded.
     """
     kind, _, name = spec.partition(":")
     if kind in SCORERS and not name:
@@ -195,17 +179,10 @@ def open_scorer(spec: str, device: str | None = None) -> Scorer:
 
 
 def resolve(settings: Mapping[str, Any], device: str | None = None) -> dict[str, Any]:
-    """Return an estimator's settings with the names of models replaced by scorers.
+    """Return an estimator's settings with the names of models replaced by scorers on `device`.
 
-    It replaces `scorer` and `match`, also in a `base`. Names that need no model, and all other
-    settings, do not change. Equal names give the same scorer.
-
-    Args:
-        settings: Hyperparameters of a recipe.
-        device: Device of the models; None takes a GPU if there is one.
-
-    Raises:
-        ConfigError: There is no such scorer, or its model cannot be loaded.
+    It replaces `scorer` and `match`, also in a `base`, unless they need no model. Equal names give
+    the same scorer. Raises the errors of `open_scorer`.
     """
     return _resolved(settings, device, {})
 

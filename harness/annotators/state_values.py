@@ -1,4 +1,4 @@
-"""The annotator of measured state values; what they are measured by is played with the rollouts."""
+"""The annotator of measured state values, by continuations that are played with the rollouts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure
-from harness.annotators.surroundings import AnnotatorContext
 from harness.credit import TurnTable
 from harness.types.errors import TrainingError
 from harness.types.hyperparameters import integer
@@ -21,13 +21,9 @@ NAME: Final = "continuations"
 
 @dataclass(frozen=True, slots=True)
 class StateValuesSettings:
-    """Settings of `StateValues`.
+    """Settings of `StateValues`."""
 
-    Attributes:
-        count: Continuations of each state, K; at least 1.
-    """
-
-    count: int = 8
+    count: int = 8  # K, continuations of each state; at least 1
     needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -47,11 +43,7 @@ class StateValues(Measure):
         """Keep nothing: the player reads the settings."""
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with its values, in units of its rewards.
-
-        Raises:
-            TrainingError: A rollout was played without continuations.
-        """
+        """Return the table with its values, in units of its rewards."""
         measured = [rollout.state_returns for rollout in rollouts]
         known = [returns for returns in measured if returns is not None]
         if len(known) < len(measured):

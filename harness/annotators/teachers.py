@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.measures import Measure, last_token_rows
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
@@ -26,15 +26,11 @@ _UNSOLVABLE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class InformationGainSettings:
-    """Settings of `InformationGain`.
+    """Settings of `InformationGain`."""
 
-    Attributes:
-        measure: `"logprob"`: gains in the mean log-probability of the answer's tokens, as the paper
-            writes; `"prob"`: in its exponential, the default of the released code.
-        thought: Thought in front of the answer, in styles with thoughts.
-    """
-
+    # mean log-probability (the paper), or its exponential (the code)
     measure: Literal["logprob", "prob"] = "logprob"
+    # stands before the answer, in styles with thoughts
     thought: str = "Now there's enough information to answer"
     needs_reference: ClassVar[bool] = False
     needs_oracle: ClassVar[bool] = True
@@ -49,15 +45,15 @@ class InformationGainSettings:
 
 
 class InformationGain(Measure):
-    """Fills `process_reward`: what a turn adds to the probability of the right answer.
+    """Fills `process_reward`: the turn's gain in the probability of the right answer.
 
     g_t = L_{t+1} - L_t. L_t is the mean log-probability of the tokens of the first golden answer,
     given the prompt of turn t and the beginning of a response that gives it, under the policy that
     played, at its temperature. The response is written in the run's style, with a fixed thought.
     The last turn of a rollout has no prompt after it, and g = 0; with rows of tokens, the last one
     of a turn has its number. The golden answer comes from the environment's oracle; it is scored
-    behind the rollout's prompts and never part of one. A prompt that leaves no room for it loses
-    its beginning.
+    after the rollout's prompts and never part of one. A prompt that leaves no room for it loses its
+    beginning.
     Reference: IGPO (Wang et al. 2025), arXiv:2510.14967; the paper's text was not at hand, so this
     follows its released code, GuoqingWang1/IGPO, the thought included.
     Departs from it: the tokens of the answer begin at its first character, whatever the tokenizer
@@ -67,15 +63,10 @@ class InformationGain(Measure):
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: InformationGainSettings, context: AnnotatorContext) -> None:
-        """Store settings and context."""
         self._settings, self._context = settings, context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with the gains.
-
-        Raises:
-            ConfigError: The environment tells no golden answer, or the style cannot write it.
-        """
+        """Return the table with the gains."""
         context = self._context
         rows = [row for rollout in rollouts for row in self._rows(rollout)]
         scored = score_tokens(context.policy, rows, context.temperature, context.max_tokens)
@@ -85,7 +76,7 @@ class InformationGain(Measure):
         return replace(turns, process_reward=last_token_rows(context, gain, lengths_of(rollouts)))
 
     def _rows(self, rollout: Rollout) -> Iterator[Sample]:
-        """Yield the right answer behind the prompt of each turn."""
+        """Yield the right answer after the prompt of each turn."""
         before, answer = self._encoded(*_answer_of(rollout))
         for turn in rollout.turns:
             yield self._behind(turn.completion, before, answer)
@@ -98,6 +89,7 @@ class InformationGain(Measure):
         response = self._context.style.answer(action).replace(_EMPTY_THOUGHT, thought)
         if self._context.style.name.endswith("/think") and thought not in response:
             response = f"{thought}\n{response}"
+        # The last occurrence: a thought before it may name the answer too.
         start = response.rfind(golden)
         if start < 0:
             raise ConfigError(
@@ -116,7 +108,7 @@ class InformationGain(Measure):
             (0.0,) * len(answer),
             0.0,
             completion.images,
-            (-1,) * len(before) + (0,) * len(answer),
+            (-1,) * len(before) + (0,) * len(answer),  # -1: context, not scored
         )
 
 
@@ -129,7 +121,7 @@ class SolverGainSettings:
 
 
 class SolverGain(Measure):
-    """Fills `process_reward`: how many moves of the environment's solver a turn saves.
+    """Fills `process_reward`: the number of moves of the environment's solver that a turn saves.
 
     N(s) - N(s'), N the number of moves that the solver or expert needs from a state: 1 for one of
     the best moves. It is -N(s) if s' has no solution, and 0 if s has none or a number is unknown.
@@ -142,15 +134,10 @@ class SolverGain(Measure):
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
     def __init__(self, settings: SolverGainSettings, context: AnnotatorContext) -> None:
-        """Store the context."""
         self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
-        """Return the table with the moves saved.
-
-        Raises:
-            ConfigError: The environment does not tell how many moves are left.
-        """
+        """Return the table with the moves saved."""
         saved = np.array(
             [
                 _saved(_remaining(turn.oracle), _remaining(turn.next_oracle))
@@ -164,7 +151,8 @@ class SolverGain(Measure):
 
 
 def _changes(x: Floats, rollouts: Sequence[Rollout]) -> Floats:
-    """Return what comes after each turn less what comes with it, 0 at ends of rollouts. [N]."""
+    """Return the next turn's value less each turn's, 0 at the ends of rollouts. Shape [N]."""
+    # The next row of a rollout's last turn belongs to another rollout.
     ends = np.cumsum([len(rollout.turns) for rollout in rollouts]) - 1
     change: Floats = np.append(x[1:], 0.0) - x
     change[ends] = 0.0

@@ -18,14 +18,10 @@ _SEED = 7
 
 
 def load(name: str, policy: Policy) -> Policy:
-    """Return a text model that is trained whole, on the policy's device and with its tokens.
+    """Return a text model, all of it trained, on the policy's device and with its tokens.
 
-    Args:
-        name: A folder, a hub name, or `"tiny"` for a new random one.
-        policy: What it stands beside.
-
-    Raises:
-        ConfigError: It cannot be loaded, sees images itself, or has other tokens than the policy.
+    `name` is a folder, a hub name, or `"tiny"` for a new random one. Raises `ConfigError` if it
+    cannot be loaded, sees images itself, or has other tokens than the policy.
     """
     if name in TINY_MODELS[:1]:
         made = tiny.make_model(TinyConfig(), policy.tokenizer, _SEED)
@@ -42,18 +38,9 @@ def load(name: str, policy: Policy) -> Policy:
     return reader
 
 
-def check_tokens(model: str, own: Any, of_policy: Any) -> None:
-    """Refuse a model that scores the policy's responses with another tokenizer.
-
-    Args:
-        model: Setting and name of the model, for the error.
-        own: Its tokenizer.
-        of_policy: The policy's.
-
-    Raises:
-        ConfigError: Their vocabularies differ.
-    """
-    if own.get_vocab() != of_policy.get_vocab():
+def check_tokens(model: str, tokenizer: Any, policys: Any) -> None:
+    """Raise `ConfigError` if the model's vocabulary differs from the policy's."""
+    if tokenizer.get_vocab() != policys.get_vocab():
         raise ConfigError(
             f"{model} has other tokens than the policy, whose responses it scores: expected a "
             "model with the same tokenizer"
@@ -63,12 +50,8 @@ def check_tokens(model: str, own: Any, of_policy: Any) -> None:
 def readable(rollouts: Sequence[Rollout], policy: Policy) -> list[Rollout]:
     """Return rollouts in whose prompts each picture is the text of the observation it came with.
 
-    Args:
-        rollouts: Of the policy; not changed. A text policy's are returned as they are.
-        policy: The policy that played.
-
-    Raises:
-        ConfigError: A prompt shows a picture that is no turn's observation.
+    The rollouts are not changed; a text policy's are returned as they are. Raises `ConfigError` if
+    a prompt shows a picture that is no turn's observation.
     """
     if policy.vision is None:
         return list(rollouts)

@@ -1,7 +1,7 @@
-"""The audit of credit: what each turn was worth by executed continuations, and who says so.
+"""The audit of credit: the worth of each turn by executed continuations, compared with its credit.
 
-`truth` measures the advantage of every turn by playing on from forks of its episode, `policies`
-are what plays, `truth_sets` keeps what was measured, `agreement` compares estimators with it,
-`evidence` counts what bears a figure, `intervals` tells how sure it is, `spread` compares over
+`truth` measures the advantage of every turn by playing on from forks of its episode, with the
+policies of `policies`; `truth_sets` are its files. `agreement` compares estimators with the truth,
+`evidence` counts the turns behind each figure, `intervals` gives its error, `spread` compares over
 fresh groups, `parts` by size of the groups, success and length.
 """

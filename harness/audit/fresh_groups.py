@@ -12,20 +12,15 @@ from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 
 _STREAM: Final = 3
-"""Of random numbers."""
+"""Stream of random numbers, apart from those of the rollouts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshGroups:
-    """Turns in fresh groups.
+    """Turns in fresh groups."""
 
-    Attributes:
-        turns: For estimators; rollouts of a group stand together.
-        group: The fresh group of each turn, in the order of the whole table. Shape [N].
-    """
-
-    turns: TurnTable
-    group: Ints
+    turns: TurnTable  # rollouts of a group stand together
+    group: Ints  # [N] fresh group of each turn, in the whole table's order
     _place: Ints
     _several: bool
 
@@ -40,17 +35,13 @@ class FreshGroups:
 
 
 def regroup(turns: TurnTable, size: int, seed: int = 0) -> FreshGroups:
-    """Deal the rollouts of each task into fresh groups, as equal in size as can be.
+    """Deal the rollouts of each task into fresh groups of `size`, as equal in size as can be.
 
     All rollouts of a task are independent draws from one policy, so any part of them is a group
-    that might have been played. A task whose rollouts are at most `size` stays one group.
-
-    Args:
-        turns: Its groups are the tasks.
-        size: Rollouts of a group, 2 or more; one more or less where rollouts were lost.
-        seed: Equal arguments give equal groups.
+    that might have been played. A task with at most `size` rollouts stays one group. Lost rollouts
+    change a group's size by one.
     """
-    task = turns.group[turns.starts]
+    task = turns.group[turns.starts]  # [R]
     rng = np.random.default_rng([seed, _STREAM, size])
     dealt: list[Ints] = []
     tasks = np.unique(task)
@@ -59,6 +50,7 @@ def regroup(turns: TurnTable, size: int, seed: int = 0) -> FreshGroups:
         count = max(1, round(len(members) / size))
         dealt += [np.sort(part) for part in np.array_split(rng.permutation(members), count)]
     ordered, rows = take_turns(turns, np.concatenate(dealt))
+    # [N] in the order of the dealt rollouts; `place` leads back to the order of `turns`.
     group = np.repeat(np.arange(len(dealt)), [len(part) for part in dealt])[ordered.rollout]
     place = np.argsort(rows)
     return FreshGroups(replace(ordered, group=group), group[place], place, len(dealt) > len(tasks))
@@ -67,7 +59,7 @@ def regroup(turns: TurnTable, size: int, seed: int = 0) -> FreshGroups:
 def take_turns(turns: TurnTable, rollouts: Ints) -> tuple[TurnTable, Ints]:
     """Return the turns of some rollouts in the given order, and their rows [n] in the whole table.
 
-    Rollouts and groups are numbered anew, groups in the order of their numbers.
+    Rollouts and groups get new numbers, groups in the order of the old ones.
     """
     rows = np.concatenate([np.flatnonzero(turns.rollout == one) for one in rollouts])
     columns = {field.name: getattr(turns, field.name) for field in fields(turns)}

@@ -33,24 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an audit plays.
+    """The size of an audit: groups, repeats, noise and continuations."""
 
-    Attributes:
-        group_size: Rollouts of a group.
-        repeats: Fresh groups of each task.
-        noise: Of the expert: probability of a random action.
-        seed: Of the tasks' episodes and all decisions.
-        options: What is measured.
-        process_reward: A training run whose reward model scores the turns, for estimators that
-            read the column `process_reward`; None leaves it empty.
-    """
-
-    group_size: int = 8
-    repeats: int = 1
-    noise: float = 0.5
+    group_size: int = 8  # rollouts
+    repeats: int = 1  # fresh groups of each task
+    noise: float = 0.5  # probability of a random action of the expert
     seed: int = 0
     options: TruthOptions = TruthOptions()  # noqa: RUF009 (frozen)
-    process_reward: Path | None = None
+    process_reward: Path | None = None  # training run whose reward model scores turns
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a number is out of range."""
@@ -72,13 +62,9 @@ async def measure_model(
 ) -> TruthSet:
     """Play groups with a model, or with the noisy expert, and measure the truth of their turns.
 
-    Args:
-        config: Environment, split, number of tasks, model and agent, as for an evaluation.
-        plan: What is played and measured.
-        on_group: Is called after each group with the groups played and their number.
-
-    Raises:
-        AgentGymsError: The model or the environment cannot be opened, or every episode was lost.
+    `config` has environment, split, number of tasks, model and agent, as for an evaluation.
+    `on_group` is called after each group with the groups played so far and their total. Raises
+    `AgentGymsError` if the model or the environment cannot be opened, or every episode was lost.
     """
     if config.agent.kind in ("reflexion", *SEARCHES):
         raise ConfigError("an audit plays each episode once: give --agent direct or react")
@@ -127,7 +113,7 @@ async def measure_model(
 
 
 def _check_reward_model(plan: Plan, model: Model) -> None:
-    """Raise `ConfigError` if a reward model cannot score what is played, before it is played."""
+    """Raise `ConfigError`, before anything is played, if a reward model cannot score the turns."""
     if plan.process_reward is None:
         return
     from harness.audit import reward_models
@@ -142,7 +128,7 @@ def _check_reward_model(plan: Plan, model: Model) -> None:
 
 
 def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool) -> AuditPolicy:
-    """Return what plays; a model of this process answers as many continuations as it can."""
+    """Return the audit's policy; a model of this process answers all open continuations at once."""
     if model.completer is None:
         random = config.model.backend == "random"
         return NoisyExpert(1.0 if random else plan.noise, config.model.expert)
@@ -162,7 +148,7 @@ def _policy(config: EvaluationConfig, model: Model, plan: Plan, is_remote: bool)
 def _sketch(
     config: EvaluationConfig, model: Model, rollouts: Sequence[Rollout]
 ) -> tuple[NDArray[np.float16] | None, str]:
-    """Return the sketches of the turns' gradients, and whose gradient the audit has."""
+    """Return the sketches of the turns' gradients, and a phrase for the report."""
     if model.completer is None:
         return None, "of a softmax over each state's actions"
     if model.identity.get("backend") != "hf":

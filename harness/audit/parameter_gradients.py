@@ -33,13 +33,7 @@ SIZE: Final = 2048
 class Projection:
     """A seeded count sketch of a policy's trained parameters; it keeps 4 bytes for each.
 
-    Args:
-        policy: On one device.
-        size: D, dimensions of a sketch.
-        seed: Equal seeds give equal projections.
-
-    Attributes:
-        parameters: Number of the trained parameters.
+    `size` is D, the dimensions of a sketch. The policy must be on one device.
     """
 
     def __init__(self, policy: Policy, size: int = SIZE, seed: int = 0) -> None:
@@ -68,14 +62,8 @@ def sketches(
 ) -> NDArray[np.float16]:
     """Return the sketched gradient of each turn's log-probability, on one scale. Shape [N, D].
 
-    The log-probability of a turn is the sum over the tokens that the policy sampled for it. Equal
-    answers to equal prompts pass through the model once. The policy is in evaluation mode.
-
-    Args:
-        policy: What sampled the tokens; not changed.
-        rollouts: With tokens; N turns in all.
-        projection: Of the policy's parameters.
-        temperature: Of the sampling; 0 counts as 1.
+    The log-probability of a turn is the sum over its sampled tokens. Equal answers to equal prompts
+    pass through the model once, in evaluation mode. Temperature 0 counts as 1.
     """
     known: dict[tuple[object, ...], Sketch] = {}
 
@@ -94,5 +82,6 @@ def sketches(
                 for turn in turns
             ]
         )
+    # float16 ends at 65,504: one scale for all turns, which no cosine notices.
     largest = float(np.abs(found).max()) or 1.0
     return (found / largest).astype(np.float16)

@@ -16,7 +16,7 @@ from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError
 
 BY: Final = ("success", "length")
-"""What turns can be parted by: success rate of their task, or number of turns of their rollout."""
+"""The keys of a division: success rate of the task, or number of turns of the rollout."""
 
 _THIRDS: Final = 3
 
@@ -30,15 +30,9 @@ def by_group_size(
     estimators: Estimators,
     measured: Collection[str] = (),
 ) -> dict[str, Agreement]:
-    """Return the figures of methods whose groups are fresh ones of each size.
+    """Return the figures of methods with fresh groups of each size, on the same turns and truth.
 
-    Truth and turns are the same for all sizes; see `fresh_groups.regroup`.
-
-    Args:
-        truth: Its groups are the tasks, with as many rollouts as were played.
-        sizes: Rollouts of a group; see `check_sizes`.
-        estimators: Compute the credit.
-        measured: Methods that are credited by half of the continuations; see `agree`.
+    The truth's groups are the tasks. Half of the continuations credit the methods in `measured`.
     """
     found = {}
     for size in sizes:
@@ -50,11 +44,7 @@ def by_group_size(
 
 
 def check_sizes(sizes: Sequence[int], rollouts: int) -> None:
-    """Refuse group sizes into which the rollouts of a task cannot be dealt.
-
-    Raises:
-        ConfigError: A size is below 2, or does not divide the number of rollouts.
-    """
+    """Raise `ConfigError` if a size is below 2 or does not divide the rollouts of a task."""
     for size in sizes:
         if size < 2 or rollouts % size:
             raise ConfigError(
@@ -71,11 +61,9 @@ def by_thirds(
 ) -> dict[str, Agreement]:
     """Return the figures of the rollouts in each third of the range; empty thirds are left out.
 
-    Args:
-        truth: Its groups are the tasks.
-        advantages: Of each method. Shape [N] each.
-        by: `success`, of the task's rollouts from 0 to 1, or `length`, up to the longest rollout.
-        measured: Methods that are credited by half of the continuations; see `agree`.
+    The range is `success`, of the task's rollouts from 0 to 1, or `length`, up to the longest
+    rollout. Advantages have the shape [N]. Half of the continuations credit the methods in
+    `measured`.
     """
     values, names = (_success if by == "success" else _lengths)(truth)
     third = np.clip(np.ceil(values * _THIRDS - 1e-9) - 1, 0, _THIRDS - 1).astype(np.int64)

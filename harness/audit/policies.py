@@ -20,19 +20,14 @@ _OPEN: Final = "<"
 
 
 class Chances(NamedTuple):
-    """Probabilities of a policy in a state.
+    """Probabilities of a policy in a state."""
 
-    Attributes:
-        taken: Of the action that is taken.
-        equal: That two draws are the same action: the sum of all squared probabilities.
-    """
-
-    taken: float
-    equal: float
+    taken: float  # probability of the action taken
+    equal: float  # sum of squared probabilities: two draws are one action
 
 
 class AuditPolicy(ContinuationPlayer, Protocol):
-    """What plays the rollouts of an audit and their continuations."""
+    """Plays the rollouts of an audit and their continuations."""
 
     async def act(self, episode: Episode, view: EpisodeView, seed: int) -> Decision:
         """Return the next action of an episode."""
@@ -44,14 +39,11 @@ class AuditPolicy(ContinuationPlayer, Protocol):
 
 
 class NoisyExpert:
-    """The environment's expert, with random actions in between. It has no memory and no model.
+    """The environment's expert with random actions in between; it has no memory and no model.
 
-    A random action is one of the admissible ones. Where all have parts to fill in, or none can be
-    listed, it is one of the beginnings of the expert's action, see `beginnings`.
-
-    Args:
-        noise: Probability of a random action, in [0, 1].
-        kind: Which of the environment's experts.
+    A random action is an admissible one. If all of them have parts to fill in, or none can be
+    listed, it is one of the `beginnings` of the expert's action. `noise` is its probability, in [0,
+    1].
     """
 
     def __init__(self, noise: float, kind: str = "best") -> None:
@@ -70,7 +62,7 @@ class NoisyExpert:
         return ""
 
     def chances(self, episode: Episode, action: str) -> Chances:
-        """Return its probabilities, of actions that are told apart by their text."""
+        """Return its probabilities; actions with equal text are one action."""
         drawn = self._random(episode.env, episode.info)
         chances = dict.fromkeys(drawn, self._noise / len(drawn))
         if self._noise < 1:
@@ -81,7 +73,7 @@ class NoisyExpert:
     async def play_on(
         self, episode: Episode, seeds: Sequence[int]
     ) -> Awaitable[Sequence[Continuation]]:
-        """Return what gives one continuation for each seed; they are played at once."""
+        """Return an awaitable of one continuation for each seed; they are played at once."""
         env = episode.env
         played: asyncio.Future[Sequence[Continuation]] = asyncio.get_running_loop().create_future()
         played.set_result(
@@ -129,8 +121,8 @@ def _closed(info: Mapping[str, Any]) -> list[str]:
 def beginnings(action: str) -> list[str]:
     """Return the shorter forms of an action, from the shortest one; at least one.
 
-    Of `verb[words]` it is what the brackets hold that gets shorter, word by word; of code with
-    several lines lines are left out at its end, of anything else words.
+    `verb[words]` loses words in its brackets, code of several lines loses lines, anything else
+    words: always from the end.
     """
     verb, bracket, content = action.partition("[")
     if bracket and content.endswith("]") and "\n" not in action:

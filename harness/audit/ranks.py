@@ -18,7 +18,6 @@ class Ranks:
     """Ranks of values where rows may count several times; equal values have their mean rank."""
 
     def __init__(self, values: Floats) -> None:
-        """Keep the order of the values [N]."""
         self._place = places(values)
 
     def of(self, rows: Floats) -> Floats:
@@ -29,10 +28,12 @@ class Ranks:
 
 
 def places(values: Floats) -> Ints:
-    """Return the place of each value among the different values; noise of rounding is ignored.
+    """Return the place of each value among the different values; rounding noise is ignored.
 
-    Values are equal if they differ by at most `EQUAL` times the largest size. From the smallest on,
-    each value takes those that are equal to it, so long runs of tiny steps do not become one.
+    Shape [N].
+
+    Values are equal if they differ by at most `EQUAL` times the largest size. Each group of equals
+    starts at its smallest value, so a long run of tiny steps does not become one place.
     """
     limit = EQUAL * float(np.abs(values).max(initial=0.0))
     distinct, place = np.unique(values, return_inverse=True)
@@ -56,9 +57,9 @@ def signs(values: Floats) -> Floats:
 
 
 def correlation(one: Floats, two: Floats, weights: Floats) -> float:
-    """Return Pearson's correlation of rows with weights.
+    """Return Pearson's weighted correlation.
 
-    It is nan if the first is constant, else 0 if the second is.
+    It is nan if the first row is constant, else 0 if the second is.
     """
     total = weights.sum()
     one = one - (one * weights).sum() / total
@@ -85,19 +86,17 @@ def ranks_within(part: Ints, values: Floats) -> Floats:
 
 
 def correlations_within(one: Floats, two: Floats, part: Ints) -> Floats:
-    """Return Pearson's correlation of each part. Shape [parts].
-
-    It is nan if the first is constant there, else 0 if the second is.
-    """
+    """Return Pearson's correlation of each part, with the rules of `correlation`. Shape [parts]."""
     sizes = np.bincount(part)
 
     def centred(values: Floats) -> Floats:
         centred: Floats = values - (np.bincount(part, weights=values) / sizes)[part]
         return centred
 
-    one, two = centred(one), centred(two)
-    of_one, of_two, both = (
+    one, two = centred(one), centred(two)  # [N]
+    one_square, two_square, both = (
         np.bincount(part, weights=product) for product in (one * one, two * two, one * two)
     )
-    found = both / np.sqrt(np.maximum(of_one * of_two, _TINY))
-    return np.where(of_one <= _TINY, np.nan, np.where(of_two <= _TINY, 0.0, found))
+    # [parts] each; a square of rounding noise counts as 0, so constant rows stay constant.
+    found = both / np.sqrt(np.maximum(one_square * two_square, _TINY))
+    return np.where(one_square <= _TINY, np.nan, np.where(two_square <= _TINY, 0.0, found))

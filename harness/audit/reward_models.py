@@ -22,9 +22,8 @@ _CONFIG: Final = "config.json"
 def settings(run: Path) -> dict[str, Any]:
     """Return the configuration of a run that trained a model which scores turns.
 
-    Raises:
-        ConfigError: The folder is no run's, or its annotators have no such model; or one that is
-            compared with the policy before training, which checkpoints do not keep.
+    Raises `ConfigError` if the folder is no run's, its annotators have no such model, or the model
+    is compared with the policy before training, which checkpoints do not keep.
     """
     where = f"--process-reward {str(run)!r:.200}"
     if not (run / _CONFIG).is_file():
@@ -46,17 +45,11 @@ def process_rewards(
 ) -> Floats:
     """Return beta * (log pi_phi - log pi) of each turn, with pi_phi of the newest checkpoint.
 
-    Reference: OPRL, Eq. 1. N turns in all, shape [N].
+    Shape [N].
 
-    Args:
-        run: A training run's folder; see `settings`.
-        policy: pi, which sampled the tokens; not changed.
-        rollouts: With tokens.
-        temperature: Of the sampling.
-
-    Raises:
-        ConfigError: As for `settings`, or the run has no whole checkpoint.
-        CheckpointError: The checkpoint's model does not fit the policy, or is damaged.
+    `policy` is pi, the sampler of the rollouts' tokens (OPRL, Eq. 1). Raises the errors of
+    `settings`, `ConfigError` if the run has no whole checkpoint, and `CheckpointError` if its model
+    is damaged or does not fit the policy.
     """
     config = settings(run)
     context = AnnotatorContext(policy, context=config["agent"]["context"], temperature=temperature)

@@ -1,18 +1,18 @@
 """Bias and noise of credit over fresh groups of the same task, and of its policy gradient.
 
-Turns of a task are equal if state, what the policy knows beside it, number of turns taken and
-action are: their true advantage A is one number, and their credit c differs by what else a group
-happened to play. c is regressed on A through the origin, with one slope b >= 0 for each method and
-all turns, so that methods of different scale compare. The mean square of the credit has three
-shares, which add up to 1:
+Turns of a task are equal if state, number of turns taken, action and the policy's other knowledge
+are: their true advantage A is one number, and their credit c differs by what else a group happened
+to play. c is regressed on A through the origin, with one slope b >= 0 for each method and all
+turns, so that methods of different scale compare. The mean square of the credit has three shares,
+which add up to 1:
 
     signal = b^2 E[A^2] / E[c^2]
     bias   = E[(E[c | turn] - b A)^2] / E[c^2]
     noise  = E[Var(c | turn)] / E[c^2]
 
-E[c | turn]^2 is estimated by products of the credit of equal turns of different groups, and
-squares of A lose their squared standard errors, so the shares are not biased by the number of
-groups or continuations; the bias of a method without bias may be a little below 0.
+E[c | turn]^2 is estimated by products of the credit of equal turns of different groups, and squares
+of A lose their squared standard errors, so the shares are not biased by the number of groups or
+continuations; the bias of a method without bias may be a little below 0.
 
 `snr` is the squared norm of the expected gradient of a group over the variance of that gradient:
 1/M sum |g_m|^2 = norm + variance and 1/(M (M - 1)) sum over m != m' of g_m g_m' = norm, for the M
@@ -34,15 +34,13 @@ from harness.types.arrays import Floats, Ints
 
 NAMES: Final = ("snr", "signal", "bias", "noise")
 _TINY: Final = 1e-9
-"""What is smaller is rounding."""
+"""Rounding noise is below this."""
 
 
 def statistics(truth: Truth, fresh: Ints) -> dict[str, Callable[[Floats], Statistic]]:
-    """Return for each of `NAMES` what makes a statistic of a method's credit.
+    """Return for each of `NAMES` the function from a method's credit to its statistic.
 
-    Args:
-        truth: Of N turns; its groups are tasks.
-        fresh: Group of each turn in which credit is computed, from 0. Shape [N].
+    The truth's groups are tasks; `fresh` has the group of each turn's credit, from 0, shape [N].
     """
     turns = _EqualTurns(truth, fresh)
     return {
@@ -55,16 +53,18 @@ def statistics(truth: Truth, fresh: Ints) -> dict[str, Callable[[Floats], Statis
 
 def _snr(truth: Truth, fresh: Ints, credit: Floats) -> Statistic:
     task = truth.turns.group
-    of_groups, of_tasks = (squared_norms(truth, part, credit) for part in (fresh, task))
-    if of_groups is None or of_tasks is None:
+    group_norms, task_norms = (squared_norms(truth, part, credit) for part in (fresh, task))
+    if group_norms is None or task_norms is None:
         return lambda _: math.nan
-    task_of_group = np.zeros(len(of_groups), np.int64)
+    # The squared norm of a task's summed gradient, less those of its groups, is the sum over
+    # pairs of different groups of g_m g_m'.
+    task_of_group = np.zeros(len(group_norms), np.int64)
     task_of_group[fresh] = task
-    count = np.bincount(task_of_group, minlength=len(of_tasks)).astype(np.float64)
-    squares = np.bincount(task_of_group, weights=of_groups, minlength=len(of_tasks))
+    count = np.bincount(task_of_group, minlength=len(task_norms)).astype(np.float64)
+    squares = np.bincount(task_of_group, weights=group_norms, minlength=len(task_norms))
     several = count > 1
     pairs = np.where(several, count * (count - 1), 1.0)
-    signal = np.where(several, (of_tasks - squares) / pairs, 0.0)
+    signal = np.where(several, (task_norms - squares) / pairs, 0.0)
     total = np.where(several, squares / np.maximum(count, 1), 0.0)
 
     def statistic(weights: Floats) -> float:
@@ -97,6 +97,7 @@ class _EqualTurns:
         self._cell_of_pair[self._pair] = self._cell
         self._pairs = _pairs(self._count, self._cell_of_pair, np.bincount(self._pair))
         self._true = truth.advantage[self._rows]
+        # Without the measurement's squared error, which a square of noisy values has in excess.
         self._true_square = self._by_task(self._true**2 - truth.error[self._rows] ** 2)
 
     def _by_task(self, values: Floats) -> Floats:
@@ -107,12 +108,14 @@ class _EqualTurns:
         """Return the statistic of signal, bias or noise, given its place among them."""
         if not len(self._rows):
             return lambda _: math.nan
-        own = credit[self._rows]
-        own_sums = np.bincount(self._pair, weights=own)
-        square = np.bincount(self._cell, weights=own) ** 2
-        square -= np.bincount(self._cell_of_pair, weights=own_sums**2)
+        repeated = credit[self._rows]  # [n] of the N turns
+        pair_sums = np.bincount(self._pair, weights=repeated)
+        # Products of credit from different groups alone: a group's noise would bias its square.
+        square = np.bincount(self._cell, weights=repeated) ** 2  # [cells]
+        square -= np.bincount(self._cell_of_pair, weights=pair_sums**2)
         expected = self._by_task((square / self._pairs)[self._cell])
-        total, both = self._by_task(own**2), self._by_task(own * self._true)
+        total = self._by_task(repeated**2)  # [P], as all sums that a sample of tasks weights
+        both = self._by_task(repeated * self._true)
 
         def statistic(weights: Floats) -> float:
             all_, truth = weighted(weights, total), weighted(weights, self._true_square)

@@ -1,10 +1,9 @@
 """The true advantage of every turn, measured by continuations from forks of its episode.
 
-With pi the policy that played, s the state of the environment and h what the policy knows beside
-it, V(s, h) is the mean return of K continuations from a fork right before the turn, in which the
-turn's own action is drawn anew. The advantage of turn t is A = r_t + gamma V(s_t+1, h_t+1) -
-V(s_t, h_t), with V = 0 behind the end. States that are equal, with equal h and as many turns left,
-share their continuations.
+With pi the policy that played, s the environment's state and h the policy's other knowledge, V(s,
+h) is the mean return of K continuations from a fork right before the turn, in which the turn's
+action is drawn anew. The advantage of turn t is A = r_t + gamma V(s_t+1, h_t+1) - V(s_t, h_t), with
+V = 0 after the end. Equal states with equal h and as many turns left share their continuations.
 """
 
 from __future__ import annotations
@@ -33,30 +32,19 @@ from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw
 
 _ROUNDING: Final = 1e-12
-"""Share of the largest return; what is smaller in an advantage is rounding."""
+"""Share of the largest return; a smaller advantage is rounding noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruthOptions:
-    """What is measured.
+    """The options of a measurement; a value out of its range raises `ConfigError`."""
 
-    Attributes:
-        continuations: K, from each state; a multiple of 4, because the ceiling compares quarters.
-        reward: One of `REWARDS`, for the truth and for the methods.
-        gamma: Discount of each later turn, in (0, 1].
-        reward_scale: Factor on the rewards that the methods see; the papers train on 10.
-
-    Raises:
-        ConfigError: A value is out of range.
-    """
-
-    continuations: int = 48
-    reward: str = "success"
-    gamma: float = 1.0
-    reward_scale: float = 10.0
+    continuations: int = 48  # K; a multiple of 4: the ceiling compares quarters
+    reward: str = "success"  # one of `REWARDS`, for truth and methods
+    gamma: float = 1.0  # discount of each later turn, in (0, 1]
+    reward_scale: float = 10.0  # for the methods; the papers train on 10
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.continuations < 4 or self.continuations % 4:
             raise ConfigError(
                 f"continuations must be a positive multiple of 4, got {self.continuations}"
@@ -69,28 +57,16 @@ class TruthOptions:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Rollouts with the returns of continuations from every state.
+    """Rollouts with the returns of continuations from every state."""
 
-    Attributes:
-        turns: The rollouts' turns, N rows.
-        returns: Returns of the continuations from right before each turn. Shape [N, K].
-        options: What was measured.
-        cost: What it took.
-        taken: The policy's probability of each turn's action. Shape [N]; None if unknown.
-        equal: Its probability of drawing one action twice there. Shape [N]; None if unknown.
-        known: Number of what the policy knows beside the state, equal where it is. Shape [N]; None
-            if it knows nothing else.
-        sketch: Projected gradient of each action's log-probability by the policy's parameters, see
-            `parameter_gradients`. Shape [N, D]; None if there is none.
-    """
-
-    turns: TurnTable
-    returns: Floats
+    turns: TurnTable  # N rows
+    returns: Floats  # [N, K] of the continuations from right before each turn
     options: TruthOptions
     cost: Cost = field(default_factory=Cost)
-    taken: Floats | None = None
-    equal: Floats | None = None
-    known: Ints | None = None
+    taken: Floats | None = None  # [N] probability of each turn's action; None if unknown
+    equal: Floats | None = None  # [N] probability of drawing one action twice; None if unknown
+    known: Ints | None = None  # [N] number of the policy's other knowledge; None for none
+    # [N, D] gradient of each action, see `parameter_gradients`
     sketch: NDArray[np.float16] | None = None
 
     @property
@@ -118,15 +94,15 @@ class Truth:
         return replace(self, returns=self.returns[:, which::2])
 
     def credited(self) -> TurnTable:
-        """Return the turns with `state_value`, in units of their rewards, by the first half.
+        """Return the turns with `state_value` by the first half, in units of their rewards.
 
-        Credit of this column is to be compared with the other half, whose errors are others.
+        Compare credit that reads it with the second half, whose errors are independent.
         """
         value = self.options.reward_scale * self.half(0).returns.mean(axis=1)
         return replace(self.turns, state_value=value)
 
     def _after(self, before: Floats) -> Floats:
-        """Return each turn's value of the state behind it, 0 behind the last turn."""
+        """Return the value of the state after each turn, 0 after the last one."""
         return np.where(self.turns.goes_on, np.append(before[1:], 0.0), 0.0)
 
 
@@ -141,20 +117,9 @@ async def measure(
 ) -> tuple[Truth, list[Rollout]]:
     """Play groups of rollouts and measure the true advantage of each of their turns.
 
-    Args:
-        pool: Gives the environments.
-        draws: The tasks; a group plays each.
-        policy: Plays the rollouts and the continuations.
-        options: What is measured.
-        seed: Of all decisions. Equal arguments give equal truth if the policy's answers depend on
-            prompt and seed alone.
-        on_finish: Is called with each rollout once its group has ended.
-
-    Returns:
-        The truth, and the rollouts that it is of, without those that were lost.
-
-    Raises:
-        TrainingError: Every group was lost.
+    A group plays each draw. Equal arguments give equal truth if the policy's answers depend on
+    prompt and seed alone. `on_finish` is called with each rollout once its group has ended. Lost
+    rollouts are left out; raises `TrainingError` if every group was lost.
     """
     begun, audited = time.perf_counter(), _Audited(policy, options, seed)
     played = await collect_episodes(
@@ -208,16 +173,14 @@ class _Audited:
             for rollout in rollouts
             for one in self._actors[rollout.group, rollout.member].known[: len(rollout.turns)]
         ]
-        names = np.array(known, dtype=object)
+        names = np.array(known, dtype=object)  # [N]; numbers are shorter than the texts
         return np.unique(names, return_inverse=True)[1].astype(np.int64) if any(known) else None
 
 
 class _EpisodeActor:
     """The policy as the actor of one episode.
 
-    Attributes:
-        known: What the policy knew beside each of its own states.
-        chances: Its probabilities there.
+    It notes the policy's knowledge and chances at each turn.
     """
 
     def __init__(self, policy: AuditPolicy, episode: Episode) -> None:
@@ -227,10 +190,10 @@ class _EpisodeActor:
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
         """Take the next turn; states in which the partner's seat acts are not the policy's."""
-        own = not is_partners(view.info)
-        if own:
+        is_policys = not is_partners(view.info)
+        if is_policys:
             self.known.append(self._policy.key(self._episode))
         decision = await self._policy.act(self._episode, view, seed)
-        if own:
+        if is_policys:
             self.chances.append(self._policy.chances(self._episode, decision.action))
         return decision

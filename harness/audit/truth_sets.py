@@ -43,16 +43,11 @@ _LARGEST: Final = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class TruthSet:
-    """A measured truth and where it is from.
-
-    Attributes:
-        truth: The rollouts' turns with the returns of continuations.
-        tasks: Task of each group.
-        about: Environment, its data version, policy and seed, as JSON has them.
-    """
+    """A measured truth and its origin."""
 
     truth: Truth
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...]  # task of each group
+    # environment, data version, policy and seed, as JSON
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -67,8 +62,7 @@ class TruthSet:
 def write(path: Path, truth_set: TruthSet) -> None:
     """Write a truth set as one file; equal sets give equal bytes.
 
-    Raises:
-        BadOption: The file cannot be written.
+    Raises `BadOption` if it cannot.
     """
     head = {
         "format": FORMAT,
@@ -87,11 +81,7 @@ def write(path: Path, truth_set: TruthSet) -> None:
 
 
 def read(path: Path) -> TruthSet:
-    """Return a truth set.
-
-    Raises:
-        ConfigError: The file cannot be read or is damaged.
-    """
+    """Return a truth set. Raises `ConfigError` if the file cannot be read or is damaged."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             sizes = [one.file_size for one in file.zip.infolist()]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.audit.truth_sets import TruthSet
     from harness.reporting.credit_view.audit_text import Parts
 
-_OF_SCORES = (
+_SCORE_OPTIONS = (
     *("truth_file", "names", "settings", "preset", "save", "table", "values", "figure"),
     *("sizes", "by", "page"),
 )
@@ -184,10 +184,9 @@ def _draw(path: Path, agreement: Agreement, title: str, parts: Parts) -> None:
 def _with_signal(
     options: dict[str, Any], overrides: tuple[str, ...], env_args: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Let the expert play as in the environment's truth set if nothing says how to play.
+    """Let the expert play as in the environment's truth set if no option says how to play.
 
-    Returns:
-        The overrides and arguments of the environment; `noise` is set in the options.
+    Returns the overrides and arguments of the environment; `noise` is set in the options.
     """
     from harness.audit import sets
 
@@ -196,10 +195,10 @@ def _with_signal(
     if not name or any(source(one) is not ParameterSource.DEFAULT for one in _HOW_TO_PLAY):
         return overrides, env_args
     options["noise"] = played["noise"]
-    told = [f"--noise {played['noise']:g}"]
+    flags = [f"--noise {played['noise']:g}"]
     for flag, key in (("--env-arg", "env_args"), ("--set", "overrides")):
-        told += [f"{flag} '{one}'" for one in played.get(key, ())]
-    click.echo(f"the expert plays as in {name}: {' '.join(told)}", err=True)
+        flags += [f"{flag} '{one}'" for one in played.get(key, ())]
+    click.echo(f"the expert plays as in {name}: {' '.join(flags)}", err=True)
     return tuple(played.get("overrides", ())), tuple(played.get("env_args", ()))
 
 
@@ -207,7 +206,7 @@ def _refuse_what_plays(context: click.Context) -> None:
     """Refuse options beside --truth that only matter where episodes are played."""
     given = ParameterSource.COMMANDLINE
     for one in context.command.params:
-        if one.name not in _OF_SCORES and context.get_parameter_source(str(one.name)) is given:
+        if one.name not in _SCORE_OPTIONS and context.get_parameter_source(str(one.name)) is given:
             name = one.opts[0] if one.param_type_name == "option" else "the file of settings"
             raise click.UsageError(f"--truth plays nothing: leave out {name}")
 

@@ -148,15 +148,13 @@ def whole_numbers(text: str, option: str, example: str) -> list[int]:
 def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
     """Return the settings of a new evaluation.
 
-    Raises:
-        click.UsageError: Environment or model is missing.
-        ConfigError: A setting is unknown or wrong.
+    Raises `click.UsageError` without environment or model, `ConfigError` for a wrong setting.
     """
     from harness import config as configs
 
     name = str(given.get("model", {}).get("name", ""))
-    of_run = bool(name) and Path(name).is_dir()
-    if not given.get("env", {}).get("id") and not of_run:
+    is_run = bool(name) and Path(name).is_dir()
+    if not given.get("env", {}).get("id") and not is_run:
         _check_folder(given)
         raise click.UsageError("give an environment with --env, or env.id in a file")
     if not {"name", "backend"} & given.get("model", {}).keys():
@@ -165,7 +163,7 @@ def new_config(given: Mapping[str, Any]) -> EvaluationConfig:
 
 
 def _check_folder(given: Mapping[str, Any]) -> None:
-    """Refuse a model that is meant as a folder and is none, before an environment is asked for."""
+    """Refuse a model name that looks like a missing folder, which is the likely mistake."""
     model = given.get("model", {})
     name = str(model.get("name", ""))
     if "/" not in name or {"url", "backend"} & model.keys():
@@ -218,7 +216,7 @@ def _last(given: Mapping[str, Any]) -> int | None:
 
 
 def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:
-    """Play the newest checkpoints of a run that have an evaluation, and print their mean.
+    """Play the newest evaluated checkpoints of a run, and print their mean.
 
     Each has a folder, in which a repeated call goes on. The status is 1 if episodes are missing.
     """
@@ -231,7 +229,7 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     if not is_run(Path(name)):
         check_checkpoint(name, f"last-{count}")
     steps = run_checkpoints.last_evaluated(Path(name), count)
-    configs = [_of_step(given, step) for step in steps]
+    configs = [_checkpoint_config(given, step) for step in steps]
     if print_config:
         click.echo(json.dumps([results.config_to_json(config) for config in configs], indent=1))
         return 0
@@ -240,7 +238,7 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     return max(_report_missing(folder) for folder in folders)
 
 
-def _of_step(given: dict[str, Any], step: int) -> EvaluationConfig:
+def _checkpoint_config(given: dict[str, Any], step: int) -> EvaluationConfig:
     """Return the resolved settings of an evaluation of a run's checkpoint."""
     from harness import config as configs
     from harness.evaluation import defaults

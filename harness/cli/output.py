@@ -1,4 +1,4 @@
-"""What several commands write."""
+"""Writes the output files of several commands."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from agentgyms.core.errors import not_written
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text to a file and say so; to `-` print it.
-
-    Raises:
-        BadOption: The file cannot be written.
-    """
+    """Write a text to a file and say so, or print it (`-`). Raises `BadOption` if it cannot."""
     if str(path) == "-":
         click.echo(text, nl=False)
         return

@@ -12,8 +12,8 @@ from click.core import ParameterSource
 from agentgyms.core import extras
 
 _FORMATS = ("markdown", "latex", "csv")
-_OF_RESULTS = ("bold", "reported", "compare", "html", "sweep", "checkpoint")
-_OF_FIGURES = ("from_step", "smooth")
+_RESULT_OPTIONS = ("bold", "reported", "compare", "html", "sweep", "checkpoint")
+_FIGURE_OPTIONS = ("from_step", "smooth")
 
 
 def _check_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -30,13 +30,9 @@ def _file(name: str, words: str) -> Callable[[Any], Any]:
 
 
 def _check_options(figures: bool) -> None:
-    """Refuse options that the other kind of table reads, and this one would ignore.
-
-    Raises:
-        UsageError: One is given.
-    """
+    """Raise `UsageError` for an option that only the other kind of table reads."""
     context = click.get_current_context()
-    others = _OF_RESULTS if figures else _OF_FIGURES
+    others = _RESULT_OPTIONS if figures else _FIGURE_OPTIONS
     given = [
         option.opts[0]
         for option in context.command.params

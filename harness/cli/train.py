@@ -48,7 +48,7 @@ class _Gpus(NamedTuple):
 )
 @click.option(
     "--verl",
-    "of_verl",
+    "verl_settings",
     multiple=True,
     metavar="KEY=VALUE",
     help="With --engine verl: a setting of verl, such as trainer.n_gpus_per_node=4.",
@@ -69,7 +69,7 @@ def train(
     sweeps: tuple[str, ...],
     resume: Path | None,
     engine: str,
-    of_verl: tuple[str, ...],
+    verl_settings: tuple[str, ...],
     help_config: bool,
     gpus: int | None,
     gpu_memory: float | None,
@@ -99,9 +99,9 @@ def train(
         option = "--gpus" if gpus else "--gpu-memory"
         raise click.UsageError(f"{option} is for --dry-run: torchrun starts a process for each GPU")
     if engine == "verl":
-        _by_verl(recipe, overrides, of_verl, several=bool(seeds or sweeps), **shown)
+        _by_verl(recipe, overrides, verl_settings, several=bool(seeds or sweeps), **shown)
         return
-    if of_verl:
+    if verl_settings:
         raise click.UsageError("--verl is for --engine verl")
     machine = _Gpus(gpus, None if gpu_memory is None else round(gpu_memory * 1e9))
     from harness import config as configs
@@ -117,7 +117,7 @@ def train(
 def _by_verl(
     recipe: str | None,
     overrides: Sequence[str],
-    of_verl: Sequence[str],
+    verl_settings: Sequence[str],
     *,
     several: bool,
     print_config: bool,
@@ -130,7 +130,7 @@ def _by_verl(
         )
     from harness.cli import verl
 
-    folder = verl.train(recipe, overrides, of_verl, print_config=print_config)
+    folder = verl.train(recipe, overrides, verl_settings, print_config=print_config)
     if folder is not None:
         _show_results(folder)
 
@@ -168,7 +168,7 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
 
         setup.start(config, processes, click.echo).run()
     if processes.is_first:
-        _show_results(RunFolder.of_config(config).path)
+        _show_results(RunFolder.from_config(config).path)
 
 
 def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run: bool) -> None:
@@ -192,13 +192,13 @@ def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run
 
 def _resolved(config: Config) -> dict[str, Any]:
     from harness import config as configs
-    from harness.preflight import resolve
+    from harness.preflight import defaults
 
-    return configs.to_dict(resolve.resolve(config))
+    return configs.to_dict(defaults.resolve(config))
 
 
 def _show_results(folder: Path) -> None:
-    """Print a run's table, what it has come to, where its files are and what to run next."""
+    """Print a run's table, its result, its files and the next commands."""
     from harness.reporting import run_report
     from harness.runs import checkpoints
 
@@ -241,7 +241,7 @@ def _print_plan(config: Config, gpus: _Gpus) -> bool:
 
 
 def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
-    """Print the plan of the first run that is new, what others lack, and the state of all.
+    """Print the plan of the first new run, the missing parts of others, and the state of all.
 
     The status is 2 if anything is missing, as for one run.
     """
@@ -260,7 +260,7 @@ def _print_plans(runs: Sequence[Config], gpus: _Gpus) -> None:
         _print_plan(new[0], gpus)
     click.echo(f"\n{len(runs)} runs, one after another:")
     for config, was in zip(runs, states, strict=True):
-        click.echo(f"  {RunFolder.of_config(config).path} ({was})")
+        click.echo(f"  {RunFolder.from_config(config).path} ({was})")
     if lacking:
         click.echo("\n".join(["missing for them:", *(f"- {line}" for line in lacking)]))
         sys.exit(2)

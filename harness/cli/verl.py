@@ -16,33 +16,27 @@ if TYPE_CHECKING:
 def train(
     recipe: str,
     overrides: Sequence[str],
-    of_verl: Sequence[str],
+    verl_settings: Sequence[str],
     *,
     print_config: bool,
 ) -> Path | None:
     """Train a recipe with verl and return the run's folder, or print both configurations.
 
-    Args:
-        recipe: Name or file of a recipe.
-        overrides: Of the recipe.
-        of_verl: Settings of verl, `KEY=VALUE`.
-        print_config: Print what both would be given, and train nothing.
-
-    Raises:
-        ConfigError: As for `run.start`.
+    `overrides` change the recipe, `verl_settings` (`KEY=VALUE`) are verl's. Raises the errors of
+    `run.start`.
     """
     from harness import config as configs
-    from harness.preflight import resolve
+    from harness.preflight import defaults
     from harness.training.verl import run, settings
 
     config = configs.load(recipe, overrides)
-    further = dict(map(_setting, of_verl))
+    further = dict(map(_setting, verl_settings))
     if print_config:
-        told = {
-            "harness": configs.to_dict(resolve.resolve(config)),
+        shown = {
+            "harness": configs.to_dict(defaults.resolve(config)),
             "verl": settings.translate(config) | further,
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(shown, indent=1))
         return None
     return run.start(config, further)
 

@@ -1,4 +1,4 @@
-"""What is a method's own: the settings in which runs differ because their methods do.
+"""The settings in which runs differ because their methods do.
 
 `comparisons.toml` names them, each value with its reason, and a method's row in the table the
 settings of a run that it sets. For methods outside the file the table of methods stands alone.
@@ -21,12 +21,12 @@ _ABSENT: Final = object()
 _METHOD: Final = "method."
 _CREDIT: Final = "method.credit."
 _ANNOTATORS: Final = "method.annotators."
-_OF_METHODS: Final = (_CREDIT, "method.loss.", _ANNOTATORS)
-"""Sections whose settings tell two versions of one method apart."""
+_METHOD_KEYS: Final = (_CREDIT, "method.loss.", _ANNOTATORS)
+"""The sections that differ between two versions of one method."""
 
 
 @cache
-def told() -> dict[str, Any]:
+def tables() -> dict[str, Any]:
     """Return the content of `comparisons.toml`: `methods` and `comparison` tables."""
     return tomllib.loads(COMPARISONS.read_text(encoding="utf-8"))
 
@@ -41,14 +41,9 @@ def flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two runs differ in a setting.
+    """Return whether two runs (all settings, as `flat` returns them) differ in a setting.
 
-    A method's setting without a value is as good as one that the other method does not have.
-
-    Args:
-        key: The setting, such as `method.credit.gamma`.
-        first: All settings of a run, as `flat` returns them.
-        second: Those of the other run.
+    A method's setting without a value equals a missing one. A key is such as `method.credit.gamma`.
     """
     absent = None if key.startswith(_METHOD) else _ABSENT
     a, b = first.get(key, absent), second.get(key, absent)
@@ -56,18 +51,12 @@ def differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bo
 
 
 def is_own(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether a setting in which two runs differ is one of their methods' own.
-
-    Args:
-        key: The setting; see `differs`.
-        first: All settings of a run.
-        second: Those of the other run.
-    """
+    """Return whether a difference of two runs in a setting comes from their methods."""
     names = [str(one["method.name"]) for one in (first, second)]
-    known = [name for name in names if name in told()["methods"]]
+    known = [name for name in names if name in tables()["methods"]]
     if names[0] == names[1]:  # two versions of it
-        of_version = key.startswith(_OF_METHODS)
-        return of_version and (not known or _sets(names[0], key) or _has(names[0], key))
+        is_version_key = key.startswith(_METHOD_KEYS)
+        return is_version_key and (not known or _sets(names[0], key) or _has(names[0], key))
     if any(_sets(name, key) for name in known):
         return True
     if (key in first) != (key in second):
@@ -79,7 +68,7 @@ def is_own(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> boo
 
 def _has(method: str, key: str) -> bool:
     """Return whether a method names a setting of its estimator or annotators that others lack."""
-    own = told()["methods"][method]
+    own = tables()["methods"][method]
     section, _, name = key.rpartition(".")
     filled = section.removeprefix(_ANNOTATORS) in own.get("annotators", ())
     return filled or (f"{section}." == _CREDIT and name in own["credit"])
@@ -87,18 +76,18 @@ def _has(method: str, key: str) -> bool:
 
 def _sets(method: str, key: str) -> bool:
     """Return whether a method names a setting that it has another value of, or alone."""
-    own = told()["methods"][method].get("sets", ())
+    own = tables()["methods"][method].get("sets", ())
     return key in own or key in methods.METHODS[method].run
 
 
 def _lacks(method: str, key: str) -> bool:
-    return any(fnmatch(key, one) for one in told()["methods"][method].get("lacks", ()))
+    return any(fnmatch(key, one) for one in tables()["methods"][method].get("lacks", ()))
 
 
 def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[str, Any]]) -> bool:
     """Return whether the rows of two methods explain a difference between their runs.
 
-    Those set it differently, or it is a hyperparameter or an annotator's that one of them lacks.
+    They do if they set the key differently, or one method lacks the hyperparameter or annotator.
     """
     rows = methods.rows()
     first, second = (rows.get(name) for name in names)
@@ -113,7 +102,7 @@ def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[
 
 
 def _stated(row: Method | None, key: str) -> str:
-    """Return what a method's row sets of a setting, as JSON; "" if it sets nothing."""
+    """Return the value of a setting in a method's row, as JSON; "" for none."""
     if row is None:
         return ""
     stated = {"method.rows": row.rows, **row.run}

@@ -23,11 +23,7 @@ _LEARNING: Final = {"critic", "process_reward"}
 
 
 def check(config: Config) -> None:
-    """Refuse training settings that contradict each other.
-
-    Raises:
-        ConfigError: The message names the settings.
-    """
+    """Raise `ConfigError`, which names them, if training settings contradict each other."""
     _check_model(config)
     _check_precision(config)
     _check_offload(config)
@@ -45,11 +41,7 @@ def check(config: Config) -> None:
 
 
 def check_evaluation(config: EvaluationConfig) -> None:
-    """Refuse evaluation settings that contradict each other.
-
-    Raises:
-        ConfigError: The message names the settings.
-    """
+    """Raise `ConfigError`, which names them, if evaluation settings contradict each other."""
     if (config.service.price_prompt is None) != (config.service.price_response is None):
         raise ConfigError("give both service.price_prompt and service.price_response, or neither")
     thought, answer = config.agent.max_thought_tokens, config.sampling.max_tokens

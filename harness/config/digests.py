@@ -24,7 +24,7 @@ def digest_values(values: Mapping[str, Any]) -> str:
 
 
 def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration without what changes no figure but by chance.
+    """Return a run's configuration without the keys that change figures only by chance.
 
     These are seed, name, output folder, number of threads, and the names of swept settings. Runs
     that repeat each other with different seeds have equal results here.

@@ -33,12 +33,7 @@ _LENGTHS: Final = ("missing", "too_long", "too_short")
 
 
 def describe(kind: type[BaseModel], error: ValidationError) -> str:
-    """Return all errors in the values of a section, in one line.
-
-    Args:
-        kind: The section of the values.
-        error: pydantic's error.
-    """
+    """Return all of pydantic's errors in the values of a section, in one line."""
     details = error.errors(include_url=False)
     return "; ".join(dict.fromkeys(_describe(kind, one) for one in details))
 

@@ -25,7 +25,7 @@ SOURCES: Final = Path(__file__).parent / "sources.toml"
 """Where recipes' settings come from: `source` tables with `name`, `recipes`, `settings`."""
 
 COMPARISONS: Final = Path(__file__).parent / "comparisons.toml"
-"""What is a method's own, and what the papers' tables vary: `methods` and `comparison` tables."""
+"""The settings that belong to methods, and those that the papers' tables vary."""
 
 DEPARTURES: Final = "departures"
 """Section of a recipe: settings that differ from its sources, `section.key`, each with why."""
@@ -38,8 +38,8 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a recipe, and import its plug-ins.
 
     Args:
-        path: A TOML file, or the name of a built-in recipe; `+` and the name of one of `MODELS`
-            behind it trains that model, in a run whose name ends with it.
+        path: A TOML file, or the name of a built-in recipe; `+` and one of `MODELS` after it trains
+            that model, in a run whose name ends with it.
         overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text.
 
     Raises:
@@ -53,11 +53,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def departures(path: str | Path) -> dict[str, str]:
-    """Return the settings in which a recipe departs from its source on purpose, each with why.
-
-    Raises:
-        ConfigError: The file is missing or not TOML.
-    """
+    """Return the settings in which a recipe departs from its source on purpose, with reasons."""
     return dict(_with_model(path).get(DEPARTURES, {}))
 
 
@@ -122,8 +118,7 @@ def _find(path: str | Path, folder: Path) -> Path:
 def read(file: Path) -> dict[str, Any]:
     """Return the settings of a TOML file merged onto those of the file that it extends.
 
-    Raises:
-        ConfigError: A file is missing or not TOML, or files extend each other in a circle.
+    Raises `ConfigError` if a file is missing or not TOML, or files extend each other in a circle.
     """
     return _read(file, ())
 
@@ -168,15 +163,7 @@ def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return nested settings with some of them replaced.
-
-    Args:
-        values: By section and key.
-        overrides: Such as `run.seed=3`; the part after the equals sign is TOML, else text.
-
-    Raises:
-        ConfigError: An override has another form, or its path contains a key that is no section.
-    """
+    """Return nested settings with overrides such as `run.seed=3`; the value is TOML, else text."""
     changed = copy.deepcopy(dict(values))
     for override in overrides:
         _override(changed, override)

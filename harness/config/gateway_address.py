@@ -8,11 +8,7 @@ from harness.types.errors import ConfigError
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """Return the host and port of an address such as `127.0.0.1:8600`.
-
-    Raises:
-        ConfigError: It has another form.
-    """
+    """Return the host and port of an address such as `127.0.0.1:8600`, or raise `ConfigError`."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or int(port) > 65535:

@@ -18,15 +18,15 @@ class Method:
 
     Attributes:
         name: The method's name in the papers, in lower case.
-        estimator: Name in `harness.credit`.
-        reference: Paper.
+        estimator: The estimator's name in `harness.credit`.
+        reference: The paper.
         credit: Hyperparameters that differ from the estimator's defaults.
-        loss: Name in `harness.losses`.
+        loss: The loss's name in `harness.losses`.
         loss_settings: Hyperparameters that differ from the loss's defaults.
         annotators: Names in `harness.annotators` that fill the columns it needs, with the settings
             that differ from their defaults.
-        rows: What a row of the turn table is when credit is computed: a turn, or a token.
-        actor: What plays: the current policy (`"policy"`), the policy before training
+        rows: The unit of a row of the turn table for credit: a turn, or a token.
+        actor: The player: the current policy (`"policy"`), the policy before training
             (`"initial"`), or the environment's expert (`"expert"`, see the section `warmstart`).
         run: Settings of a run, `section.key`, that the method sets where the recipe has None:
             `optimizer.epochs`, `rollout.dynamic_sampling`...
@@ -297,11 +297,7 @@ _METHODS: Final = Registry(
 
 
 def register(method: Method) -> Method:
-    """Add a method, under its name, and return it.
-
-    Raises:
-        ConfigError: The name is taken.
-    """
+    """Add a method, under its name, and return it; raises `ConfigError` if the name is taken."""
     _METHODS.add(method.name, method)
     return method
 
@@ -312,9 +308,5 @@ def rows() -> dict[str, Method]:
 
 
 def get(name: str) -> Method:
-    """Return the method of this name.
-
-    Raises:
-        ConfigError: No method has this name.
-    """
+    """Return the method of this name; raises `ConfigError` if there is none."""
     return _METHODS.get(name)

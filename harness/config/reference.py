@@ -29,18 +29,11 @@ key out. A file may extend another one, `extends = "corridor-tiny"` (a built-in 
 
 
 class Setting(NamedTuple):
-    """A setting as the documentation shows it.
+    """A setting as the documentation shows it."""
 
-    Attributes:
-        key: Dotted key, such as `run.seed`.
-        allowed: Type, range or choices, such as `int at least 0`.
-        default: Default as in TOML, or None.
-        description: What the setting does.
-    """
-
-    key: str
-    allowed: str
-    default: str
+    key: str  # dotted, such as `run.seed`
+    allowed: str  # type, range or choices: `int at least 0`
+    default: str  # as in TOML, or None
     description: str
 
 

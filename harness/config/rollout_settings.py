@@ -49,7 +49,7 @@ class CurriculumConfig(Section):
     """Tasks that nearly always or hardly ever succeed in training are drawn less often."""
 
     by: Literal["task", "family"] | None = None
-    """What is measured: each task, or each family of tasks as a whole. None draws all alike."""
+    """The unit of measurement: each task, or each family as a whole. None draws all alike."""
     easy: Share = 0.9
     """Success from which on a task is in the easy pool; one that was not played yet is in none."""
     hard: Share = 0.1
@@ -63,10 +63,10 @@ class CurriculumConfig(Section):
 
 
 class RejectionConfig(Section):
-    """What is left out of an update because the generator's probabilities are too far off."""
+    """Leaves tokens out of an update if the generator's probabilities are too far off."""
 
     unit: Literal["turn", "sequence"] | None = None
-    """What is left out as a whole: a turn's answer, or a training sequence, which is a turn in the
+    """The unit that is left out: a turn's answer, or a training sequence, which is a turn in the
     context "window". None rejects nothing."""
     ratio: Literal["geometric", "product"] = "geometric"
     """The unit's ratio of the policy's probability to the generator's: the geometric mean over its

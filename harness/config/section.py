@@ -64,11 +64,7 @@ Table = Annotated[dict[str, Any], AfterValidator(_json_plain)]
 
 
 def folder_name(name: str) -> str:
-    """Return the name of a folder.
-
-    Raises:
-        ValueError: It is a path, or too long.
-    """
+    """Return the name of a folder; raises `ValueError` for a path, or if it is too long."""
     if not _FOLDER_NAME.fullmatch(name) or name in (".", ".."):
         raise ValueError(
             f"{name[:60]!r} is no plain name: use at most 200 letters, digits, '.', '_' and '-', "
@@ -78,15 +74,10 @@ def folder_name(name: str) -> str:
 
 
 def build(kind: type[_S], values: Mapping[str, Any]) -> _S:
-    """Return a section or a configuration of nested dictionaries.
+    """Return a section or a configuration of nested dictionaries; missing keys take their defaults.
 
-    Args:
-        kind: Class of the section or configuration.
-        values: Values by key; missing keys take their defaults.
-
-    Raises:
-        ConfigError: A key is unknown, or a value has the wrong type or is out of its range. The
-            message lists all errors.
+    Raises `ConfigError`, which lists all errors, if a key is unknown, or a value has the wrong type
+    or is out of its range.
     """
     try:
         return kind.model_validate(values)
@@ -95,10 +86,9 @@ def build(kind: type[_S], values: Mapping[str, Any]) -> _S:
 
 
 def replace(section: _S, **changes: Any) -> _S:
-    """Return a section with some settings changed and checked.
+    """Return a section with some settings changed.
 
-    Raises:
-        ConfigError: A setting is unknown or its value cannot be used.
+    Raises `ConfigError` if a setting is unknown or its value cannot be used.
     """
     return build(type(section), {**dict(section), **changes})
 

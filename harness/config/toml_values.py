@@ -9,14 +9,9 @@ from harness.types.errors import ConfigError
 
 
 def parse_value(text: str, name: str) -> Any:
-    """Return what a text stands for in TOML, or else the text.
+    """Return the TOML value of an override's text, or else the text.
 
-    Args:
-        text: The part of an override after the equals sign.
-        name: The part before it, for the error.
-
-    Raises:
-        ConfigError: It is nested too deeply.
+    `name` is the key, for the error: `ConfigError` if the value is nested too deeply.
     """
     try:
         return tomllib.loads(f"value = {text}")["value"]

@@ -57,7 +57,7 @@ def _seeded(
 
 
 def _suffix(chosen: dict[str, str]) -> str:
-    """Return the part of a run's name that tells its swept values."""
+    """Return the part of a run's name with its swept values."""
     last = {key: key.rpartition(".")[2] for key in chosen}
     short = len(set(last.values())) == len(last)
     return "".join(

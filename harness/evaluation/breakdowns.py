@@ -1,8 +1,7 @@
 """Breakdowns of a benchmark's results: by question set, number of boxes, difficulty, dimension.
 
 A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each mean is one of
-`harness.evaluation.units.mean_of`. Environments that are not named here have no breakdown: their
-results are grouped by family only.
+`harness.evaluation.units.mean_of`. Other environments are grouped by family only.
 """
 
 from __future__ import annotations
@@ -72,14 +71,8 @@ def env_name(env_id: str) -> str:
     return re.sub(r"^.*[/:]|-v\d+$", "", env_id)
 
 
-def of_environment(env_id: str, units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
-    """Return the breakdowns of an environment; {} if it has none.
-
-    Args:
-        env_id: Such as `agentgyms/Sokoban-v0`.
-        units: All units that were played.
-        seeds: The evaluation's seeds.
-    """
+def breakdowns_of(env_id: str, units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+    """Return the breakdowns of an environment from all played units; {} if it has none."""
     make = _BREAKDOWNS.get(env_name(env_id))
     return make(units, seeds) if make and units else {}
 
@@ -136,7 +129,7 @@ def _difficulty(unit: Unit) -> str:
 
 
 def _completion(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return TGC, the share of solved tasks, and SGC, the share of scenarios with all tasks solved.
+    """Return TGC, the share of solved tasks, and SGC, the share of wholly solved scenarios.
 
     A scenario counts in SGC only if all three of its tasks were finished.
     """

@@ -1,4 +1,4 @@
-"""What an evaluation's configuration comes to: the papers' settings where it says nothing."""
+"""The papers' settings, for keys that an evaluation's configuration leaves open."""
 
 from __future__ import annotations
 
@@ -30,29 +30,17 @@ from harness.types.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How the papers evaluate on an environment.
+    """The papers' settings of evaluation on an environment."""
 
-    Attributes:
-        split: The one that results are reported on; None takes the first of `_REPORTED` there is.
-        official: The one of the data that `source="official"` names, where it has another name.
-        temperature: Of evaluation.
-        window: Past turns in a prompt.
-        context: How the agent sees its episode.
-        max_tokens: Longest response.
-        source: Where these come from.
-        answers: An episode's last action is its answer, so that a majority can decide.
-        max_turns: Turn limit of evaluation; None leaves it to the environment.
-    """
-
-    split: str | None
+    split: str | None  # None takes the first of `_REPORTED` that exists
     temperature: float
-    window: int
+    window: int  # past turns in a prompt
     context: str
-    source: str
-    max_tokens: int = 512
-    max_turns: int | None = None
-    official: str | None = None
-    answers: bool = False
+    source: str  # the paper or code that has these settings
+    max_tokens: int = 512  # of a response
+    max_turns: int | None = None  # None takes the environment's limit
+    official: str | None = None  # the split's name with `source="official"`
+    answers: bool = False  # the last action is an answer, so a majority can decide
 
 
 ROWS: Final = {
@@ -100,14 +88,14 @@ def resolve(
 ) -> EvaluationConfig:
     """Return the configuration with everything written out that it leaves open.
 
-    The folder of an evaluation keeps this one, so that it goes on unchanged when a default changes.
-    `env.max_turns` (the environment's own, unless the papers have another), `agent.max_prompt` (no
-    limit), `run.tasks` (all) and what a server is not asked for stay None.
+    The folder keeps the result, so that an evaluation resumes unchanged when a default changes.
+    `env.max_turns` (the environment's, unless the papers have another), `agent.max_prompt` (no
+    limit), `run.tasks` (all) and options of other backends stay None.
 
     Args:
-        config: As given.
-        trained: The configuration of the training run that the model comes from, if it is one's.
-        tool_format: The format that the model's chat template asks for; `"auto"` leaves it open.
+        config: The user's settings.
+        trained: The configuration of the training run that the model comes from, or None.
+        tool_format: The format of the model's chat template; `"auto"` leaves it open.
 
     Raises:
         ConfigError: A name is unknown, a number is out of its range, or settings contradict each
@@ -144,18 +132,18 @@ def _reported(config: EvaluationConfig) -> str:
 
 
 def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) -> EvalEnvConfig:
-    """Return the environment by its full id; that of a run as its own evaluations had it."""
-    env, of_run = config.env, dict((trained or {}).get("env", {}))
-    if not env.id and "id" not in of_run:
+    """Return the environment by its full id; a run's as in the run's evaluations."""
+    env, run_env = config.env, dict((trained or {}).get("env", {}))
+    if not env.id and "id" not in run_env:
         raise ConfigError("env.id is missing: give an environment with --env, such as ALFWorld")
-    env = replace(env, id=plugins.find_environment(env.id or _recorded_id(of_run["id"])))
-    if config.agent.kind not in _AS_TRAINED or of_run.get("id") != env.id:
+    env = replace(env, id=plugins.find_environment(env.id or _recorded_id(run_env["id"])))
+    if config.agent.kind not in _AS_TRAINED or run_env.get("id") != env.id:
         return env
     evaluated = (trained or {}).get("eval", {})
-    kwargs = {**of_run.get("kwargs", {}), **evaluated.get("kwargs", {})}
+    kwargs = {**run_env.get("kwargs", {}), **evaluated.get("kwargs", {})}
     kwargs = {name: value for name, value in kwargs.items() if name not in OF_CONNECTIONS}
     _check_untrusted(env.id, {k: v for k, v in kwargs.items() if k not in env.kwargs})
-    limits = (env.max_turns, evaluated.get("max_turns"), of_run.get("max_turns"))
+    limits = (env.max_turns, evaluated.get("max_turns"), run_env.get("max_turns"))
     return replace(
         env,
         max_turns=next((limit for limit in limits if limit is not None), None),
@@ -172,10 +160,10 @@ def _recorded_id(env_id: str) -> str:
     return env_id
 
 
-def _check_untrusted(env_id: str, of_run: Mapping[str, Any]) -> None:
+def _check_untrusted(env_id: str, run_env: Mapping[str, Any]) -> None:
     """Raise `ConfigError` if a run's folder gives arguments that only the user may give."""
-    if names := private_names(find_maker(env_id)[0], of_run):
-        given = ", ".join(f"{name}={shown(of_run[name])}" for name in names)
+    if names := private_names(find_maker(env_id)[0], run_env):
+        given = ", ".join(f"{name}={shown(run_env[name])}" for name in names)
         options = " ".join(f"--env-arg {name}=..." for name in names)
         raise ConfigError(
             f"the model's run was trained with {given}, which decides what is read or connected "
@@ -193,24 +181,24 @@ def _agent(
     agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None, tool_format: str | None
 ) -> EvalAgentConfig:
     kind = agent.kind or ("trained" if trained else "react")
-    of_run: Mapping[str, Any] = {}
+    run_agent: Mapping[str, Any] = {}
     if kind == "trained" and not trained:
         raise ConfigError(
             "agent.kind is 'trained', but the model is no training run's: give the run's folder as "
             "model.name, or another agent.kind"
         )
     if kind in _AS_TRAINED:
-        of_run = (trained or {}).get("agent", {})
+        run_agent = (trained or {}).get("agent", {})
     if kind != "reflexion" and agent.trials not in (None, 1):
         raise ConfigError(
             f"agent.trials is {agent.trials} and agent.kind {kind!r}: only reflexion tries a task "
             "again"
         )
-    style = agent.style or of_run.get("style") or ("direct" if kind == "direct" else "think")
-    window = agent.window if agent.window is not None else of_run.get("window", row.window)
+    style = agent.style or run_agent.get("style") or ("direct" if kind == "direct" else "think")
+    window = agent.window if agent.window is not None else run_agent.get("window", row.window)
     called = agent.tool_format
     if called == "auto":
-        called = _recorded_format(of_run.get("tool_format", "auto"))
+        called = _recorded_format(run_agent.get("tool_format", "auto"))
     if style == "tools":
         called = choose(called, tool_format)
     return replace(
@@ -218,13 +206,13 @@ def _agent(
         kind=kind,
         style=style,
         tool_format=called,
-        context=agent.context or of_run.get("context") or row.context,
+        context=agent.context or run_agent.get("context") or row.context,
         window=window,
-        summary_tokens=agent.summary_tokens or of_run.get("summary_tokens", 4096),
-        scratchpad=of_run.get("scratchpad", 0) if agent.scratchpad is None else agent.scratchpad,
-        thoughts=agent.thoughts or of_run.get("thoughts", "keep"),
-        max_thought_tokens=agent.max_thought_tokens or of_run.get("max_thought_tokens"),
-        max_observation=agent.max_observation or of_run.get("max_observation"),
+        summary_tokens=agent.summary_tokens or run_agent.get("summary_tokens", 4096),
+        scratchpad=run_agent.get("scratchpad", 0) if agent.scratchpad is None else agent.scratchpad,
+        thoughts=agent.thoughts or run_agent.get("thoughts", "keep"),
+        max_thought_tokens=agent.max_thought_tokens or run_agent.get("max_thought_tokens"),
+        max_observation=agent.max_observation or run_agent.get("max_observation"),
         trials=agent.trials or (3 if kind == "reflexion" else 1),
     )
 
@@ -242,12 +230,14 @@ def _sampling(
     config: EvaluationConfig, row: Row, trained: Mapping[str, Any] | None
 ) -> SamplingConfig:
     sampling, kind = config.sampling, config.agent.kind
-    of_run = (trained or {}).get("agent", {}) if kind in _AS_TRAINED else {}
+    run_agent = (trained or {}).get("agent", {}) if kind in _AS_TRAINED else {}
     temperature, max_tokens = sampling.temperature, sampling.max_tokens
     return replace(
         sampling,
         temperature=row.temperature if temperature is None else temperature,
-        max_tokens=of_run.get("max_tokens", row.max_tokens) if max_tokens is None else max_tokens,
+        max_tokens=run_agent.get("max_tokens", row.max_tokens)
+        if max_tokens is None
+        else max_tokens,
     )
 
 

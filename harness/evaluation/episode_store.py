@@ -1,8 +1,8 @@
 """The file of an evaluation's episodes: appended unit by unit, intact after any interruption.
 
 A unit is one task played with one seed: one trial, or several with reflections between them. All
-lines of a unit are written at once and are on the disk before those of the next unit. An
-interruption can therefore cut off only the last unit of the file; it is dropped and played again.
+lines of a unit are written at once and are on the disk before those of the next unit. So only the
+last unit of the file can be cut off; it is dropped and played again.
 """
 
 from __future__ import annotations
@@ -59,14 +59,9 @@ class _Span:
 
 
 class Store:
-    """The file of an evaluation's episodes.
+    """The file of an evaluation's episodes, in a folder that this process has locked.
 
-    Args:
-        folder: The evaluation's folder, locked by this process.
-        trials: Maximum number of trials per task.
-
-    Raises:
-        ResultError: The file is damaged at another place than its end.
+    Raises `ResultError` if it is damaged at another place than its end.
     """
 
     def __init__(self, folder: Path, trials: int) -> None:
@@ -79,11 +74,9 @@ class Store:
             self._load(trials)
 
     def __contains__(self, key: UnitKey) -> bool:
-        """Return whether the unit has ended."""
         return key in self._spans
 
     def __len__(self) -> int:
-        """Return how many units have ended."""
         return len(self._spans)
 
     def end(self, key: UnitKey) -> int:
@@ -95,15 +88,10 @@ class Store:
         return sum(span.success for span in self._spans.values())
 
     def append(self, key: UnitKey, trials: Sequence[Recording]) -> None:
-        """Append a unit to the file and wait until it is on the disk.
+        """Append a unit's episodes to the file and wait until they are on the disk.
 
-        Args:
-            key: Seed and index of the task.
-            trials: Its episodes in order, described by
-                `harness.evaluation.episodes.describe_episode`.
-
-        Raises:
-            ResultError: The file cannot be written, for example on a full disk.
+        They are described by `harness.evaluation.episodes.describe_episode`. Raises `ResultError`
+        if the file cannot be written, for example on a full disk.
         """
         text = "".join(recording_lines(recording) for recording in trials).encode()
         if self._failure:  # a partly written unit must stay the last one in the file
@@ -139,10 +127,7 @@ class Store:
             self._file = None
 
     def sort(self) -> None:
-        """Sort the file by seed, task and trial.
-
-        The file is replaced in one step: an interruption leaves the old file or the new one.
-        """
+        """Sort the file by seed, task and trial, replacing it in one step."""
         self.close()
         spans = [self._spans[key] for key in sorted(self._spans)]
         if all(a.end == b.start for a, b in pairwise(spans)):

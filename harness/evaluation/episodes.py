@@ -22,46 +22,27 @@ EPISODE_KEY: Final = "evaluation"
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """One finished episode in numbers.
-
-    Attributes:
-        index: Position of the task in the evaluation.
-        seed: One of the evaluation's seeds.
-        trial: Number of the attempt, from 1.
-        invalid: Number of turns whose action was malformed or inadmissible.
-        failed: Number of turns whose action was executed and raised an error.
-        unfinished: Number of turns whose answer reached the token limit.
-        cut: Number of turns whose prompt was shortened.
-        usage: Model calls and tokens, those of reflection and search included. In self-chat those
-            of both seats; all other numbers count the learner's turns only.
-        score: Final score in [0, 1]; 0 if the model's context was full before the benchmark gave a
-            score.
-        metrics: The environment's metrics after the last turn.
-        lookups: Number of turns whose action calls each of `LOOKUPS`.
-        thoughts: Tokens of the thought of each turn whose length is known.
-        cut_thoughts: Number of turns whose thought reached its limit or has no end.
-        steps: Environment steps, those of a search and of both seats included.
-    """
+    """One finished episode in numbers; in self-chat they count the learner's turns only."""
 
     task_id: str
-    index: int
+    index: int  # position of the task in the evaluation
     seed: int
-    trial: int
+    trial: int  # counts attempts from 1
     family: str
     success: bool
-    score: float
+    score: float  # in [0, 1]; 0 if the context was full before it was scored
     turns: int
-    invalid: int
-    failed: int
-    unfinished: int
-    cut: int
+    invalid: int  # turns with a malformed or inadmissible action
+    failed: int  # turns whose action raised an error
+    unfinished: int  # turns whose answer reached the token limit
+    cut: int  # turns whose prompt was shortened
     stop_reason: StopReason
-    usage: Usage
-    metrics: Mapping[str, float]
-    lookups: Mapping[str, int] = field(default_factory=dict)
-    thoughts: tuple[int, ...] = ()
-    cut_thoughts: int = 0
-    steps: int = 0
+    usage: Usage  # with reflection, search and, in self-chat, both seats
+    metrics: Mapping[str, float]  # the environment's, after the last turn
+    lookups: Mapping[str, int] = field(default_factory=dict)  # turns that call each of `LOOKUPS`
+    thoughts: tuple[int, ...] = ()  # tokens of each thought with known length
+    cut_thoughts: int = 0  # thoughts at their limit or without end
+    steps: int = 0  # environment steps, with search and both seats
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -82,16 +63,9 @@ def describe_episode(
 ) -> None:
     """Write into a recording's provenance which episode of an evaluation it holds.
 
-    Args:
-        recording: Changed in place.
-        index: Position of the task in the evaluation.
-        seed: One of the evaluation's seeds.
-        trial: Number of the attempt, from 1.
-        stop_reason: Why the episode ended.
-        reflection: The agent's reflection on the episode: `prompt`, `answer`, `tokens`.
-        preamble: Text before the learner's prompts: worked examples and reflections.
-        search: What a search took beside the episode: `steps`, `tokens`, `calls`, and what else it
-            tells of itself.
+    `index` is the task's position in the evaluation, `trial` counts attempts from 1. `reflection`
+    has `prompt`, `answer` and `tokens`; `preamble` is the text before the learner's prompts;
+    `search` is the cost of a search, as `Searcher.play` returns it.
     """
     recording.header["provenance"][EPISODE_KEY] = {
         "index": index,
@@ -108,9 +82,8 @@ def describe_episode(
 def read(path: str | Path) -> list[EpisodeRecord]:
     """Return the episodes of an evaluation's recordings, in the order of the file.
 
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: The file does not hold episodes of an evaluation.
+    Raises `DataMissing` without the file, `DataCorrupt` if it does not hold episodes of an
+    evaluation.
     """
     try:
         with Path(path).open(encoding="utf-8") as lines:  # one episode in memory at a time
@@ -136,8 +109,7 @@ def usage_of(turns: Sequence[RecordedTurn]) -> Usage:
 def episode_record(recording: Recording) -> EpisodeRecord:
     """Return the record of a recorded episode.
 
-    Raises:
-        DataCorrupt: The recording is not of an evaluation, is incomplete, or has no score.
+    Raises `DataCorrupt` if it is not of an evaluation, is incomplete, or has no score.
     """
     described = recording.header.get("provenance", {}).get(EPISODE_KEY)
     if not isinstance(described, dict) or described.get("turns") != len(recording.turns) - 1:

@@ -1,7 +1,4 @@
-"""Evaluation during training: success, score and turns on held-out tasks, with intervals.
-
-`harness.evaluation` evaluates models outside of training; both use the same statistics.
-"""
+"""Evaluation during training: success, score and turns on held-out tasks, with intervals."""
 
 from __future__ import annotations
 
@@ -49,33 +46,19 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Results of one evaluation.
-
-    Attributes:
-        split: The played split.
-        success: Success over all finished episodes.
-        families: Success by family.
-        score: Mean score in [0, 1]; an episode that ended before its benchmark scored it counts 0.
-        turns: Mean number of turns.
-        invalid: Share of turns whose action was malformed or inadmissible.
-        missing: Number of episodes that could not be finished; no other figure counts them.
-        episodes: One record per episode.
-        parties: The episodes' other parties: a partner, a judge.
-        data_source: Whose tasks were played, see `TextEnv.data_source`.
-        models_usd: Their cost in US dollars, as far as they are models with known prices.
-    """
+    """The results of one evaluation; unfinished episodes count in `missing` alone."""
 
     split: str
     success: Rate
-    families: dict[str, Rate]
-    score: float
-    turns: float
-    invalid: float
-    missing: int
+    families: dict[str, Rate]  # success by family
+    score: float  # mean, in [0, 1]; 0 for an unscored episode
+    turns: float  # mean number
+    invalid: float  # share of turns with a malformed or inadmissible action
+    missing: int  # episodes that could not be finished
     episodes: list[dict[str, Any]]
-    parties: dict[str, str] = field(default_factory=dict)
-    data_source: str | None = None
-    models_usd: float = 0.0
+    parties: dict[str, str] = field(default_factory=dict)  # partner and judge
+    data_source: str | None = None  # see `TextEnv.data_source`
+    models_usd: float = 0.0  # the parties' cost, as far as prices are known
 
     @property
     def score_interval(self) -> tuple[float, float]:
@@ -122,8 +105,8 @@ def choose(tasks: TaskSet, count: int | None) -> list[str]:
     """Return `count` tasks of a split, spread evenly over its families, or all of them.
 
     The choice depends only on the split, so every evaluation plays the same tasks. All tasks of a
-    scenario (AppWorld) are chosen together; only the last scenario may be incomplete. Of encounters
-    with two seats (SOTOPIA) both seats are chosen equally often.
+    scenario (AppWorld) are chosen together; only the last scenario may be incomplete. Both seats of
+    SOTOPIA's encounters are chosen equally often.
     """
     if count is None or count >= len(tasks):
         return list(tasks)
@@ -182,14 +165,14 @@ async def evaluate(
     processes: ProcessGroup = SINGLE_PROCESS,
     on_finish: OnFinish = lambda _: None,
 ) -> Evaluation:
-    """Play every task exactly once.
+    """Play every task exactly once and return the results.
 
     Args:
         pool: Environments of the split, in groups of one.
         tasks: Task ids.
-        split: Name of the split in the results.
+        split: The split's name in the results.
         actor: Plays the episodes.
-        seed: Seed of the episodes and decisions.
+        seed: The seed of the episodes and decisions.
         processes: The processes that share the tasks.
         on_finish: Called with each finished rollout of this process.
     """

@@ -49,10 +49,10 @@ def summarise(
         - `invalid_share`, `failed_share`, `unfinished_share`, `cut_share`: of all turns.
         - `stop_reasons`: number of episodes by reason.
         - `tokens`: total of `prompt`, `response` and `calls`; `cost`: their cost by `prices`.
-        - `costs`: mean environment `steps` and `tokens` of a task with a seed, all trials and all
-          of a search included.
-        - `thoughts`, if known: mean `tokens` of a turn's thought, those of the `longest`, and
-          `cut_share`, the share of turns whose thought reached its limit or has no end.
+        - `costs`: mean environment `steps` and `tokens` of a task with a seed, with all trials and
+          search.
+        - `thoughts`, if known: mean `tokens` of a turn's thought, the `longest`, and `cut_share`,
+          the share of turns whose thought reached its limit or has no end.
         - `parties`: total `tokens` and `cost` of partner and judge, from the environment's metrics;
           None if no model took part.
         - `families`: `success`, `score` and `count` of each, in the papers' order.
@@ -86,7 +86,7 @@ def summarise(
         "families": {
             n: success_and_score(families[n], seeds) for n in breakdowns.in_order(families)
         },
-        "breakdowns": breakdowns.of_environment(env_id, units, seeds),
+        "breakdowns": breakdowns.breakdowns_of(env_id, units, seeds),
         **_metrics(units),
         "trials": [
             {"trial": n, "success": _success_within(units, seeds, n)} for n in range(1, trials + 1)

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: what it was started with, and whether it may be resumed."""
+"""The folder of an evaluation: its initial settings, and whether it may be resumed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,7 @@ _SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
 
 
 def read_config(folder: str | Path) -> EvaluationConfig:
-    """Return the configuration that an evaluation was started with.
-
-    Raises:
-        ResultError: The folder holds no evaluation, or a damaged one.
-    """
+    """Return the configuration that an evaluation was started with, or raise `ResultError`."""
     file = Path(folder) / results.CONFIG
     values = results.read_json(file)
     lacking = [name for name in _SECTIONS if name not in values]
@@ -52,7 +48,7 @@ def read_config(folder: str | Path) -> EvaluationConfig:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> list[str]:
-    """Return which values differ, such as `agent.kind was 'react', now 'direct'`."""
+    """Return the different values, as in `agent.kind was 'react', now 'direct'`."""
     found = []
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)
@@ -118,15 +114,10 @@ def add_versions(folder: Path, started: dict[str, Any]) -> None:
 
 
 def read_started(folder: Path, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `started.json` holds.
+    """Return the content of `started.json`; `now` is its content if the evaluation started now.
 
-    Args:
-        folder: The evaluation's folder.
-        now: What `started.json` would hold if the evaluation started now.
-
-    Raises:
-        ConfigError: The model, the environment, its tasks or the prompts have changed.
-        ResultError: The file is damaged.
+    Raises `ConfigError` if model, environment, tasks or prompts have changed, `ResultError` if the
+    file is damaged.
     """
     file = folder / results.STARTED
     started: dict[str, Any] = results.read_json(file)

@@ -25,43 +25,31 @@ _KINDS_OF_FILES: Final = (
     "*.model",
     "*.txt",
 )
-"""What makes a model: weights, configuration, tokenizer, chat template."""
+"""The files of a model: weights, configuration, tokenizer, chat template."""
 
-OF_RUN: Final = "training_run.json"
+TRAINING_RUN: Final = "training_run.json"
 """File of an exported model: `step`, `config` and `provenance` of its training run."""
 
-_NOT_THE_MODEL: Final = ("checkpoint.json", "training_args.json", OF_RUN)
+_NOT_THE_MODEL: Final = ("checkpoint.json", "training_args.json", TRAINING_RUN)
 _PIECE: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A model to load.
+    """A model to load."""
 
-    Attributes:
-        path: Its folder, or its hub name; that of adapters holds them alone.
-        local: It is a folder.
-        step: Of the checkpoint, or None.
-        trained: Configuration of the training run it comes from, complete as nested dictionaries,
-            or None.
-    """
-
-    path: str
-    local: bool
-    step: int | None = None
-    trained: dict[str, Any] | None = None
+    path: str  # folder or hub name; for adapters theirs alone
+    local: bool  # it is a folder
+    step: int | None = None  # the checkpoint's
+    trained: dict[str, Any] | None = None  # the training run's configuration
 
 
 def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
-    """Return what a name stands for.
+    """Return the model of a name: a hub name, or the folder of a model, a checkpoint or a run.
 
-    Args:
-        name: A hub name; or the folder of a model, of a checkpoint, or of a training run.
-        checkpoint: Which complete checkpoint of a training run; see `run_checkpoints.choose`.
-
-    Raises:
-        ConfigError: There is no such folder and it can be no hub name either, the folder holds no
-            model, or the checkpoint is not there.
+    `checkpoint` chooses one of a run, see `run_checkpoints.choose`. Raises `ConfigError` if there
+    is no such folder and it can be no hub name either, or the folder holds no model or no such
+    checkpoint.
     """
     folder = Path(name)
     if is_run(folder):
@@ -81,11 +69,7 @@ def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder holds a training run.
-
-    Raises:
-        ConfigError: A file that tells it is a pipe, or damaged.
-    """
+    """Return whether a folder holds a training run; raises `ConfigError` if it is damaged."""
     if not folder.is_dir():
         return False
     hub.check_files(folder)
@@ -105,12 +89,12 @@ def check_checkpoint(name: str, checkpoint: str) -> None:
 
 
 def _model(folder: Path) -> Source:
-    """Return a model's folder, with what is known of the run if it is one's checkpoint."""
+    """Return a model's folder, with step and settings of the run if it is a run's checkpoint."""
     described, values = _read(folder / "checkpoint.json"), {}
     if "step" in described:
         values = _read(folder.resolve().parent.parent / "config.json")
-    elif (folder / OF_RUN).is_file():
-        described = _read(folder / OF_RUN)
+    elif (folder / TRAINING_RUN).is_file():
+        described = _read(folder / TRAINING_RUN)
         values = described.get("config", {})
     if "step" not in described:
         return Source(str(folder), local=True)
@@ -120,7 +104,7 @@ def _model(folder: Path) -> Source:
 
 
 def _completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration; what its version did not know yet has its default."""
+    """Return a run's configuration; settings newer than the run have their defaults."""
     complete = configs.to_dict(configs.Config())
     for section, defaults in complete.items():
         given = values.get(section, {})
@@ -129,16 +113,14 @@ def _completed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Return what a JSON file holds; nothing if it is missing."""
+    """Return the content of a JSON file; empty if it is missing."""
     return read_object(file, ConfigError) if file.exists() else {}
 
 
 def commit(name: str, revision: str | None) -> str | None:
-    """Return the commit of a hub's model that was loaded; None if it left no trace on the disk.
+    """Return the commit of a loaded hub model; None if it left no trace on the disk.
 
-    Args:
-        name: At the hub.
-        revision: Branch, tag or commit; None for its main branch.
+    `revision` is a branch, tag or commit; None for the main branch.
     """
     from huggingface_hub import try_to_load_from_cache
 
@@ -147,11 +129,10 @@ def commit(name: str, revision: str | None) -> str | None:
 
 
 def digest(folder: str | Path) -> str:
-    """Return the first 12 hex characters of the SHA-256 over a model's files.
+    """Return the first 12 hex characters of the SHA-256 over a model's files, by name and content.
 
-    These are weights, configuration, tokenizer and chat template, by name and content; what else
-    lies there, such as an optimizer's state, does not count. Of adapters, the model in the folder
-    that they are on counts too, and not where it lies.
+    These are weights, configuration, tokenizer and chat template, and the base model of adapters;
+    other files, such as an optimizer's state, do not count.
     """
     folder, left_out = Path(folder), set(_NOT_THE_MODEL)
     base = base_of(folder)

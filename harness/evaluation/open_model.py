@@ -30,23 +30,17 @@ async def _nothing() -> None:
 class Model:
     """A model that answers.
 
-    Attributes:
-        completer: None for `expert` and `random`, which no language model plays.
-        identity: What it is, JSON-plain, equal whenever the same model is opened again and without
-            secrets: `backend`, `name`, `revision` and what else decides its answers. `revision` is
-            the hub's commit, or for a folder the hash of the model's files.
-        trained: Configuration of the training run that the model comes from, or None.
-        tool_format: In which its chat template asks for calls of tools; None if it is unknown.
-        close: Frees it.
-        report: Returns what its treatment was like, such as retries, JSON-plain: not for results.
+    `identity` is JSON-plain, without secrets, and equal whenever the same model is opened again:
+    `backend`, `name`, `revision` and all else that decides its answers. `revision` is the hub's
+    commit, or the hash of the files in a folder.
     """
 
-    completer: Completer | None
+    completer: Completer | None  # None for `expert` and `random`
     identity: dict[str, Any]
-    trained: dict[str, Any] | None = None
-    tool_format: str | None = "hermes"
-    close: Callable[[], Awaitable[None]] = _nothing
-    report: Callable[[], dict[str, Any]] = dict
+    trained: dict[str, Any] | None = None  # the training run's configuration
+    tool_format: str | None = "hermes"  # the chat template's; None if unknown
+    close: Callable[[], Awaitable[None]] = _nothing  # frees it
+    report: Callable[[], dict[str, Any]] = dict  # retries and the like, JSON-plain; not for results
 
 
 def backend_of(model: ModelConfig) -> str:
@@ -59,11 +53,10 @@ def backend_of(model: ModelConfig) -> str:
 
 
 async def open_model(config: EvaluationConfig) -> Model:
-    """Return the model that the configuration names: loaded if it runs in this process, else found.
+    """Return the model that the configuration names: loaded into this process, or on its server.
 
-    Raises:
-        ConfigError: It is not there, cannot be loaded, or something that it needs is not given.
-        ModelUnavailable: Its server does not answer.
+    Raises `ConfigError` if it is missing, cannot be loaded or needs another setting, and
+    `ModelUnavailable` if its server does not answer.
     """
     backend = backend_of(config.model)
     if backend not in ("hf", "vllm") and config.model.checkpoint != "newest":
@@ -167,30 +160,28 @@ def _open_vllm(config: EvaluationConfig) -> Model:
 
 
 def _template_arguments(model: ModelConfig, source: Source) -> dict[str, Any]:
-    """Return the arguments of the chat template: those given, else those of the training run.
+    """Return the arguments of the chat template: the configured ones, else the training run's.
 
-    The date that the template is told stays the run's unless it is given.
-
-    Raises:
-        ConfigError: `model.extra` has fields that no model in this process takes.
+    The run's date stays unless another is configured. Raises `ConfigError` if `model.extra` has
+    fields that no model in this process takes.
     """
     from harness.model.chat_templates import clock
 
     given = dict(model.extra)
-    of_run = (source.trained or {}).get("policy", {}).get(_ARGUMENTS, {})
-    arguments = given.pop(_ARGUMENTS, of_run)
+    run_arguments = (source.trained or {}).get("policy", {}).get(_ARGUMENTS, {})
+    arguments = given.pop(_ARGUMENTS, run_arguments)
     if given or not isinstance(arguments, dict):
         raise ConfigError(
             f"model.extra is {model.extra!r}: a model in this process takes {_ARGUMENTS} alone, a "
             "table such as { enable_thinking = false }"
         )
-    date = {name: value for name, value in of_run.items() if name == clock.NAME}
+    date = {name: value for name, value in run_arguments.items() if name == clock.NAME}
     return date | arguments
 
 
 @contextmanager
 def _whole(source: Source) -> Iterator[str]:
-    """Yield what an engine loads: of adapters a folder with them merged into their model."""
+    """Yield the name or folder that an engine loads; adapters are merged into their model."""
     from harness.model.adapters import base_of
 
     if not source.local or base_of(source.path) is None:

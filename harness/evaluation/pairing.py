@@ -15,63 +15,37 @@ _PARTIES: Final = {"partner": "partners", "judge": "judges"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Mean of the first minus mean of the second over the same units.
+    """Mean of the first minus mean of the second over the same units."""
 
-    Attributes:
-        mean: In [-1, 1].
-        interval: 95 % interval by paired bootstrap over tasks; None if the difference is the same
-            for all tasks, because the interval would have no width.
-    """
-
-    mean: float
-    interval: tuple[float, float] | None
+    mean: float  # in [-1, 1]
+    interval: tuple[float, float] | None  # 95 % over tasks; None if all tasks differ alike
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A task and seed that one of two evaluations solved and the other did not.
-
-    Attributes:
-        first: Whether the first evaluation solved it.
-    """
+    """A task and seed that one of two evaluations solved and the other did not."""
 
     task_id: str
     seed: int
-    first: bool
+    first: bool  # the first evaluation solved it
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two evaluations on the units, tasks with a seed, that both of them finished.
+    """Two evaluations on the units, tasks with a seed, that both of them finished."""
 
-    Attributes:
-        units: Number of units that both finished.
-        tasks: Number of tasks in these units.
-        only_first: Units that only the first finished; they count nowhere here.
-        only_second: Units that only the second finished.
-        wins: Units that only the first solved.
-        losses: Units that only the second solved.
-        both: Units that both solved.
-        neither: Units that neither solved.
-        success: Difference of the success rates.
-        score: Difference of the scores.
-        p_value: p-value of the exact McNemar test; None if a task was played with several seeds,
-            because those units are not independent.
-        changed: The wins and losses, by seed and task.
-    """
-
-    units: int
-    tasks: int
-    only_first: int
+    units: int  # finished by both
+    tasks: int  # of these units
+    only_first: int  # units that only the first finished; no other figure counts them
     only_second: int
-    wins: int
-    losses: int
+    wins: int  # units that only the first solved
+    losses: int  # units that only the second solved
     both: int
     neither: int
     success: Difference
     score: Difference
-    p_value: float | None
-    changed: tuple[Changed, ...]
+    p_value: float | None  # exact McNemar test; None with several seeds: not independent
+    changed: tuple[Changed, ...]  # wins and losses, by seed and task
 
     @property
     def ties(self) -> int:
@@ -80,17 +54,11 @@ class Pairing:
 
 
 def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
-    """Compare two evaluations.
+    """Compare two evaluations, given their `result.json`.
 
-    A unit is solved if any of its trials solved it, and has the score of the last trial.
-
-    Args:
-        first: `result.json` of the first evaluation.
-        second: `result.json` of the second evaluation.
-
-    Raises:
-        PairingError: The environments, splits, data versions, partners or judges differ, or no task
-            was finished with the same seed by both.
+    A unit is solved if any of its trials solved it, and has the score of the last trial. Raises
+    `PairingError` if environments, splits, data versions, partners or judges differ, or both have
+    finished no task with the same seed.
     """
     _check(first, second)
     ours, theirs = _outcomes(first), _outcomes(second)

@@ -33,19 +33,12 @@ model's server were already retried many times by then."""
 
 @dataclass(frozen=True, slots=True)
 class PlannedUnit:
-    """A unit to play: a task with a seed.
-
-    Attributes:
-        seed: One of the evaluation's seeds.
-        index: Position of the task in the evaluation.
-        task_id: The task's id.
-        position: Position of the task in its split; the episode's seed depends on it.
-    """
+    """A unit to play: a task with a seed."""
 
     seed: int
-    index: int
+    index: int  # of the task in the evaluation
     task_id: str
-    position: int
+    position: int  # of the task in its split; gives the episode's seed
 
     @property
     def key(self) -> tuple[int, int]:
@@ -86,11 +79,7 @@ def pool_arguments(config: EvaluationConfig) -> dict[str, Any]:
 
 
 async def describe_pool(pool: EnvPool) -> tuple[TaskSet, dict[str, Any], dict[str, str]]:
-    """Return the tasks of a pool's split, its turn limit and data version, and its other parties.
-
-    Raises:
-        AgentGymsError: The environment cannot be made.
-    """
+    """Return the tasks of a pool's split, turn limit and data version, and the other parties."""
     group = await pool.take_async()
     env = group.envs[0]
     tasks = await pool.call(lambda: env.tasks, blocking=env.blocking)
@@ -100,14 +89,12 @@ async def describe_pool(pool: EnvPool) -> tuple[TaskSet, dict[str, Any], dict[st
 
 
 async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Recording] | LostUnit:
-    """Return the recordings of a unit's trials, or why the unit is lost.
+    """Return the recordings of a unit's trials, or the reason of its loss.
 
     After a failed trial the agent reflects and plays the same episode again, at most
-    `baseline.trials` times. There is no reflection if the model's context is too short for it or
-    the episode has no turn.
-
-    Raises:
-        ConfigError: The model or the environment refuses the request; a retry would not help.
+    `baseline.trials` times, unless the episode has no turn or the model's context is too short to
+    reflect. Raises `ConfigError` if model or environment refuse the request, so that a retry would
+    not help.
     """
     reflections: list[str] = []
     recordings: list[Recording] = []
@@ -146,7 +133,7 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
 async def _trial(
     unit: PlannedUnit, trial: int, pool: EnvPool, baseline: Baseline, reflections: Sequence[str]
 ) -> tuple[Rollout, dict[str, Any]]:
-    """Return the episode of a trial, and what a search took beside it."""
+    """Return the episode of a trial, and the cost of a search beside it."""
 
     async def play_one(number: int, run: RunEpisode) -> Rollout:
         [rollout] = await collect(

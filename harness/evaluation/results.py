@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentgyms.core.arguments import OF_CONNECTIONS
 from agentgyms.data.manifests import digest_file
 from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
-from harness.evaluation import episodes, recount
+from harness.evaluation import episodes, verify_result
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
 from harness.runs import fsync
 from harness.runs.versions import versions
@@ -34,7 +34,7 @@ _RUN: Final = ("name", "seeds", "tasks")
 _SERVICE: Final = ("stream", "price_prompt", "price_response")
 _PLACES: Final = ("url", "key_variable")
 _ADDRESS: Final = re.compile(r"(?<=[^@\s])@https?://\S+$")
-_OF_SERVERS: Final = (
+_SERVER_SETTINGS: Final = (
     *_PLACES,
     "timeout_s",
     "retries",
@@ -95,7 +95,7 @@ def _without_address(value: Any) -> Any:
     if isinstance(value, str):
         return _ADDRESS.sub("", value)
     if isinstance(value, dict) and {"name", "url"} <= value.keys():
-        return {k: v for k, v in value.items() if k not in _OF_SERVERS}
+        return {k: v for k, v in value.items() if k not in _SERVER_SETTINGS}
     return value
 
 
@@ -124,14 +124,9 @@ def started_json(
 ) -> dict[str, Any]:
     """Return the content of `started.json`, which may not change until the evaluation ends.
 
-    Args:
-        config: The resolved configuration.
-        tasks: Families of the played tasks by task id, in order.
-        environment: The environment's `max_turns` and `data_version`.
-        parties: The episodes' other parties: a partner, a judge.
-        data_source: Whose tasks are played, see `TextEnv.data_source`.
-        prompt_versions: Hashes of the templates, by name.
-        model: The model's identity.
+    `tasks` maps ids to families, in order; `environment` has `max_turns` and `data_version`;
+    `parties` are partner and judge; `data_source` is `TextEnv.data_source`; `model` is the model's
+    identity.
     """
     plain = reproducible_settings(config)
     return {
@@ -160,12 +155,9 @@ def started_json(
 def write(
     folder: Path, started: Mapping[str, Any], lost: Mapping[UnitKey, LostUnit]
 ) -> dict[str, Any]:
-    """Write `result.json` from the recordings of a folder, and return it.
+    """Write `result.json` from the sorted recordings of a folder, and return it.
 
-    Args:
-        folder: The evaluation's folder, with sorted recordings.
-        started: What `started_json` returned when the evaluation began.
-        lost: Why units are missing, by unit; entries of finished units are ignored.
+    `lost` has the reasons of missing units; entries of finished units are ignored.
     """
     recordings = folder / RECORDINGS
     found = episodes.read(recordings)
@@ -173,7 +165,7 @@ def write(
     ended = {(episode.seed, episode.index) for episode in found}
     planned = [(seed, index) for seed in seeds for index in range(len(tasks))]
     missing = [key for key in planned if key not in ended]
-    counted = recount.count(started, seeds, found)
+    counted = verify_result.count(started, seeds, found)
     result = {
         **{key: value for key, value in started.items() if key != "tasks"},
         "episodes": {"planned": len(planned), "finished": len(ended), "missing": len(missing)},
@@ -195,14 +187,9 @@ def _missing(task_id: str, key: UnitKey, lost: LostUnit | None) -> dict[str, Any
 def add_session(
     folder: Path, started_at: float, *, wall_s: float, finished: int, model: Mapping[str, Any]
 ) -> None:
-    """Add a session to `provenance.json`: when and where it ran, and what was retried.
+    """Add a session to `provenance.json`: its time (in s), machine, finished units and retries.
 
-    Args:
-        folder: The evaluation's folder.
-        started_at: Start of the session in seconds since 1970.
-        wall_s: Duration in seconds, by a monotonic clock.
-        finished: Number of finished units, those of earlier sessions included.
-        model: The model's report, such as its number of retries.
+    `finished` counts earlier sessions too; `model` is the model's report.
     """
     path = folder / PROVENANCE
     before = read_sessions(folder)
@@ -219,11 +206,7 @@ def add_session(
 
 
 def read_sessions(folder: Path) -> list[Any]:
-    """Return the earlier sessions of an evaluation.
-
-    Raises:
-        ResultError: `provenance.json` is damaged.
-    """
+    """Return the earlier sessions of an evaluation."""
     path = folder / PROVENANCE
     sessions = read_json(path).get("sessions") if path.exists() else []
     if not isinstance(sessions, list):
@@ -249,9 +232,5 @@ def _laid_out(value: Any) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ResultError: The file is missing, cannot be read, or holds something else.
-    """
+    """Return the JSON object in a file; raises `ResultError` if there is none."""
     return read_object(path, ResultError)

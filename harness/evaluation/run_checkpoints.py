@@ -17,16 +17,10 @@ BEST: Final = "best"
 
 
 def choose(run: Path, wanted: str, config: Mapping[str, Any]) -> Checkpoint:
-    """Return a checkpoint of a training run.
+    """Return a checkpoint of a training run: `"newest"`, `"best"` or a number of steps.
 
-    Args:
-        run: The run's folder.
-        wanted: `"newest"`; `"best"`, that with the best evaluation of the validation split by
-            `checkpoint.best`, of equal ones the earlier; or a number of steps.
-        config: The run's configuration.
-
-    Raises:
-        ConfigError: There is no such checkpoint, or the description of one is damaged.
+    The best one has the best evaluation of the validation split by `checkpoint.best`, and is the
+    earlier of equals. Raises `ConfigError` if it is missing or its description damaged.
     """
     found = _complete(run)
     if wanted == NEWEST:
@@ -43,11 +37,7 @@ def choose(run: Path, wanted: str, config: Mapping[str, Any]) -> Checkpoint:
 
 
 def last_evaluated(run: Path, count: int) -> list[int]:
-    """Return the steps of a run's newest checkpoints with an evaluation, oldest first.
-
-    Raises:
-        ConfigError: There are fewer.
-    """
+    """Return the steps of a run's newest `count` checkpoints with an evaluation, oldest first."""
     steps = [checkpoint.step for checkpoint in _complete(run) if checkpoint.validation]
     if len(steps) < count:
         raise ConfigError(

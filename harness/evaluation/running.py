@@ -35,7 +35,7 @@ from harness.types.errors import ConfigError, EvaluationStopped, ResultError
 _log = logging.getLogger(__name__)
 
 WriteReport = Callable[[Path], None]
-"""Writes what people read about an evaluation into its folder, from its `result.json`."""
+"""Writes the readable report of an evaluation into its folder, from its `result.json`."""
 
 LOST_IN_A_ROW: Final = 8
 """The evaluation stops after so many lost units with no finished one between them. Each of them was
@@ -48,7 +48,7 @@ def run(config: EvaluationConfig, write_report: WriteReport | None = None) -> Pa
 
     Args:
         config: The evaluation's settings.
-        write_report: Called with the folder after `result.json` was written; None writes no report.
+        write_report: Called with the folder once `result.json` is written; None writes no report.
 
     Raises:
         ConfigError: A setting is invalid, or the folder holds something already.
@@ -214,8 +214,7 @@ class _Session:
     def _keep(self, unit: PlannedUnit, played: list[Recording] | LostUnit, store: Store) -> None:
         """Store a unit, or count it as lost.
 
-        Raises:
-            EvaluationStopped: Too many units were lost in a row.
+        Raises `EvaluationStopped` after too many losses in a row.
         """
         if not isinstance(played, LostUnit):
             self._lost_in_a_row = 0
@@ -238,10 +237,8 @@ class _Session:
     def _finish(self, folder: Path, started: Mapping[str, Any], store: Store) -> None:
         """Sort the recordings, write `result.json` from them, and write the report.
 
-        This happens after a stop, too, so that the report names what is missing.
-
-        Raises:
-            EvaluationStopped: No episode was finished.
+        A stopped evaluation does so too, so that the report names what is missing. Raises
+        `EvaluationStopped` if no episode was finished.
         """
         if not store:
             why = next(iter(self.lost.values())).error

@@ -8,36 +8,25 @@ from typing import Any, Final
 
 from harness.evaluation.units import Unit, Value, grouped, mean_of, mean_over
 
-_OF_ALL: Final = -1
-"""Seed of a value that is of all seeds of a task."""
+_ALL_SEEDS: Final = -1
+"""The seed of a value that pools all seeds of a task."""
 
 
 def pass_at(count: int, won: int, k: int) -> float:
-    """Return the probability that at least one of k samples succeeded, drawn without replacement.
+    """Return the probability that at least one of k of a task's n samples succeeded.
 
-    1 - C(n - c, k) / C(n, k), the unbiased estimate of Chen et al. 2021, equation 1.
-
-    Args:
-        count: Number of samples n of a task.
-        won: Number of samples c that succeeded.
-        k: From 1 to `count`.
+    1 - C(n - c, k) / C(n, k) for c successes: the unbiased estimate, drawn without replacement, of
+    Chen et al. 2021, equation 1.
     """
     return 1 - math.comb(count - won, k) / math.comb(count, k)
 
 
 def summarise(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return `samples` of an evaluation's figures.
+    """Return average success and pass@k over samples; a task has one sample for each seed.
 
-    Each seed gives one sample of a task, all its trials together. Intervals are of `mean_of`, by
-    drawing tasks.
-
-    Args:
-        units: All units that were played.
-        seeds: The evaluation's seeds.
-
-    Returns:
-        `n`, the largest number of samples of a task; `average`, the mean success of all samples;
-        `pass`, for each `k` up to n the mean `success` over tasks with at least k samples.
+    `n` is the largest number of samples of a task, `average` the mean success of all samples, and
+    `pass` has for each `k` up to n the mean `success` over tasks with at least k samples. Intervals
+    are those of `mean_of`, by drawing tasks.
     """
     tasks = list(grouped(units, lambda unit: unit.task_id).values())
     most = max(map(len, tasks), default=0)
@@ -50,7 +39,7 @@ def summarise(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
 
 def _pass(tasks: Sequence[Sequence[Unit]], seeds: Sequence[int], k: int) -> dict[str, Any]:
     values = [
-        Value(pass_at(len(of), sum(unit.success for unit in of), k), of[0].task_id, _OF_ALL)
+        Value(pass_at(len(of), sum(unit.success for unit in of), k), of[0].task_id, _ALL_SEEDS)
         for of in tasks
         if len(of) >= k
     ]

@@ -20,17 +20,10 @@ _CELLS: Final = 1 << 22
 def wilson(mean: float, count: int) -> tuple[float, float]:
     """Return the 95 % interval (Wilson 1927) of the mean of `count` values in [0, 1].
 
-    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96. The interval is made
-    for values of 0 and 1. Other values in [0, 1] with mean p have a variance of at most p(1-p), so
-    for them the interval is too wide, never too narrow. Unlike mean +- 1.96 standard errors, it has
-    a width even if all values are equal.
-
-    Args:
-        mean: In [0, 1]; ignored if `count` is 0.
-        count: Number of values.
-
-    Returns:
-        Lower and upper bound in [0, 1]; (0, 1) of no values.
+    (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96; (0, 1) of no values. It
+    is made for values of 0 and 1. Other values in [0, 1] with mean p have a variance of at most
+    p(1-p), so for them it is too wide, never too narrow. It has a width even if all values are
+    equal.
     """
     if not count:
         return 0.0, 1.0
@@ -46,8 +39,7 @@ def wilson(mean: float, count: int) -> tuple[float, float]:
 def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Return the mean and the sample standard deviation (ddof 1), as over seeds.
 
-    Returns:
-        The mean is None for no value, the deviation is None for fewer than two values.
+    The mean is None without a value, the deviation with fewer than two.
     """
     if not values:
         return None, None
@@ -60,14 +52,9 @@ def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
 def student_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % interval of a mean by Student's t, as over training seeds.
 
-    mean +- t std / sqrt(n), where t is the 97.5 % quantile of n - 1 degrees of freedom. The values
-    are taken as independent and normally distributed; shares may reach over 0 and 1.
-
-    Args:
-        values: One per training seed.
-
-    Returns:
-        Lower and upper bound; None for fewer than two values.
+    mean +- t std / sqrt(n), where t is the 97.5 % quantile of n - 1 degrees of freedom; None for
+    fewer than two values. The values count as independent and normally distributed; the bounds of
+    shares may exceed 0 and 1.
     """
     mean, std = mean_and_std(values)
     if mean is None or std is None:
@@ -101,30 +88,18 @@ def _within(t: float, degrees: int) -> float:
 def bootstrap(
     values: Sequence[float], tasks: Sequence[Hashable], *, seed: int = 0, draws: int = DRAWS
 ) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a mean, by drawing whole tasks.
+    """Return the 95 % percentile interval of a mean, by drawing whole tasks; nan of no values.
 
     Episodes of one task are not independent, so a sample draws tasks: as many as there are, with
     replacement, each with all its values. The sample's mean is the mean of all drawn values.
     Reference: Davison and Hinkley 1997, section 3.8, strategy 1.
-
-    Args:
-        values: One per episode.
-        tasks: The task of each value.
-        seed: Seed of the random draws; equal arguments give equal intervals.
-        draws: Number of samples.
-
-    Returns:
-        Lower and upper bound; both nan for no values.
-
-    Raises:
-        ValueError: The numbers of tasks and values differ.
     """
     if len(values) != len(tasks):
         raise ValueError(f"{len(values)} values need as many tasks, got {len(tasks)}")
     if not values:
         return math.nan, math.nan
     index = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
-    position = np.array([index[task] for task in tasks])
+    position = np.array([index[task] for task in tasks])  # [N] -> task
     totals = np.bincount(position, weights=np.asarray(values, dtype=np.float64))
     means = _resampled(np.column_stack([totals, np.bincount(position)]), seed, draws)
     low, high = np.quantile(means, [0.025, 0.975])
@@ -132,28 +107,21 @@ def bootstrap(
 
 
 def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]:
-    """Return the mean of each bootstrap sample.
+    """Return the mean of each bootstrap sample. Shape [D].
 
-    Tasks with the same sum and number of values are interchangeable. Each sample therefore draws
-    how often each kind of task occurs (multinomial), which gives the same distribution with fewer
-    random numbers.
-
-    Args:
-        task: Sum and number of values of each task. Shape [P, 2].
-        seed: Seed of the random draws.
-        draws: Number of samples D.
-
-    Returns:
-        Shape [D].
+    `task` has sum and number of values of each task, [P, 2]. Tasks with equal rows are
+    interchangeable, so each sample draws how often each kind of task occurs (multinomial): the same
+    distribution with fewer random numbers.
     """
+    # [kinds, 2] and [kinds]
     kind, often = np.unique(task, axis=0, return_counts=True)
     rng = np.random.default_rng(seed)
-    block = max(1, _CELLS // len(kind))
+    block = max(1, _CELLS // len(kind))  # bounds the memory of a draw
     drawn = [
         rng.multinomial(len(task), often / len(task), size=min(block, draws - start)) @ kind
         for start in range(0, draws, block)
     ]
-    total = np.concatenate(drawn)
+    total = np.concatenate(drawn)  # [D, 2]: sum and number of a sample's values
     means: NDArray[np.float64] = total[:, 0] / total[:, 1]
     return means
 
@@ -161,34 +129,17 @@ def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]
 def paired_bootstrap(
     first: Sequence[float], second: Sequence[float], tasks: Sequence[Hashable], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % interval of mean(first) - mean(second) over the same episodes.
-
-    Args:
-        first: The first value of each pair.
-        second: The second value of each pair.
-        tasks: The task of each pair; see `bootstrap`.
-        seed: Seed of the random draws.
-
-    Raises:
-        ValueError: The lengths differ.
-    """
+    """Return the 95 % interval of mean(first) - mean(second) over the same episodes."""
     differences = [a - b for a, b in zip(first, second, strict=True)]
     return bootstrap(differences, tasks, seed=seed)
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of the exact McNemar test.
+    """Return the two-sided p-value of the exact McNemar test; 1 if no pair differs.
 
-    Under the null hypothesis each pair that differs is a win with probability 1/2:
-    p = 2 P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. The pairs must be
-    independent: one episode per task.
-
-    Args:
-        wins: Pairs that only the first solved.
-        losses: Pairs that only the second solved.
-
-    Returns:
-        In (0, 1]; 1 if no pair differs.
+    Under the null hypothesis each pair that differs is a win with probability 1/2: p = 2
+    P(Binomial(wins + losses, 1/2) <= min(wins, losses)), at most 1. The pairs must be independent:
+    one episode per task.
     """
     count, fewer = wins + losses, min(wins, losses)
     ways: int = sum(math.comb(count, k) for k in range(fewer + 1))

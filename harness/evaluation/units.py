@@ -12,11 +12,7 @@ from harness.evaluation.statistics import bootstrap, mean_and_std, wilson
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A task played with one seed, in one trial or several.
-
-    Attributes:
-        trials: The unit's episodes in order, at least one.
-    """
+    """A task played with one seed, in at least one trial."""
 
     trials: tuple[EpisodeRecord, ...]
 
@@ -80,13 +76,7 @@ def units_of(episodes: Sequence[EpisodeRecord]) -> list[Unit]:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One number of a mean.
-
-    Attributes:
-        number: The number; see `mean_of` for its range.
-        task: The task, which the bootstrap draws; values of one task are not independent.
-        seed: One of the evaluation's seeds.
-    """
+    """One number of a mean, with its task (which the bootstrap draws) and seed."""
 
     number: float
     task: str
@@ -98,17 +88,11 @@ def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True
 
     With one seed the interval is Wilson's. With several seeds it is a bootstrap over tasks; if all
     tasks have equal means, that has no width, and Wilson's interval for as many values as tasks is
-    taken instead.
+    taken instead. Values outside [0, 1] (`share=False`) always have a bootstrap interval.
 
-    Args:
-        values: At most one per task and seed.
-        seeds: The evaluation's seeds.
-        share: Whether the values are in [0, 1]; other values always have a bootstrap interval.
-
-    Returns:
-        `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count` (number of
-        values), `per_seed` (mean of each seed, None for a seed without values) and `std` (over
-        seeds, ddof 1). What cannot be computed is None.
+    The keys are `mean`, `interval` ([low, high]), `kind` (`"wilson"` or `"bootstrap"`), `count`
+    (number of values), `per_seed` (mean of each seed, None without values) and `std` (over seeds,
+    ddof 1). Figures without enough values are None.
     """
     numbers, tasks = [v.number for v in values], [v.task for v in values]
     per_seed = [mean_and_std([v.number for v in values if v.seed == seed])[0] for seed in seeds]

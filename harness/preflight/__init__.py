@@ -1,6 +1,6 @@
 """Preflight: checks and plans a run before it starts.
 
-Takes a configuration. Returns it with all defaults written out (`resolve`), raises ConfigError if
+Takes a configuration. Returns it with all defaults written out (`defaults`), raises ConfigError if
 the run would fail later (`checks`), or returns the memory, disk and packages that the run needs
 (`planning`, `memory`, `missing`).
 """

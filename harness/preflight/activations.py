@@ -29,7 +29,7 @@ from harness.model import adapters
 from harness.model.learning_mode import checkpoint_activations, set_learning
 
 NAME: Final = "counted_sdpa"
-"""transformers' name of an attention on fake tensors that is its own on real ones."""
+"""The name in transformers of an attention for fake tensors; on real ones it is the usual one."""
 
 TOKENS: Final = 192
 """Length of the sequence that is counted: whole chunks of 64 tokens of linear attention."""
@@ -46,22 +46,13 @@ def layer_kinds(text: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Activations:
-    """Bytes of activations of one token.
+    """Bytes of activations of one token."""
 
-    Attributes:
-        layers: Of each layer, those that PyTorch keeps for the backward pass.
-        rest: Those kept beside the layers.
-        stream: Of a number that goes from layer to layer.
-        forward: Most bytes in a forward pass of one layer that keeps nothing.
-        backward: Of each layer, most bytes in its backward pass beside those kept from the forward
-            pass: all of the layer, or its input if activations are computed again.
-    """
-
-    layers: tuple[float, ...]
-    rest: float
-    stream: int
-    forward: float
-    backward: tuple[float, ...]
+    layers: tuple[float, ...]  # each layer's, kept for the backward pass
+    rest: float  # kept beside the layers
+    stream: int  # bytes of a number between layers
+    forward: float  # peak of a layer's forward pass that keeps nothing
+    backward: tuple[float, ...]  # each layer's peak, beside what its forward pass kept
 
 
 @lru_cache(16)
@@ -76,13 +67,10 @@ def count(
 ) -> Activations:
     """Return the bytes of activations of one token.
 
-    Args:
-        text: transformers' configuration of a language model, as JSON.
-        weight: Bytes of a weight, 2 or 4.
-        compute: Bytes of a number in matrix products, 2 or 4.
-        lora: The adapters; with rank 0 all weights are trained.
-        adapter: Bytes of an adapter's weight.
-        again: The backward pass computes activations again (gradient checkpointing).
+    `text` is transformers' configuration of a language model, as JSON; `weight` and `compute` are
+    the bytes of a weight and of a number in matrix products (2 or 4), `adapter` those of an
+    adapter's weight. Rank 0 of `lora` trains all weights. With `again` the backward pass computes
+    activations again (gradient checkpointing).
     """
     from transformers import AutoConfig
 
@@ -103,11 +91,7 @@ def count(
 
 
 class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes of the tensors that operations make and that are alive.
-
-    Attributes:
-        most: Most bytes at once.
-    """
+    """Counts the bytes of live tensors that operations make; `most` is their peak."""
 
     def __init__(self, is_counted: Callable[[torch.Tensor], bool] = lambda _: True) -> None:
         """Count the tensors for which `is_counted` returns True."""
@@ -122,7 +106,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Run an operation and count what it makes; sharded tensors become this process's."""
+        """Run an operation and count its results; of a sharded tensor, this process's part."""
         if DTensor in types:
             return NotImplemented
         found = operation(*args, **(kwargs or {}))
@@ -209,13 +193,9 @@ def _model(fields: dict[str, Any], kinds: list[str], weight: int, lora: LoraConf
 
 
 def made(kind: Any, config: Any, weight: int, lora: LoraConfig) -> Any:
-    """Return a model on the `meta` device, in the mode of an update, with adapters.
+    """Return a model on the `meta` device, in the mode of an update, with adapters (rank 0: none).
 
-    Args:
-        kind: transformers' class that makes it.
-        config: Its configuration.
-        weight: Bytes of a weight, 2 or 4.
-        lora: The adapters; none with rank 0.
+    `kind` is transformers' class, `weight` the bytes of a weight, 2 or 4.
     """
     dtype = torch.bfloat16 if weight == _HALF else torch.float32
     with torch.device("meta"):

@@ -14,21 +14,16 @@ from harness.preflight.model_shapes import config_file_of
 
 
 def tokenizer_here(model: str, setting: str = "policy.model") -> Any:
-    """Return the tokenizer of a model on this machine, None if it is tiny or not here.
-
-    Raises:
-        ConfigError: It cannot be loaded.
-    """
+    """Return the tokenizer of a model on this machine, None if it is tiny or not here."""
     if model in TINY_MODELS or config_file_of(model) is None:
         return None
     return tokenizer_of(model, setting)
 
 
 def check(config: Config) -> None:
-    """Refuse arguments that the template does not read; without arguments nothing is loaded.
+    """Raise `ConfigError` for arguments that the template does not read, with those that it reads.
 
-    Raises:
-        ConfigError: The message names them and those that it reads.
+    Without arguments nothing is loaded.
     """
     given, model = config.policy.chat_template_kwargs, config.policy.model
     if not given:
@@ -43,12 +38,10 @@ def check(config: Config) -> None:
 
 
 def arguments(config: Config) -> Mapping[str, Any]:
-    """Return the arguments of a run's template, with the date it is told if it asks for one.
+    """Return the arguments of a run's template, with today's date if the template reads one.
 
-    The run folder keeps them, so that a run which is resumed or evaluated has the same prompts.
-
-    Raises:
-        ConfigError: The tokenizer cannot be loaded, or its template is none.
+    The run folder keeps them, so that a resumed or evaluated run has the same prompts. Raises
+    `ConfigError` if the tokenizer cannot be loaded or its template is none.
     """
     given = config.policy.chat_template_kwargs
     tokenizer = None if clock.NAME in given else tokenizer_here(config.policy.model)

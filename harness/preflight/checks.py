@@ -30,14 +30,10 @@ from harness.types.json_files import read_object
 
 
 def check(config: Config) -> None:
-    """Check names, numbers, hyperparameters, the environment and its splits.
+    """Check names, numbers, hyperparameters, the environment and its splits of a resolved run.
 
-    Args:
-        config: Resolved.
-
-    Raises:
-        ConfigError: A setting cannot be used; the message names it.
-        AgentGymsError: The environment cannot be made, because its data or its server is missing.
+    Raises `ConfigError`, which names the setting, or `AgentGymsError` if the environment cannot be
+    made because its data or its server is missing.
     """
     style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     consistency.check(config)
@@ -55,9 +51,8 @@ def check(config: Config) -> None:
 def check_processes(config: Config, processes: int) -> None:
     """Check the settings that depend on the number of processes.
 
-    Raises:
-        ConfigError: A single process cannot offload its parameters, several cannot train with
-            Muon or play ahead, or their number is no multiple of `policy.sequence_parallel`.
+    Raises `ConfigError` if a single process offloads its parameters, several train with Muon or
+    play ahead, or their number is no multiple of `policy.sequence_parallel`.
     """
     if config.rollout.ahead and processes > 1:
         raise ConfigError(
@@ -90,11 +85,7 @@ def _check_model(config: Config) -> None:
 
 
 def check_optimizer(config: OptimizerConfig, *, sharded: bool) -> None:
-    """Refuse Muon where there is none, and on weights that several processes share.
-
-    Raises:
-        ConfigError: It cannot be used; the message says why.
-    """
+    """Raise `ConfigError` for Muon if this torch has none, or the weights are sharded."""
     if config.name != "muon":
         return
     if sharded:

@@ -17,13 +17,13 @@ _EXPERT_S: Final = 0.0011
 With other models only the proportions of these times count.
 """
 _WARM_S: Final = 0.0031
-"""Of a demonstration that is learned."""
+"""Time of a demonstration in the warm start."""
 _LEARN_S: Final = 0.0036
-"""Of a turn that is learned in training."""
+"""Time of a turn in an update."""
 _PLAY_S: Final = 0.0020
-"""Of a turn that the model plays in training."""
+"""Time of a turn that the model plays in training."""
 _EVALUATE_S: Final = 0.0034
-"""Of a turn in an evaluation, which plays fewer episodes at once."""
+"""Time of a turn in an evaluation, which plays fewer episodes at once."""
 _HALF: Final = 0.5
 """Estimated share of the turn limit that episodes take."""
 _UNKNOWN_TURNS: Final = 20
@@ -31,12 +31,10 @@ _UNKNOWN_TASKS: Final = 100
 
 
 def rest(config: Config, done: int, sizes: Mapping[str, int | None]) -> dict[str, Work]:
-    """Return the work that is left of a run.
+    """Return the work that is left of a resolved run after `done` training steps.
 
-    Args:
-        config: Resolved.
-        done: Number of training steps done; the evaluation after them is done, too, unless it is 0.
-        sizes: Number of tasks of each split of evaluation.
+    The evaluation after them is done too, unless `done` is 0. `sizes` has the number of tasks of
+    each split of evaluation.
     """
     try:
         turns = max(1.0, _HALF * max_turns(config))
@@ -71,8 +69,8 @@ def _evaluated(config: Config, done: int, sizes: Mapping[str, int | None]) -> in
     return total
 
 
-def of_rest(config: Config, done: int) -> TimeLeft:
-    """Return the estimate of the time that is left of a run; arguments as of `rest`."""
+def time_left_of(config: Config, done: int) -> TimeLeft:
+    """Return the estimate of the time that is left of a run after `done` steps."""
     splits = dict.fromkeys([str(config.eval.split), *config.eval.final_splits])
     work = rest(config, done, {split: split_size(config, split) for split in splits})
     return TimeLeft(work, is_expected=config.policy.model in TINY_MODELS)

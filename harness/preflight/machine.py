@@ -1,4 +1,4 @@
-"""The machine that a run is planned for, and what the run allocates on it."""
+"""The machine that a run is planned for, and the allocations of the run on it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,11 @@ PASSES: Final[tuple[Phase, ...]] = ("forward pass", "output layer", "backward pa
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine that a run is planned for.
+    """The machine that a run is planned for."""
 
-    Attributes:
-        kind: `"cuda"` or `"cpu"`.
-        processes: Number of processes that train together, one for each device.
-        memory: Bytes of one device, or of the main memory; None if unknown.
-    """
-
-    kind: str
-    processes: int = 1
-    memory: int | None = None
+    kind: str  # `cuda` or `cpu`
+    processes: int = 1  # one for each device
+    memory: int | None = None  # bytes of a device, or of main memory; None: unknown
 
     @classmethod
     def of(cls, config: Config, gpus: int | None = None, gpu_memory: int | None = None) -> Machine:
@@ -53,30 +47,19 @@ def _main_memory() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Memory that is allocated on one device.
-
-    Attributes:
-        name: What it is for.
-        size: Bytes.
-        when: The phase in which it is allocated.
-    """
+    """Memory that is allocated on one device."""
 
     name: str
-    size: float
+    size: float  # bytes
     when: Phase = "always"
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Precision of a run, in bytes of a number.
+    """Precision of a run, in bytes of a number."""
 
-    Attributes:
-        weight: Bytes of a weight.
-        compute: Bytes of an activation.
-    """
-
-    weight: int
-    compute: int
+    weight: int  # bytes of a weight
+    compute: int  # bytes of an activation
 
     @classmethod
     def of(cls, config: Config, machine: Machine) -> Precision:

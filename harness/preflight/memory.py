@@ -1,7 +1,7 @@
 """The memory that a run needs on each device, and the disk space of its checkpoints.
 
-Weights, gradients, AdamW's moments and activations (`passes`) are counted on transformers' own
-classes; how long sequences get is an estimate.
+Weights, gradients, AdamW's moments and activations (`passes`) are counted on transformers' classes;
+the lengths of sequences are estimates.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from harness.config import Config, replace
 from harness.distributed.shared_writing import FILE_BYTES
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.preflight import passes
+from harness.preflight.defaults import annotator_settings, needs_reference
 from harness.preflight.machine import PASSES, Allocation, Machine, Phase, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
-from harness.preflight.resolve import annotator_settings, needs_reference
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.types.errors import ConfigError
 
@@ -49,13 +49,13 @@ def offloaded(config: Config, shape: Shape, machine: Machine) -> float:
 
 
 def _is_offloaded(config: Config, held: Allocation) -> bool:
-    """Return whether main memory holds what a model has."""
+    """Return whether an allocation is in main memory."""
     offload = config.policy.offload
     return offload == "parameters" or (offload == "optimizer" and held.name == f"{_POLICY}: AdamW")
 
 
 def _models(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
-    """Return what the models hold of a process.
+    """Return a process's allocations for models.
 
     Weights, gradients and moments of every model that learns are sharded over the processes.
     """
@@ -98,7 +98,7 @@ def during(allocations: list[Allocation], phase: Phase) -> float:
 def trained_beside(config: Config, shape: Shape) -> dict[str, tuple[Shape, bool]]:
     """Return the trained models beside the policy: sizes, and whether it is a copy of the policy.
 
-    A model whose size is not known here counts like the policy.
+    A model of unknown size counts like the policy.
     """
     found = {}
     for name, values in annotator_settings(config).items():
@@ -132,7 +132,7 @@ def scorer_parameters(config: Config) -> dict[str, int]:
 def _teacher(config: Config, shape: Shape, machine: Machine, share: float) -> Iterator[Allocation]:
     """Yield the weights of a teacher that is loaded beside the policy.
 
-    One whose size is not known here counts like the policy.
+    A teacher of unknown size counts like the policy.
     """
     settings = settings_of_teacher(config)
     if settings is None or settings.loaded is None:
@@ -162,14 +162,14 @@ def _learner(
     if lora.rank and not on_policy:
         yield Allocation(f"{name}: frozen weights", parameters * precision.weight * share)
     yield Allocation(f"{name}: {'adapters' if lora.rank else 'weights'}", learned * size * share)
-    of_policy = name == _POLICY
+    is_policy = name == _POLICY
     yield Allocation(
-        f"{name}: gradients", learned * size * share, "learning" if of_policy else "always"
+        f"{name}: gradients", learned * size * share, "learning" if is_policy else "always"
     )
-    moments = _moments(config, shape, learned) if of_policy else learned * _MOMENTS
-    by = "Muon and AdamW" if of_policy and config.optimizer.name == "muon" else "AdamW"
+    moments = _moments(config, shape, learned) if is_policy else learned * _MOMENTS
+    by = "Muon and AdamW" if is_policy and config.optimizer.name == "muon" else "AdamW"
     yield Allocation(f"{name}: {by}", moments * size * share)
-    if of_policy and config.policy.ema is not None:
+    if is_policy and config.policy.ema is not None:
         yield Allocation("policy: average of the weights", learned * 4 * share)
         yield Allocation("policy: weights beside the average", learned * size * share, "playing")
 

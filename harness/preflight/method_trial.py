@@ -16,7 +16,7 @@ from harness.credit import TurnTable, rewards
 from harness.credit.registry import layers
 from harness.losses import Metric
 from harness.model.packing import TokenBatch
-from harness.preflight.resolve import annotator_settings, credit_settings, loss_settings
+from harness.preflight.defaults import annotator_settings, credit_settings, loss_settings
 from harness.rollouts.continuations import REWARDS
 from harness.types.errors import ConfigError
 
@@ -24,9 +24,8 @@ from harness.types.errors import ConfigError
 def check_method(config: Config) -> None:
     """Try a method's reward, estimator and loss on two small rollouts.
 
-    Raises:
-        ConfigError: One of them is unknown, cannot use a setting or returns something else than it
-            should; or the penalty of invalid actions changes nothing.
+    Raises `ConfigError` if one of them is unknown, cannot use a setting or returns a wrong type, or
+    if the penalty of invalid actions changes nothing.
     """
     rewards.get(config.method.reward)
     _check_continuations(config)
@@ -37,7 +36,7 @@ def check_method(config: Config) -> None:
 
 
 def _check_continuations(config: Config) -> None:
-    """Refuse rewards and rows of which continuations have no returns."""
+    """Refuse rewards and rows for which continuations have no returns."""
     row = methods.get(config.method.name)
     if not state_values.wanted(annotator_settings(config)):
         return
@@ -137,7 +136,7 @@ def _without_penalty(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return an estimator's settings with a scorer that needs no model in place of the others.
 
-    The others are loaded when the run starts, before anything else.
+    The run loads the others when it starts, before anything else.
     """
     plain = dict(settings)
     for key in ("scorer", "match"):

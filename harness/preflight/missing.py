@@ -1,4 +1,4 @@
-"""What a run needs and this machine lacks, each with its remedy."""
+"""The missing parts of a run on this machine, each with its remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.annotators.semantic import DEFAULT_MODELS
 from harness.config import TINY_MODELS, Config, replace
 from harness.distributed.fsdp import replicas_error
 from harness.model import adapters
-from harness.preflight import checks, memory, resolve
+from harness.preflight import checks, defaults, memory
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, config_file_of
 from harness.preflight.teacher_model import settings_of_teacher
@@ -77,7 +77,7 @@ def _models(config: Config) -> Iterator[str]:
         kind, _, own = str(config.method.credit.get(key)).partition(":")
         if kind in DEFAULT_MODELS:
             names.append(own or DEFAULT_MODELS[kind])
-    reader = resolve.annotator_settings(config).get("process_reward", {}).get("model")
+    reader = defaults.annotator_settings(config).get("process_reward", {}).get("model")
     names += [reader] if reader and reader not in TINY_MODELS else []
     teacher = settings_of_teacher(config)
     names += [teacher.loaded] if teacher is not None and teacher.loaded is not None else []
@@ -156,7 +156,7 @@ def _devices(config: Config, machine: Machine) -> Iterator[str]:
 
 
 def _run(config: Config) -> Iterator[str]:
-    folder = RunFolder.of_config(config).path
+    folder = RunFolder.from_config(config).path
     if (folder / "config.json").exists():
         yield f"{folder} holds a run already: go on with --resume {folder}, or --set run.name=..."
 
@@ -178,7 +178,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
 
 
 def _largest(allocations: list[Allocation]) -> str:
-    """Return what takes most memory, the first two."""
+    """Return the two largest allocations."""
     ordered = sorted(allocations, key=lambda one: -one.size)[:2]
     return " and ".join(f"{one.name} ({one.size / 1e9:.0f} GB)" for one in ordered)
 

@@ -35,31 +35,18 @@ _LINEAR: Final = "linear_attention"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a causal language model.
+    """Sizes of a causal language model."""
 
-    Attributes:
-        parameters: Number of all parameters, those of a vision model included.
-        hidden: Width of the hidden states.
-        layers: Number of transformer layers.
-        keys: Width of all keys of a layer, and of all values.
-        vocabulary: Rows of the embedding.
-        max_length: Longest sequence in tokens.
-        linear: Name, inputs and outputs of each linear layer that can have an adapter.
-        windows: Of each layer that keeps keys, the number of tokens that it keeps; None for all.
-        state: Bytes that layers of linear attention keep of a sequence, however long, in float32.
-        text: transformers' configuration of the language model, as JSON.
-    """
-
-    parameters: int
-    hidden: int
-    layers: int
-    keys: int
-    vocabulary: int
-    max_length: int
-    linear: tuple[tuple[str, int, int], ...] = ()
-    windows: tuple[int | None, ...] = ()
-    state: int = 0
-    text: str = ""
+    parameters: int  # all, those of a vision model included
+    hidden: int  # width of the hidden states
+    layers: int  # transformer layers
+    keys: int  # width of a layer's keys, and of its values
+    vocabulary: int  # rows of the embedding
+    max_length: int  # tokens
+    linear: tuple[tuple[str, int, int], ...] = ()  # name, inputs, outputs of layers for adapters
+    windows: tuple[int | None, ...] = ()  # tokens each layer with keys keeps; None: all
+    state: int = 0  # bytes of linear attention for a sequence of any length, in float32
+    text: str = ""  # transformers' configuration of the language model, JSON
 
     def adapter_parameters(self, lora: LoraConfig) -> int:
         """Return the number of parameters of low-rank adapters."""
@@ -73,10 +60,7 @@ class Shape:
     def cache_bytes(self, tokens: int, number_bytes: int, *, whole: bool = False) -> int:
         """Return the bytes that generation keeps of a sequence: keys, values and states.
 
-        Args:
-            tokens: Length of the sequence.
-            number_bytes: Bytes of a key's number.
-            whole: Layers with a sliding window keep all tokens, as in the policy's own generator.
+        Layers with a sliding window keep all tokens if `whole`, as in the policy's generator.
         """
         limits = (tokens if whole or window is None else window for window in self.windows)
         kept = sum(min(tokens, limit) for limit in limits)
@@ -86,11 +70,10 @@ class Shape:
 def shape_of(policy: PolicyConfig) -> Shape:
     """Return the shape of a run's model, adapters' base included.
 
-    A tiny one counts with its largest vocabulary.
+    A tiny one has its largest vocabulary.
 
-    Raises:
-        ConfigError: The model is not on this machine and not in `KNOWN`, or transformers does not
-            know its architecture.
+    Raises `ConfigError` if the model is neither on this machine nor in `KNOWN`, or transformers
+    does not know its architecture.
     """
     if policy.model == "tiny":
         return measure(tiny.architecture(policy.tiny, policy.tiny.vocabulary))
@@ -122,9 +105,9 @@ def max_sequence_length(config: Config, shape: Shape) -> int:
 
 
 def config_file_of(model: str) -> Path | None:
-    """Return the `config.json` of a model, in a folder or in the hub's cache; None if missing.
+    """Return a model's `config.json`, in a folder or in the hub's cache; None if missing.
 
-    Of a folder with adapters it is that of their base model.
+    A folder with adapters stands for their base model.
     """
     model = adapters.base_of(model) or model
     inside = Path(model) / "config.json"
@@ -141,10 +124,9 @@ def config_file_of(model: str) -> Path | None:
 
 
 def measure(config: Any) -> Shape:
-    """Return the shape of the model that a transformers configuration describes.
+    """Return the shape of a transformers configuration's model.
 
-    Raises:
-        ValueError: It is not the configuration of a model that generates text.
+    `ValueError` if it makes no text.
     """
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 

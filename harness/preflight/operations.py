@@ -19,26 +19,15 @@ BACKWARD = 2
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Tokens that pass through a model.
-
-    Attributes:
-        tokens: Number of tokens.
-        scored: Number of those whose logits are computed.
-        squares: Sum of the squared lengths of the sequences.
-    """
+    """Tokens that pass through a model."""
 
     tokens: float
-    scored: float
-    squares: float
+    scored: float  # tokens with computed logits
+    squares: float  # sum of squared lengths of the sequences
 
 
 def forward_operations(shape: Shape, passed: Passed) -> float:
-    """Return the operations of a forward pass.
-
-    Args:
-        shape: The model's.
-        passed: What passes through it.
-    """
+    """Return the operations of a forward pass."""
     layers = 2 * passed.tokens * active_weights(shape)
     head = 2 * passed.scored * shape.hidden * shape.vocabulary
     # Scores and weighted sum, 2 operations each, for half of the pairs.
@@ -49,10 +38,7 @@ def forward_operations(shape: Shape, passed: Passed) -> float:
 def training_operations(shape: Shape, passed: Passed, *, adapted: bool = False) -> float:
     """Return the operations of forward and backward pass, without any that is repeated.
 
-    Args:
-        shape: The model's.
-        passed: What passes through it.
-        adapted: Weights are frozen and have adapters: the backward pass leaves their gradients out.
+    Weights with adapters (`adapted`) are frozen: the backward pass leaves their gradients out.
     """
     backward = BACKWARD / 2 if adapted else BACKWARD
     return (FORWARD + backward) * forward_operations(shape, passed)
@@ -61,7 +47,7 @@ def training_operations(shape: Shape, passed: Passed, *, adapted: bool = False) 
 def active_weights(shape: Shape) -> int:
     """Return the weights of linear layers that a token of text is multiplied with.
 
-    The output layer is left out, and so is a vision model; of experts those chosen count.
+    The output layer and a vision model are left out; only the chosen experts count.
     """
     text = json.loads(shape.text)
     linear = sum(inputs * outputs for name, inputs, outputs in shape.linear if "visual" not in name)

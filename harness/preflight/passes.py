@@ -1,8 +1,8 @@
 """The memory of forward and backward passes on one device.
 
-H: the model's width. V: size of the vocabulary. A weight's gradients are there from the first of
-several micro-batches on, so the second one takes most. Compared with passes on fake tensors by
-`tests/harness/preflight/test_memory.py`.
+H is the model's width, V the size of the vocabulary. A weight's gradients exist from the first of
+several micro-batches on, so the second one takes most. `tests/harness/preflight/test_memory.py`
+compares with passes on fake tensors.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.preflight.shared_prefixes import tokens_left
 _REDUCED = 4
 """Bytes of a number of a gradient while it is summed over the processes."""
 _GRADIENTS = 1 / 3
-"""Share of a layer's gradients that are there when most of its activations are."""
+"""Share of a layer's gradients that exist when most of its activations do."""
 _LOGITS_OF_CHUNKS, _LOGITS_AT_ONCE = 2, 4
-"""Tensors of the size of the logits that are there at once, with several chunks and with one."""
+"""Number of live tensors of the logits' size, with several chunks and with one."""
 
 
 def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allocation]:
@@ -61,7 +61,7 @@ def _activations(
 def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation:
     """Return the keys and values of a micro-batch that are looked up for each of its sequences.
 
-    They are there beside those of the shared tokens: of all layers, or of one if activations are
+    They exist beside those of the shared tokens: of all layers, or of one if activations are
     computed again.
     """
     tokens = max_micro_batch_tokens(config, shape) / tokens_left(config)
@@ -101,7 +101,7 @@ def activations(
 
 
 def _logits(config: Config, shape: Shape, precision: Precision) -> Iterator[Allocation]:
-    """Yield logits and what is computed of them, and the inputs of the output layer.
+    """Yield the logits, the tensors computed of them, and the inputs of the output layer.
 
     All scored tokens of a row may be in the part of one process.
     """

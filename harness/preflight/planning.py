@@ -18,7 +18,7 @@ from harness.config import Config, RolloutConfig, methods
 from harness.credit.registry import layers
 from harness.model.learning_mode import has_own_dropout
 from harness.model.packing import num_mini_batches
-from harness.preflight import memory, resolve, shared_prefixes, small_trial, step_time
+from harness.preflight import defaults, memory, shared_prefixes, small_trial, step_time
 from harness.preflight.machine import PASSES, Machine, Precision
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
@@ -49,11 +49,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run.
+    """The plan of a run: lines of text by title, and what is `missing`.
 
-    Attributes:
-        sections: Lines of text by title.
-        missing: Why the run cannot start; empty if it can.
+    Empty if the run can start.
     """
 
     sections: Mapping[str, Sequence[str]]
@@ -77,18 +75,12 @@ class Plan:
 def plan(
     config: Config, gpus: int | None = None, gpu_memory: int | None = None, *, tries: bool = False
 ) -> Plan:
-    """Return the plan of a run.
+    """Return the plan of an unresolved run, for `gpus` GPUs of `gpu_memory` bytes or this machine.
 
-    Args:
-        config: Not resolved.
-        gpus: Plan for this number of GPUs; None plans for this machine.
-        gpu_memory: Bytes of each GPU; None takes those of this machine.
-        tries: Compare the paths that the run takes on a small random model, which takes a second.
-
-    Raises:
-        ConfigError: A name or a setting of the method is unknown.
+    With `tries` it compares the paths that the run takes on a small random model, which takes a
+    second. Raises `ConfigError` if a name or a setting of the method is unknown.
     """
-    config = resolve.resolve(config)
+    config = defaults.resolve(config)
     machine = Machine.of(config, gpus, gpu_memory)
     lacking: list[str] = []
     shape: Shape | None = None
@@ -139,14 +131,10 @@ def max_turns(config: Config) -> int:
 
 
 def rows(config: Config, turns: int) -> Range:
-    """Return the number of training sequences of a step.
+    """Return the number of training sequences of a step, given the turn limit of an episode.
 
     In the context "window" each turn is a sequence, in "transcript" each episode; without the
     thoughts of earlier answers, and with summaries, it is between the two.
-
-    Args:
-        config: Resolved.
-        turns: Turn limit of an episode.
     """
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     if config.agent.context == "transcript" and config.agent.thoughts == "keep":
@@ -164,7 +152,7 @@ def _method(config: Config) -> Iterator[str]:
     for name, values in given.annotators.items():
         columns = ", ".join(annotators.columns(name))
         yield f"column {columns}: filled by {name}; {_settings_text(values)}"
-    yield f"reference policy: {'yes' if resolve.needs_reference(config) else 'no'}"
+    yield f"reference policy: {'yes' if defaults.needs_reference(config) else 'no'}"
     if row.actor != "policy" and config.rollout.is_live:
         yield f"rollouts are played by the {row.actor}"
 
@@ -202,12 +190,7 @@ def split_size(config: Config, name: str, *, training: bool = False) -> int | No
 
 
 def header(config: Config, folder: Path) -> str:
-    """Return the lines that a run begins with: method, tasks, model, folder.
-
-    Args:
-        config: Resolved.
-        folder: The run's.
-    """
+    """Return the lines that a resolved run begins with: method, tasks, model, folder."""
     try:
         shape: Shape | None = shape_of(config.policy)
     except ConfigError:
@@ -227,7 +210,7 @@ def header(config: Config, folder: Path) -> str:
 
 
 def _dropout(shape: Shape | None) -> str:
-    """Return what becomes of the model's own dropout, "" if it has none."""
+    """Return the effect of training on the model's dropout, "" if it has none."""
     dropped = shape is not None and shape.text and has_own_dropout(json.loads(shape.text))
     return "; its own dropout is off" if dropped else ""
 
@@ -320,8 +303,8 @@ def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         yield f"{name}: {_count(parameters)} parameters, frozen"
     teacher, known = settings_of_teacher(config), shape_of_teacher(config)
     if teacher is not None:
-        told = f": {_count(known.parameters)} parameters, frozen" if known else ""
-        yield f"teacher: {teacher.name}{told}"
+        size = f": {_count(known.parameters)} parameters, frozen" if known else ""
+        yield f"teacher: {teacher.name}{size}"
 
 
 def _count(parameters: float) -> str:

@@ -25,12 +25,12 @@ _NAMES: Final = {
 }
 """Fields of a file's header that must be those of the run, in words."""
 
-_OF_PREFERENCES: Final = ("dpo", "ipo", "kto")
+_PREFERENCE_ESTIMATORS: Final = ("dpo", "ipo", "kto")
 """Estimators that compare turns of one state, which a preference is."""
 
 
 def described(config: Config, data_version: str) -> dict[str, str]:
-    """Return what the header of a run's rollouts says of environment and prompts."""
+    """Return the environment and prompts in the header of a run's rollouts."""
     style = prompts.load(config.agent.style, config.env.id, config.agent.tool_format)
     return {
         "env": config.env.id,
@@ -54,11 +54,7 @@ def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -
 
 
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
-
-    Raises:
-        ConfigError: A file or a folder is missing, damaged, or has no rollouts with tokens.
-    """
+    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name."""
     found: dict[str, None] = {}
     for path in paths:
         named = [path]
@@ -75,11 +71,7 @@ def files_of(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def header(path: str) -> dict[str, Any]:
-    """Return the header of a file of rollouts, empty if it has none.
-
-    Raises:
-        ConfigError: There is no such file, or it is damaged.
-    """
+    """Return the header of a file of rollouts, empty if it has none."""
     try:
         return rollout_files.header(path)
     except DataError as e:
@@ -87,11 +79,7 @@ def header(path: str) -> dict[str, Any]:
 
 
 def check_method(config: Config) -> None:
-    """Refuse methods and settings that need live play, where a run has files in its place.
-
-    Raises:
-        ConfigError: The message names what needs it.
-    """
+    """Raise `ConfigError` for a method or setting that needs live play, if the run reads files."""
     given, row = config.rollout, methods.get(config.method.name)
     if given.is_live:
         return
@@ -104,10 +92,10 @@ def check_method(config: Config) -> None:
             f"{row.loss!r} needs those of the policy before each update; use one with the loss "
             "'nll', such as dpo"
         )
-    if given.preferences is not None and row.estimator not in _OF_PREFERENCES:
+    if given.preferences is not None and row.estimator not in _PREFERENCE_ESTIMATORS:
         raise ConfigError(
             f"rollout.preferences is for methods that learn from preferences, and {row.name} would "
-            f"imitate both answers: use {', '.join(_OF_PREFERENCES)}"
+            f"imitate both answers: use {', '.join(_PREFERENCE_ESTIMATORS)}"
         )
     for name, settings in config.method.annotators.items():
         if annotators.needs_oracle(name, settings) or state_values.wanted({name: settings}):
@@ -124,9 +112,8 @@ def check_method(config: Config) -> None:
 def read_preferences(path: str) -> list[Preference]:
     """Return the preferences of a file.
 
-    Raises:
-        ConfigError: The file is missing, damaged or empty, or an answer that was chosen has no
-            greater value.
+    Raises `ConfigError` if the file is missing, damaged or empty, or a chosen answer has no greater
+    value than the rejected one.
     """
     try:
         found = preferences.read(path)
@@ -146,10 +133,8 @@ def read_preferences(path: str) -> list[Preference]:
 def check_files(config: Config, data_version: str) -> None:
     """Refuse recorded rollouts of another environment, data version, prompt style or context.
 
-    A file of preferences does not tell them, and is only read.
-
-    Raises:
-        ConfigError: The message names the file and the difference, or see `read_preferences`.
+    Files of preferences do not record these, and are only read. Raises `ConfigError`, which names
+    file and difference.
     """
     if config.rollout.preferences is not None:
         read_preferences(config.rollout.preferences)
@@ -157,11 +142,7 @@ def check_files(config: Config, data_version: str) -> None:
 
 
 def check_tokenizer(config: Config, tokenizer: ChatTokenizer) -> None:
-    """Refuse recorded rollouts with tokens of another tokenizer.
-
-    Raises:
-        ConfigError: The message names the file.
-    """
+    """Raise `ConfigError`, which names the file, for recorded tokens of another tokenizer."""
     if config.rollout.recorded:
         _check(config.rollout.recorded, {"tokenizer": tokenizer.digest})
 

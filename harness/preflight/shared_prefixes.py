@@ -25,12 +25,9 @@ _LEFT: Final = {
 
 
 def tokens_left(config: Config) -> float:
-    """Return the estimated share of tokens that are left.
+    """Return the estimated share of tokens that are left in a resolved run.
 
-    1 without `optimizer.share_prefixes`, and where it was not measured.
-
-    Args:
-        config: Resolved.
+    It is 1 without `optimizer.share_prefixes`, and for cases that were not measured.
     """
     if not config.optimizer.share_prefixes:
         return 1.0

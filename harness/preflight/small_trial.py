@@ -19,11 +19,9 @@ from harness.types.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a trial found.
+    """The result of a trial, in words.
 
-    Attributes:
-        line: The trial in words.
-        refused: Why the run cannot start; empty if it can.
+    `refused` is the reason why the run cannot start, or empty.
     """
 
     line: str
@@ -31,12 +29,7 @@ class Tried:
 
 
 def try_paths(config: Config, shape: Shape) -> Tried:
-    """Compare the paths that a run takes with a small random model alone.
-
-    Args:
-        config: The run, resolved.
-        shape: Its model's.
-    """
+    """Compare the paths that a resolved run takes with a small random model alone."""
     return _try(
         shape.text,
         config.rollout.backend == "hf",

@@ -10,62 +10,44 @@ from typing import Final
 from harness.config import Config, replace
 from harness.inference.old_logprobs import recomputes
 from harness.preflight import memory, passes
+from harness.preflight.defaults import needs_reference
 from harness.preflight.machine import Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
 from harness.preflight.operations import Passed, forward_operations, training_operations
-from harness.preflight.resolve import needs_reference
 from harness.preflight.shared_prefixes import tokens_left
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 
 MFU: Final = 0.4
 """Assumed share of the peak that forward and backward passes reach."""
 OPERATIONS_PER_S: Final = 989e12
-"""Of an H100 (SXM) in bfloat16, without sparsity; from its data sheet."""
+"""The peak of an H100 (SXM) in bfloat16, without sparsity; from its data sheet."""
 BYTES_PER_S: Final = 3.35e12
-"""Of its memory, from the same sheet."""
+"""The bandwidth of its memory, from the same sheet."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Seconds of the parts of a step.
+    """Seconds of the parts of a step."""
 
-    Attributes:
-        decode: Of rollouts, at least: the weights are read once for each token of an episode. 0 if
-            nothing is played.
-        rescore: Of the old log-probabilities; 0 if the sampler's are taken.
-        reference: Of those of the reference policy.
-        teacher: Of those of a teacher on these GPUs, and of the policy's that they are compared
-            with; 0 without one.
-        update: Of all forward and backward passes.
-    """
-
-    decode: float
-    rescore: float
-    reference: float
-    teacher: float
-    update: float
+    decode: float  # at least: weights are read once for each token
+    rescore: float  # old log-probabilities; 0 with the sampler's
+    reference: float  # the reference policy's log-probabilities
+    teacher: float  # a teacher's on these GPUs, and the policy's to compare; 0 without
+    update: float  # all forward and backward passes
 
 
 def transcript_tokens(config: Config, shape: Shape, turns: float) -> float:
     """Return the estimated tokens of an episode of a run with windows if it were one transcript.
 
     That has the first turn's row, and for each further turn an answer, half of its limit, and an
-    observation that is as long.
-
-    Args:
-        config: Resolved, with the context "window".
-        shape: The policy's.
-        turns: Of an episode.
+    observation of the same length. `turns` are those of an episode.
     """
     first = max_sequence_length(config, shape) / 2
     return min(first + (turns - 1) * config.agent.max_tokens, shape.max_length)
 
 
 def transcript_update(config: Config, shape: Shape, machine: Machine, turns: float) -> float:
-    """Return the seconds of the updates of a run with windows if it had transcripts.
-
-    Arguments are those of `transcript_tokens` and `step_time`.
-    """
+    """Return the seconds of the updates of a run with windows if it had transcripts."""
     length = transcript_tokens(config, shape, turns)
     config = replace(config, agent=replace(config.agent, context="transcript"))
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
@@ -80,15 +62,12 @@ def step_time(
     turns: float,
     length: float | None = None,
 ) -> StepTime:
-    """Return the seconds of a step.
+    """Return the seconds of a step with `rows` training sequences.
 
-    Args:
-        config: Resolved.
-        shape: The policy's.
-        machine: Its GPUs count as H100s.
-        rows: Number of training sequences.
-        turns: Of an episode; responses have half of their limit.
-        length: Tokens of a row; None takes half of the longest length.
+    The machine's GPUs count as H100s.
+
+    Responses have half of their limit. `turns` are those of an episode; a row has `length` tokens,
+    by default half of the longest length.
     """
     if length is None:
         length = max_sequence_length(config, shape) / 2
@@ -132,9 +111,9 @@ def lines(time: StepTime, machine: Machine) -> Iterator[str]:
         "teacher": time.teacher,
         "update": time.update,
     }
-    said = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts.items() if seconds)
+    shown = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts.items() if seconds)
     played = f"rollouts at least {time.decode:,.0f} s, environments not counted"
-    yield f"{said}; {played if time.decode else 'nothing is played'}"
+    yield f"{shown}; {played if time.decode else 'nothing is played'}"
     yield (
         f"(arithmetic for {machine.processes} x H100: an assumed MFU of {MFU:.0%} of "
         f"{OPERATIONS_PER_S / 1e12:.0f} TFLOP/s, weights read at {BYTES_PER_S / 1e12:g} TB/s for "

@@ -10,22 +10,18 @@ from harness.config import Config, replace
 from harness.model import hub
 from harness.model.tokenizer import ChatTokenizer
 from harness.preflight.chat_template import tokenizer_here
+from harness.preflight.defaults import annotator_settings, credit_settings
 from harness.preflight.model_shapes import (
     Shape,
     config_file_of,
     max_sequence_length,
     shape_of,
 )
-from harness.preflight.resolve import annotator_settings, credit_settings
 from harness.types.errors import ConfigError
 
 
 def settings_of_teacher(config: Config) -> TeacherSettings | None:
-    """Return the settings of a run's teacher, None for a run without one.
-
-    Raises:
-        ConfigError: A setting cannot be used.
-    """
+    """Return the settings of a run's teacher, None for a run without one."""
     given = annotator_settings(config).get(NAME)
     return None if given is None else TeacherSettings(**given)
 
@@ -42,13 +38,10 @@ def shape_of_teacher(config: Config) -> Shape | None:
 
 
 def check(config: Config) -> None:
-    """Refuse a teacher that is missing, or cannot score the policy's tokens.
+    """Raise `ConfigError` if the teacher is missing, or cannot score the policy's tokens.
 
-    The tokenizer of a tiny policy is not made yet: the annotator compares it.
-
-    Raises:
-        ConfigError: The message names what to set.
-        ModelUnavailable: The teacher's server does not answer.
+    The tokenizer of a tiny policy is not made yet: the annotator compares it. Raises
+    `ModelUnavailable` if the teacher's server does not answer.
     """
     settings = settings_of_teacher(config)
     if settings is None:
@@ -64,7 +57,7 @@ def check(config: Config) -> None:
 
 
 def _check_self(config: Config, settings: TeacherSettings) -> None:
-    """Refuse a policy that learns from what it says itself."""
+    """Refuse a policy that would learn from its outputs."""
     is_penalty = settings.model == "initial" and credit_settings(config).get("base") is not None
     if not settings.hint and not is_penalty:
         raise ConfigError(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentgyms.core.errors import not_written, path_end
 from harness.evaluation import run_checkpoints
-from harness.evaluation.model_source import OF_RUN
+from harness.evaluation.model_source import TRAINING_RUN
 from harness.model.policy import Policy
 from harness.reporting import run_report
 from harness.reporting.results import training_runs
@@ -78,7 +78,7 @@ def _describe(folder: Path, run: TrainingRun, checkpoint: Checkpoint) -> None:
     file = run.folder / "provenance.json"
     provenance = read_object(file, ConfigError) if file.is_file() else {}
     known = {"step": checkpoint.step, "config": run.config, "provenance": provenance}
-    fsync.write(folder / OF_RUN, json.dumps(known, indent=1))
+    fsync.write(folder / TRAINING_RUN, json.dumps(known, indent=1))
     fsync.write(folder / "README.md", "\n".join(_card(run, checkpoint, provenance)))
 
 

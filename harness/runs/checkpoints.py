@@ -1,4 +1,4 @@
-"""Checkpoints on the disk: which are complete and undamaged, and which are kept.
+"""Checkpoints on the disk: completeness, damage, and the ones to keep.
 
 A folder is a complete checkpoint once it has `checkpoint.json`, which `saving` writes last, when
 all other files are on the disk. A run resumed from one repeats the uninterrupted run.
@@ -35,7 +35,7 @@ class Checkpoint:
     """A checkpoint on disk: the state after `step` steps.
 
     Attributes:
-        folder: Holds the model in transformers' format and the training state.
+        folder: Has the model in transformers' format and the training state.
         step: Number of completed steps.
         validation: Figures of the evaluation at this step, by name; empty without one.
     """
@@ -94,11 +94,7 @@ def _link_best(root: Path, best: Sequence[Checkpoint]) -> None:
 
 
 def find_all(run: Path) -> list[Checkpoint]:
-    """Return the complete checkpoints of a run, oldest first.
-
-    Raises:
-        CheckpointError: The description of one is damaged.
-    """
+    """Return the complete checkpoints of a run, oldest first; `CheckpointError` for damage."""
     return _all(run / "checkpoints", strict=True)
 
 
@@ -123,10 +119,7 @@ def _all(root: Path, *, strict: bool = False) -> list[Checkpoint]:
 def newest(run: Path) -> Checkpoint | None:
     """Return a run's newest undamaged checkpoint; None if it has none.
 
-    Damaged checkpoints are skipped with a warning.
-
-    Raises:
-        CheckpointError: All checkpoints are damaged.
+    Damaged ones are skipped with a warning. Raises `CheckpointError` if all are damaged.
     """
     root = run / "checkpoints"
     saved = {path.parent for path in root.glob(f"*step-*/{DESCRIPTION}")}
@@ -146,13 +139,11 @@ def newest(run: Path) -> Checkpoint | None:
 def finish_save(
     run: Path, *, keep: int, keep_best: int = 0, best: str = "success"
 ) -> Checkpoint | None:
-    """Return a run's newest undamaged checkpoint, after finishing an interrupted `save`.
+    """Finish an interrupted `save` and return the run's newest undamaged checkpoint, or None.
 
-    A kill may have come before the folder was renamed, or before the link to the best was set and
-    old checkpoints were removed. Arguments are those of `save`. Returns None without a checkpoint.
-
-    Raises:
-        CheckpointError: All checkpoints are damaged, or the `save` cannot be finished.
+    A kill may have come before the folder was renamed, before the link to the best was set, or
+    before old checkpoints were removed. Arguments are those of `save`. Raises `CheckpointError` if
+    all are damaged or the `save` cannot be finished.
     """
     found = newest(run)
     if found is None:
@@ -175,7 +166,7 @@ def _step_of(folder: Path) -> tuple[int, bool]:
 
 
 def damage_of(folder: Path) -> str:
-    """Return what is wrong with the files of a checkpoint; "" if they are undamaged.
+    """Return the damage of a checkpoint's files in words; "" if there is none.
 
     Checkpoints of older versions have no digests, so nothing is compared.
     """

@@ -1,4 +1,4 @@
-"""Sizes and SHA-256 of a folder's files, which tell whether they are what was written."""
+"""Sizes and SHA-256 of a folder's files, which detect damage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FileDigests = dict[str, tuple[int, str]]
 
 
 def flushed(folder: Path, names: Iterable[str]) -> FileDigests:
-    """Wait until files are on the disk, and return the digests of what is there."""
+    """Wait until files are on the disk, and return their digests."""
     found = {}
     for name in names:
         fsync.flush(folder / name)
@@ -28,7 +28,7 @@ def names_of(folder: Path) -> list[str]:
 
 
 def damage_of(folder: Path, files: Mapping[str, tuple[int, str]]) -> str:
-    """Return what is wrong with the files of a folder; "" if they are undamaged."""
+    """Return the damage of a folder's files in words; "" if there is none."""
     for name, (size, digest) in files.items():
         path = folder / name
         try:

@@ -3,7 +3,7 @@
 The lock is `flock` on the file `.lock`, which ends with the process, however it ends. Linux carries
 it over NFS, because the file is open for writing. The file names its holder. On file systems
 without locks, or with locks that hold on one machine only, the last process that took the folder is
-its holder, and an earlier one finds this out by `FolderLock.check`.
+its holder, and an earlier one detects this by `FolderLock.check`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,9 @@ _held: Final[dict[Path, FolderLock]] = {}
 
 
 class FolderLock:
-    """A lock on a folder; also a context manager, which acquires and releases it.
-
-    Args:
-        folder: The folder; `acquire` creates it if it is missing.
-    """
+    """A lock on a folder, which `acquire` creates if it is missing; also a context manager."""
 
     def __init__(self, folder: Path) -> None:
-        """Acquire nothing yet."""
         self.folder = folder
         self._path = folder / LOCK
         self._handle: int | None = None
@@ -53,9 +48,7 @@ class FolderLock:
     def acquire(self) -> None:
         """Lock the folder; an earlier lock of this process on it is released.
 
-        Raises:
-            FolderInUse: Another process holds the lock.
-            OSError: The folder cannot be written.
+        Raises `FolderInUse` if another process holds it, `OSError` if it cannot be written.
         """
         missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -95,10 +88,9 @@ class FolderLock:
             )
 
     def check(self) -> None:
-        """Check that this process still holds the folder, before it writes there.
+        """Raise `FolderInUse` if another holder took the folder over.
 
-        Raises:
-            FolderInUse: Another holder took the folder over.
+        Call it before writing there.
         """
         if self._handle is None:
             raise FolderInUse(f"{self.folder} was taken over by another one of this process")
@@ -121,9 +113,11 @@ class FolderLock:
             del _held[self.folder.resolve()]
 
     def discard(self) -> None:
-        """Remove what was made in the folder since `acquire`, the folder if it was, and release.
+        """Remove all files made in the folder since `acquire`, and release it.
 
-        What was there before stays. Without the lock nothing is removed.
+        Remove a new folder too.
+
+        Older files stay. Without the lock nothing is removed.
         """
         if self._handle is None:
             return
@@ -136,7 +130,6 @@ class FolderLock:
                 folder.rmdir()
 
     def __enter__(self) -> FolderLock:
-        """Acquire the lock."""
         self.acquire()
         return self
 
@@ -146,7 +139,6 @@ class FolderLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Release the lock."""
         self.release()
 
     def _read(self) -> str:

@@ -25,14 +25,8 @@ MACHINE_SECTIONS: Final = ("time/", "memory/", "cost/")
 class MetricsLog:
     """Appends metrics to `metrics.jsonl` and sends them to trackers.
 
-    Args:
-        folder: The run's folder.
-        resume_step: The step that the run resumes from; lines of later steps are dropped, because
-            those steps run again. None for a new run.
-        trackers: Also get the metrics; see `harness.runs.tracking`.
-
-    Attributes:
-        kept: Records up to `resume_step`.
+    A resumed run drops the lines after `resume_step`, because those steps run again; `kept` has the
+    others.
     """
 
     def __init__(
@@ -95,8 +89,7 @@ def _line(record: Mapping[str, float | None]) -> str:
 def read(folder: Path) -> list[dict[str, Any]]:
     """Return the records of a run, in order; an incomplete last line is left out.
 
-    Raises:
-        CheckpointError: The file cannot be read, or a whole line is damaged.
+    Raises `CheckpointError` if the file cannot be read, or a whole line is damaged.
     """
     path = folder / "metrics.jsonl"
     try:
@@ -119,8 +112,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def _record(line: str) -> dict[str, Any]:
     """Return a line's record.
 
-    Raises:
-        ValueError: It is no JSON object of numbers with a step.
+    Raises `ValueError` if it is no JSON object of numbers with a step.
     """
     record = parse(line)
     if not isinstance(record, dict) or type(record.get("step")) is not int:

@@ -16,18 +16,14 @@ _BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{post
 _LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}{postfix}"
 
 Advance = Callable[[str], None]
-"""Is called after each piece of work with what to show beside it, "" for nothing."""
+"""Is called after each piece of work with a text to show beside it, "" for none."""
 
 
 class Progress:
-    """Shows what a run does, with one estimate of the time that all the rest of it takes.
+    """Shows the progress of a run, with one estimate of the time that is left.
 
-    Args:
-        steps: Number of training steps of the whole run.
-        done: Number of training steps already done.
-        episodes: Approximate number of episodes of a step.
-        time_left: The estimate.
-        is_shown: False shows nothing, for processes after the first.
+    `done` counts the steps before this start, `episodes` about those of a step. Processes after the
+    first do not show it (`is_shown`).
     """
 
     def __init__(
@@ -59,13 +55,12 @@ class Progress:
 
     @contextmanager
     def phase(self, kind: str, total: int, unit: str, title: str = "") -> Iterator[Advance]:
-        """Show work other than training steps; yields what is called after each piece.
+        """Show work other than training steps.
 
-        Args:
-            kind: See `harness.runs.time_left`.
-            total: Number of pieces.
-            unit: Name of the pieces, in the plural.
-            title: Of the bar; "" takes the kind.
+        Yields a function to call after each of `total` pieces.
+
+        `kind` is one of `harness.runs.time_left`, `unit` the pieces' name in the plural; the bar's
+        title is the kind unless another is given.
         """
         self._time_left.start()
         with self._make(title or kind, total, unit) as bar:

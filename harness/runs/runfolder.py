@@ -46,24 +46,20 @@ class RunFolder:
 
         .lock             names the process that writes the folder
 
-    Attributes:
-        path: The folder.
-        lock: Held by the first process of those that train the run.
+    The first of the processes that train the run holds the `lock`.
     """
 
     path: Path
     lock: FolderLock = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Hold no lock yet."""
         object.__setattr__(self, "lock", FolderLock(self.path))
 
     @classmethod
-    def of_config(cls, config: Config) -> RunFolder:
+    def from_config(cls, config: Config) -> RunFolder:
         """Return the folder that a configuration names.
 
-        Raises:
-            ConfigError: `run.name` is empty or a path, which would lead out of `run.output`.
+        Raises `ConfigError` if `run.name` is empty or a path, which would lead out of `run.output`.
         """
         try:
             name = folder_name(config.run.name or ".")
@@ -72,11 +68,10 @@ class RunFolder:
         return cls(Path(config.run.output) / name)
 
     def create(self, config: Config) -> None:
-        """Lock the folder of a new run, and make it.
+        """Make and lock the folder of a new run.
 
-        Raises:
-            ConfigError: A run of this name exists, or the folder cannot be written.
-            FolderInUse: Another process begins a run of this name.
+        Raises `ConfigError` if a run of this name exists or the folder cannot be written, and
+        `FolderInUse` if another process begins a run of this name.
         """
         try:
             self._check_unused()
@@ -107,11 +102,7 @@ class RunFolder:
         return any(self.path.glob("checkpoints/step-*")) or self.warm_start.exists()
 
     def config(self) -> Config:
-        """Return the configuration that the run was started with.
-
-        Raises:
-            CheckpointError: The folder is not a run's, or its file is damaged.
-        """
+        """Return the configuration that the run was started with, or raise `CheckpointError`."""
         if not (self.path / "config.json").exists():
             raise CheckpointError(
                 f"{self.path} is no run: it has no config.json; give a run's folder"
@@ -137,7 +128,7 @@ class RunFolder:
         return self.path / "rollouts" / f"step-{step:06d}.jsonl.gz"
 
     def write_evaluation(self, step: int, record: Mapping[str, Any]) -> None:
-        """Write an evaluation after `step`; `record` is what `Evaluation.record` returns."""
+        """Write an evaluation after `step`; `record` comes from `Evaluation.record`."""
         file = f"evaluations/step-{step:06d}-{record['split']}.json"
         self._write(file, {"step": step, **record})
 
@@ -171,8 +162,7 @@ class RunFolder:
     def drop_after(self, step: int) -> set[tuple[int, str]]:
         """Remove evaluations and rollouts of steps after `step`, because those steps run again.
 
-        Returns:
-            Step and split of the evaluations that are kept.
+        Returns step and split of the evaluations that are kept.
         """
         kept = set()
         for kind in ("evaluations", "rollouts"):

@@ -1,8 +1,8 @@
 """Checkpoints are written atomically: after a kill at any moment, a complete one is there.
 
-Several processes write at the same time, each its own files. Then each waits until its share of the
-files is on the disk and computes their digests, in a thread, beside which training may go on. The
-last file, which makes the folder a checkpoint, is the first process's, after all others have ended.
+Each of several processes writes its files. Then a thread of each waits until these are on the disk
+and computes their digests, while training may go on. The first process writes the last file, which
+makes the folder a checkpoint, after all others have ended.
 """
 
 from __future__ import annotations
@@ -34,20 +34,13 @@ from harness.types.errors import TrainingError
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A checkpoint whose files are written, and perhaps not on the disk yet.
+    """A checkpoint whose files are written, and perhaps not on the disk yet."""
 
-    Attributes:
-        partial: The folder until it is complete.
-        step: Number of completed steps.
-        processes: All of them save.
-        digests: Of this process's share of the files, once those are on the disk.
-        complete: Makes the folder a checkpoint, in the first process.
-    """
-
-    partial: Path
-    step: int
-    processes: ProcessGroup
-    digests: Future[FileDigests]
+    partial: Path  # the folder until it is complete
+    step: int  # completed steps
+    processes: ProcessGroup  # all of them save
+    digests: Future[FileDigests]  # this process's files, once they are on the disk
+    # makes the folder a checkpoint, in the first process
     complete: Callable[[FileDigests], Checkpoint]
 
     def finish(self) -> Checkpoint:
@@ -55,9 +48,8 @@ class Saving:
 
         All processes call this.
 
-        Raises:
-            TrainingError: A file did not reach the disk; older checkpoints are unchanged.
-            ReportedElsewhere: The same, in the other processes.
+        Raises `TrainingError` (`ReportedElsewhere` in the other processes) if a file did not reach
+        the disk; older checkpoints are unchanged.
         """
         with _reported(self.partial, self.step, self.processes):
             shares = self.processes.gather(self.processes.run_on_all(self.digests.result))
@@ -80,29 +72,14 @@ def begin(
     parts: Mapping[str, Part] = NO_PARTS,
     average: WeightAverage | None = None,
 ) -> Saving:
-    """Write the state after `step` steps; `Saving.finish` then removes what is not kept.
+    """Write the state after `step` steps; `Saving.finish` then removes checkpoints to drop.
 
-    All processes call this, and each writes a part.
-
-    Args:
-        run: The run's folder.
-        step: Number of completed steps.
-        policy: Writes its own files.
-        optimizer: Its state is saved.
-        annotators: By name; their states are saved.
-        keep: Number of newest checkpoints to keep.
-        keep_best: Number of best checkpoints to keep besides; of equal ones the earlier.
-        best: The figure of `validation` that ranks checkpoints; greater is better.
-        validation: Figures of the evaluation at this step.
-        parts: By name; their states are saved.
-        average: Is saved as a model of its own.
-
-    Returns:
-        What all processes have to finish; no other `begin` may come before.
-
-    Raises:
-        TrainingError: It cannot be written, for instance on a full disk; older ones are unchanged.
-        ReportedElsewhere: The same, in the other processes.
+    All processes call this, each writes a part, and all must `finish` before the next call. `keep`
+    counts the newest checkpoints, `keep_best` the best by the figure `best` of `validation`
+    (greater is better, of equals the earlier). The states of `annotators` and `parts` are saved by
+    name, the average as another model. Raises `TrainingError` (`ReportedElsewhere` in the other
+    processes) if it cannot be written, for instance on a full disk; older checkpoints are
+    unchanged.
     """
     root, processes = run / "checkpoints", policy.processes
     partial = root / f".step-{step:06d}.partial"
@@ -130,16 +107,10 @@ def begin(
 
 
 def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
-    """Make a checkpoint of a model that another engine saved; it holds no state to resume from.
+    """Make a checkpoint of a model that another engine saved, without a state to resume from.
 
-    Args:
-        run: The run's folder.
-        step: Number of completed steps.
-        model: A folder that transformers loads, on the same disk: files are linked, not copied.
-        keep: Number of newest checkpoints to keep.
-
-    Raises:
-        TrainingError: It cannot be written.
+    `model` is a folder that transformers loads, on the same disk: files are linked, not copied. The
+    newest `keep` checkpoints stay. Raises `TrainingError` if it cannot be written.
     """
     root = run / "checkpoints"
     partial = root / f".step-{step:06d}.partial"
@@ -157,7 +128,7 @@ def adopt(run: Path, step: int, model: Path, *, keep: int) -> Checkpoint:
 
 @contextmanager
 def _reported(partial: Path, step: int, processes: ProcessGroup) -> Iterator[None]:
-    """Remove the folder after an error, and say what cannot be written."""
+    """Remove the folder after an error, and name the file that cannot be written."""
     try:
         yield
     except Exception as e:  # the libraries that write the files raise errors of any kind

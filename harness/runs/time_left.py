@@ -12,27 +12,18 @@ EXPERT, WARM_START, TRAIN, EVALUATE = "expert episodes", "warm start", "train", 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The pieces of one kind of work.
+    """The pieces of one kind of work."""
 
-    Attributes:
-        pieces: Number of pieces that are left.
-        cost: Expected seconds of a piece; once some are measured, only proportions count.
-    """
-
-    pieces: int
-    cost: float
+    pieces: int  # left to do
+    cost: float  # expected seconds of a piece; later only proportions count
 
 
 class TimeLeft:
-    """Estimates the time of the work that is left.
+    """Estimates the time of the remaining work, by kind.
 
-    A kind of work that has begun takes its own measured time. The others take the expected time,
-    times what the measured ones have taken over what was expected of them.
-
-    Args:
-        work: What is to be done, by kind.
-        is_expected: Whether the expected seconds hold for this model before any is measured.
-        clock: Returns seconds.
+    A kind that has begun takes its measured time. The others take their expected time, times the
+    ratio of measured to expected time of the begun ones. `is_expected` says whether the expected
+    seconds hold for this model before any is measured.
     """
 
     def __init__(
@@ -42,7 +33,6 @@ class TimeLeft:
         is_expected: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start the clock."""
         self._work, self._is_expected, self._clock = dict(work), is_expected, clock
         self._measured: dict[str, tuple[float, int]] = {}
         self._since = clock()
@@ -76,7 +66,7 @@ class TimeLeft:
         return total
 
     def _pace(self) -> float | None:
-        """Return measured over expected seconds of what the model has done; None if unknown."""
+        """Return measured over expected seconds of the model's work so far; None if unknown."""
         known = [k for k in self._measured if k != EXPERT and k in self._work]
         expected = sum(self._measured[kind][1] * self._work[kind].cost for kind in known)
         if not expected:

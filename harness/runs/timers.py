@@ -23,17 +23,13 @@ class PhaseTimer:
     """Measures time, memory and cost of each phase of a run.
 
     The end of a phase waits for the GPU, so that no work is counted in the next phase.
-
-    Args:
-        device: Of the policy.
-        price_per_hour: Of all machines of the run, in US dollars; None if unknown.
-        spent: Cost of a resumed run so far, in US dollars.
+    `price_per_hour` is that of all machines of the run, and `spent` the cost of a resumed run so
+    far, in US dollars.
     """
 
     def __init__(
         self, device: torch.device, price_per_hour: float | None = None, spent: float = 0.0
     ) -> None:
-        """Start without phases."""
         self._device, self._price, self._spent = device, price_per_hour, spent
         self._seconds: dict[str, float] = {}
         self._memory: dict[str, float] = {}
@@ -78,12 +74,8 @@ class PhaseTimer:
     ) -> dict[str, float]:
         """Return the metrics of all phases since the last call, and reset them.
 
-        Args:
-            tokens: Number of tokens of each phase.
-            models_usd: Cost of the environments' models; nan if unknown.
-
-        Returns:
-            Metrics under `time/`, `memory/` and `cost/`, which differ from run to run.
+        `tokens` are counts by phase; `models_usd` is the cost of the environments' models, nan if
+        unknown. The metrics under `time/`, `memory/` and `cost/` differ from run to run.
         """
         seconds, self._seconds = self._seconds, {}
         memory, self._memory = self._memory, {}

@@ -19,7 +19,7 @@ from harness.types.errors import CheckpointError, ConfigError
 from harness.types.json_files import read_object
 
 _SERVICES: Final = {"wandb": "Weights & Biases", "trackio": "Trackio"}
-"""What takes a project's name as `log.<package>`, by its package."""
+"""The trackers whose project is `log.<package>`, by package."""
 
 _PRIVATE: Final = re.compile(r"(^|_)(urls?|tokens?|keys?|secrets?|passwords?|output)(_env)?$")
 _NOT_PRIVATE: Final = ("max_tokens", "micro_batch_tokens")
@@ -56,15 +56,9 @@ class Tracker(Protocol):
 
 
 class TensorBoard:
-    """Event files in the run's folder.
-
-    Args:
-        folder: The run's folder.
-        resume_step: The step that the run resumes from; TensorBoard hides values of later steps.
-    """
+    """Event files in the run's folder; TensorBoard hides values of steps after `resume_step`."""
 
     def __init__(self, folder: Path, resume_step: int | None = None) -> None:
-        """Open a new file."""
         from torch.utils.tensorboard import SummaryWriter
 
         purge = None if resume_step is None else resume_step + 1
@@ -85,23 +79,15 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run on Weights & Biases. Its id is kept in the run's folder, so a resumed run continues it.
+    """A run on Weights & Biases, in the project `log.wandb`.
 
-    The x-axis of all metrics is the training step. Steps that run again after a kill are sent
-    again. Sent are the metrics, the machine's load as wandb reads it, and the configuration as
-    `shareable` returns it.
-
-    Args:
-        folder: The run's folder.
-        config: The run's configuration; `log.wandb` is the project.
+    Its id is kept in the run's folder, so that a resumed run continues it. The x-axis of all
+    metrics is the training step; steps that run again after a kill are sent again. It gets the
+    metrics, the machine's load as wandb reads it, and the configuration as `shareable` returns it.
     """
 
     def __init__(self, folder: Path, config: Config) -> None:
-        """Start the run on Weights & Biases, or continue it.
-
-        Raises:
-            ConfigError: wandb is not installed, or has no account.
-        """
+        """Start or continue the run. Raises `ConfigError` if wandb is missing or has no account."""
         check(config)
         import wandb
 
@@ -138,23 +124,15 @@ class WeightsAndBiases:
 
 
 class Trackio:
-    """A run on Trackio: on this machine, or on the Space or server that its own variables name.
+    """A run on Trackio, in the project `log.trackio`; its variables may name a Space or a server.
 
-    Its name ends with an id that is kept in the run's folder, so a resumed run continues it. Steps
-    that run again after a kill are written again. Sent are the metrics and the configuration as
-    `shareable` returns it.
-
-    Args:
-        folder: The run's folder.
-        config: The run's configuration; `log.trackio` is the project.
+    Its name ends with an id that is kept in the run's folder, so that a resumed run continues it.
+    Steps that run again after a kill are written again. It gets the metrics, and the configuration
+    as `shareable` returns it.
     """
 
     def __init__(self, folder: Path, config: Config) -> None:
-        """Start the run on Trackio, or continue it.
-
-        Raises:
-            ConfigError: Trackio is not installed, or cannot start.
-        """
+        """Start or continue the run. Raises `ConfigError` if Trackio is missing or cannot start."""
         check(config)
         import trackio
 
@@ -191,13 +169,7 @@ class Trackio:
 
 
 def open_all(config: Config, folder: Path, resume_step: int | None = None) -> list[Tracker]:
-    """Return the trackers of a run's configuration.
-
-    Args:
-        config: The run's configuration.
-        folder: The run's folder.
-        resume_step: The step of the checkpoint that the run resumes from; None for a new run.
-    """
+    """Return the trackers of a run's configuration; `resume_step` is None for a new run."""
     trackers: list[Tracker] = []
     if config.log.tensorboard:
         trackers.append(TensorBoard(folder, resume_step))
@@ -209,11 +181,7 @@ def open_all(config: Config, folder: Path, resume_step: int | None = None) -> li
 
 
 def check(config: Config) -> None:
-    """Check that the packages of the trackers are installed.
-
-    Raises:
-        ConfigError: A package is missing, or the project has no name.
-    """
+    """Raise `ConfigError` if a tracker's package is missing or its project has no name."""
     for package, service in _SERVICES.items():
         project = getattr(config.log, package)
         if project == "":

@@ -1,7 +1,7 @@
 """The training state beside the weights: optimizer, annotators and random states.
 
 One file has it, `trainer.pt`. Several processes write their sharded tensors into further files, in
-the folder `trainer`, and that file then says which tensor is where.
+the folder `trainer`, and that file then maps tensors to files.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ def write(
     """Write the state into a checkpoint's folder; the policy writes its weights itself.
 
     All processes call this. Sharded tensors are written by all of them, the rest by the first one.
-    What is read does not depend on the number of processes, except for random states, one for each
-    process.
+    Any number of processes reads the same state, except for random states, one for each process.
     """
     state: dict[str, Any] = {
         "optimizer": optimizer_state(optimizer, policy.model.named_parameters()),
@@ -124,7 +123,7 @@ def _sharded(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
 
 
 def _without_sharded(value: Any) -> Any:
-    """Return nested dictionaries and lists with None in place of what is sharded."""
+    """Return nested dictionaries and lists with None in place of sharded tensors."""
     if hasattr(value, "full_tensor"):
         return None
     if isinstance(value, Mapping):
@@ -135,12 +134,9 @@ def _without_sharded(value: Any) -> Any:
 
 
 def load(folder: Path, place: torch.device | str = "cpu", *, mapped: bool = False) -> Any:
-    """Return what `write` wrote, with all tensors full.
+    """Return the state that `write` wrote, with all tensors full, on the device `place`.
 
-    Args:
-        folder: A checkpoint.
-        place: Device of the tensors.
-        mapped: Map the files into memory, so that a part of a tensor is read when it is used.
+    Files may be `mapped` into memory, so that a part of a tensor is read when it is used.
     """
     state = torch.load(folder / _FILE, map_location=place, weights_only=True, mmap=mapped)
     by_file: dict[str, list[tuple[str, _Path]]] = {}
@@ -170,8 +166,7 @@ def read(
 ) -> None:
     """Restore all but the policy, which `Policy.load` loads.
 
-    Raises:
-        CheckpointError: The file is missing or damaged, or belongs to another model.
+    Raises `CheckpointError` if the file is missing, damaged or another model's.
     """
     path, device, processes = folder / _FILE, policy.device, policy.processes
     try:
@@ -192,11 +187,7 @@ def read(
 
 
 def read_annotator(folder: Path, name: str, annotator: Annotator) -> None:
-    """Restore one annotator alone.
-
-    Raises:
-        CheckpointError: The file is missing or damaged, or belongs to another model.
-    """
+    """Restore one annotator alone; errors as in `read`."""
     path = folder / _FILE
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)

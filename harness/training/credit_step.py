@@ -8,31 +8,27 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness import annotators, credit
+from harness import annotators, credit, prompts
 from harness.annotators import Annotator, AnnotatorContext
-from harness.annotators.surroundings import lengths_of
-from harness.config import Config
+from harness.annotators.context import lengths_of
+from harness.config import Config, methods
 from harness.config.methods import Method
 from harness.credit import TurnTable, diagnostics
 from harness.credit.returns import overlong_penalties
 from harness.credit.tokens import by_turn, token_table
+from harness.distributed.process_group import ProcessGroup
+from harness.model.policy import Policy
 from harness.types.arrays import Floats, Ints
 from harness.types.rollout import Rollout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Credit:
-    """The advantages of a step's rollouts.
+    """The advantages of a step's rollouts."""
 
-    Attributes:
-        rows: The table that the estimator read; a row is a turn or a token.
-        turns: The turn table, with the columns that annotators filled.
-        advantage: Of each turn, shape [N]; or for each turn an array of its tokens' advantages.
-    """
-
-    rows: TurnTable
-    turns: TurnTable
-    advantage: Floats | list[Floats]
+    rows: TurnTable  # the estimator's table; a row is a turn or a token
+    turns: TurnTable  # with the columns that annotators filled
+    advantage: Floats | list[Floats]  # [N], or one array of tokens for each turn
 
     def columns(self) -> dict[str, Floats]:
         """Return the columns that annotators filled, by name. Shapes [N]."""
@@ -41,22 +37,14 @@ class Credit:
 
 
 class CreditAssignment:
-    """Makes the turn table, lets annotators fill it, and computes advantages.
+    """Makes the turn table, lets annotators fill it in their order, and computes advantages.
 
-    Args:
-        config: The run, resolved.
-        method: The method.
-        settings: The estimator's hyperparameters, with loaded scorers in place of their names.
-        context: The annotators' context.
-
-    Attributes:
-        annotators: By name, in the order in which they fill the table and are updated.
+    `settings` are the estimator's hyperparameters, with loaded scorers in place of their names.
     """
 
     def __init__(
         self, config: Config, method: Method, settings: dict[str, Any], context: AnnotatorContext
     ) -> None:
-        """Make the annotators."""
         self._config, self._rows = config.method, context.rows
         self._max_tokens = config.agent.max_tokens
         self._name, self._settings = method.estimator, settings
@@ -72,23 +60,23 @@ class CreditAssignment:
         )
         lengths = lengths_of(rollouts)
         answers = [turn.completion for rollout in rollouts for turn in rollout.turns]
-        sizes = np.asarray([one.num_sampled for one in answers], dtype=np.int64)
+        sizes = np.asarray([one.num_sampled for one in answers], dtype=np.int64)  # [N]
         overlong = overlong_penalties(sizes, self._max_tokens, self._config.overlong_share or 0.0)
         turns = replace(turns, reward=turns.reward - self._config.reward_scale * overlong)
         by_token = self._rows == "token"
         rows = token_table(turns, lengths) if by_token else turns
         for annotator in self.annotators.values():
             rows = annotator.annotate(rows, rollouts)
-        advantage = credit.get(self._name)(rows, **self._settings)
+        advantage = credit.get(self._name)(rows, **self._settings)  # [N], or [A] by token
         if not by_token:
             return Credit(rows, rows, advantage)
-        return Credit(rows, _of_turns(turns, rows, lengths), by_turn(advantage, lengths))
+        return Credit(rows, _reduce_to_turns(turns, rows, lengths), by_turn(advantage, lengths))
 
     def diagnose(self, credit: Credit) -> dict[str, float]:
         """Return the figures of a step's credit, under `credit/`."""
         advantage = credit.advantage
         if isinstance(advantage, list):
-            advantage = np.array([tokens.mean() for tokens in advantage])
+            advantage = np.array([tokens.mean() for tokens in advantage])  # [N]
         return diagnostics.summarise(credit.turns, advantage, self._name, self._settings)
 
     def learn(
@@ -101,8 +89,32 @@ class CreditAssignment:
         return figures
 
 
-def _of_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
-    """Return the turn table with the annotators' token columns, reduced to turns."""
+def make_credit(
+    config: Config,
+    policy: Policy,
+    reference: Policy | None,
+    settings: dict[str, Any],
+    processes: ProcessGroup,
+) -> CreditAssignment:
+    """Return a run's credit assignment; `settings` are the estimator's, with loaded scorers."""
+    method = methods.get(config.method.name)
+    context = AnnotatorContext(
+        policy,
+        reference,
+        context=config.agent.context,
+        rows=str(config.method.rows),
+        temperature=config.agent.temperature,
+        max_tokens=config.optimizer.micro_batch_tokens,
+        estimator=method.estimator,
+        credit=settings,
+        processes=processes,
+        style=prompts.load(config.agent.style, config.env.id, config.agent.tool_format),
+    )
+    return CreditAssignment(config, method, settings, context)
+
+
+def _reduce_to_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
+    """Return the turn table with the annotators' token columns reduced to turns."""
     filled: dict[str, Any] = {}
     for name, reduce in _TURN_REDUCTIONS.items():
         column = getattr(rows, name)
@@ -113,7 +125,7 @@ def _of_turns(turns: TurnTable, rows: TurnTable, lengths: Ints) -> TurnTable:
 
 def _sum(x: Floats, lengths: Ints) -> Floats:
     """Return the sum over each turn's tokens. Shape [N]."""
-    sums: Floats = np.add.reduceat(x, np.cumsum(lengths) - lengths)
+    sums: Floats = np.add.reduceat(x, np.cumsum(lengths) - lengths)  # [A] -> [N]
     return sums
 
 

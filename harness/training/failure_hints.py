@@ -1,15 +1,20 @@
-"""Hints on failures: which settings to change if memory is short or a number is not finite."""
+"""Hints on failures: which settings to change if memory is short or a number is not finite.
+
+`phase` adds them to a method of the trainer, and measures it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import update_wrapper
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import torch
 
 from harness.config import Config
+from harness.runs.timers import PhaseTimer
 from harness.types.errors import NotFinite, TrainingError
 
 _LEARNING: Final = (
@@ -34,14 +39,10 @@ _NO_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of memor
 
 @contextmanager
 def with_hints(config: Config, doing: str) -> Iterator[None]:
-    """Raise errors of short memory and of numbers that are not finite with hints.
+    """Raise `TrainingError` with hints if memory is short or a number is not finite.
 
-    Args:
-        config: The hints name its settings and their values.
-        doing: The activity: `"collect"`, or another one, which then needs memory to learn.
-
-    Raises:
-        TrainingError: Memory is short, or a number is not finite.
+    The hints name settings with their values; `doing` (`"collect"` or another activity) selects
+    them.
     """
     try:
         yield
@@ -60,12 +61,41 @@ def with_hints(config: Config, doing: str) -> Iterator[None]:
         ) from e
 
 
+class _Measured(Protocol):
+    config: Config
+    phases: PhaseTimer
+
+
+S = TypeVar("S", bound=_Measured)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def phase(
+    name: str, doing: str
+) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
+    """Measure each call of a method as a phase of the step, and add hints to its failures."""
+
+    def decorate(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+        def measured(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            with self.phases(name), with_hints(self.config, doing):
+                return method(self, *args, **kwargs)
+
+        update_wrapper(measured, method)
+        return measured
+
+    return decorate
+
+
 def _memory(config: Config, doing: str) -> tuple[str, ...]:
     """Return the settings that decide how much memory an activity needs, best first."""
-    own = config.rollout.backend == "hf"
+    in_process = config.rollout.backend == "hf"
     engine = _ENGINE if config.rollout.backend == "vllm" else ()
     if doing == "collect":
-        return (*(_GENERATING if own else engine or ("rollout.max_live",)), "rollout.max_live")
+        return (
+            *(_GENERATING if in_process else engine or ("rollout.max_live",)),
+            "rollout.max_live",
+        )
     return (*_LEARNING, *engine)
 
 
@@ -89,14 +119,12 @@ def _value(config: Config, name: str) -> Any:
     return "unset" if value is None else value
 
 
-def check_finite(what: str, of_turns: Iterable[Any]) -> None:
-    """Raise `NotFinite` unless all numbers are finite.
+def check_finite(what: str, turns: Iterable[Any]) -> None:
+    """Raise `NotFinite` unless all numbers of all turns are finite.
 
-    Args:
-        what: Name of the numbers, for the message.
-        of_turns: One number for each turn, or the numbers of its tokens.
+    `what` names them in the message.
     """
-    for row, numbers in enumerate(of_turns):
+    for row, numbers in enumerate(turns):
         broken = np.extract(~np.isfinite(numbers), numbers)
         if broken.size:
             raise NotFinite(f"{what} of turn {row} of this step is {broken[0]}")

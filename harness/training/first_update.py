@@ -1,6 +1,6 @@
-"""An alarm at a run's first update: importance ratios that are not 1 although no weight has moved.
+"""Stops a run whose importance ratios are not 1 at the first update, before any weight has moved.
 
-The policy that updates is then not the one that played: its figures would be wrong, not only noisy.
+The updated policy is then not the one that played, and all figures of the run would be wrong.
 """
 
 from __future__ import annotations
@@ -25,15 +25,10 @@ _FAR: Final = 20.0
 
 @dataclass(slots=True)
 class Drift:
-    """Distances of log-probabilities from those at generation, |log p - log p_old|, in nats.
+    """Distances of log-probabilities from those at generation, |log p - log p_old|, in nats."""
 
-    Attributes:
-        largest: The largest of any token.
-        total: Their sum.
-    """
-
-    largest: float = 0.0
-    total: float = 0.0
+    largest: float = 0.0  # of any token
+    total: float = 0.0  # sum over tokens
 
     def add(self, other: Drift) -> None:
         """Take in the tokens of another batch."""
@@ -43,15 +38,10 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The most that rounding may do.
+    """The drift that rounding explains."""
 
-    Attributes:
-        largest: Largest ratio of any token, or its inverse.
-        mean: Mean distance of tokens, in nats.
-    """
-
-    largest: float
-    mean: float
+    largest: float  # largest ratio of any token, or its inverse
+    mean: float  # mean distance, in nats
 
 
 # Measured on the CPU, largest and mean distance in nats. float32: below 1.1e-4 and 1.3e-5 in random
@@ -78,25 +68,18 @@ _MAY_DIFFER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FirstUpdateAlarm:
-    """Stops a run whose first update begins away from the policy that played.
+    """Stops a run whose first update starts from another policy than the one that played.
 
-    Attributes:
-        precision: The policy's.
-        settings: The settings that may be the cause, with their values.
+    `precision` is the policy's; `settings` lists the possible causes with their values.
     """
 
     precision: str
     settings: str = ""
 
     def check(self, drift: Drift, num_tokens: float) -> None:
-        """Raise if tokens are further from the policy that played than rounding explains.
+        """Raise `TrainingError` if the drift of `num_tokens` tokens is more than rounding explains.
 
-        Args:
-            drift: The drift of a mini-batch in all processes, before any weight has moved.
-            num_tokens: Number of the tokens.
-
-        Raises:
-            TrainingError: They are.
+        The drift is that of a mini-batch in all processes, before any weight has moved.
         """
         limit, mean = TOLERANCES[self.precision], drift.total / num_tokens
         if drift.largest <= math.log(limit.largest) and mean <= limit.mean:
@@ -122,21 +105,16 @@ def _factor(distance: float) -> str:
 
 @torch.no_grad()
 def drift_of(logprob: torch.Tensor, batch: TokenBatch) -> Drift:
-    """Return the drift of a batch's action tokens.
-
-    Args:
-        logprob: Under the policy being trained. Shape [B, T].
-        batch: With the log-probabilities at generation.
-    """
-    distance = (logprob - batch.old_logprob).abs() * batch.action_mask
+    """Return the drift of a batch's action tokens. Shape of `logprob`: [B, T]."""
+    distance = (logprob - batch.old_logprob).abs() * batch.action_mask  # [B, T], 0 elsewhere
     return Drift(float(distance.max()), float(distance.sum()))
 
 
 def alarm_of(config: Config, policy: Policy) -> FirstUpdateAlarm | None:
     """Return the alarm of a run; None if its first ratios need not be 1.
 
-    They need not if another engine or older weights sample, if rollouts are not the policy's, or
-    if adapters drop inputs in the update alone.
+    They differ from 1 if another engine or older weights sample, if the rollouts are not the
+    policy's, or if adapters have dropout in the update alone.
     """
     rollout = config.rollout
     on_policy = has_old_logprobs(config) and rollout.backend == "hf" and not rollout.ahead

@@ -12,44 +12,34 @@ import numpy as np
 import torch
 
 from harness import losses
-from harness.config import OptimizerConfig
+from harness.config import Config, OptimizerConfig, methods
 from harness.distributed.fsdp import clip_grad_norm
+from harness.inference.old_logprobs import update_correction
 from harness.losses.aggregate import Metric, combine
 from harness.losses.mismatch import UpdateCorrection
 from harness.model.learning_mode import set_learning
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
 from harness.model.vocabulary.gradients import add_in_place, make_gradients
-from harness.training.first_update import Drift, FirstUpdateAlarm, drift_of
+from harness.preflight.defaults import loss_settings
+from harness.training.first_update import Drift, FirstUpdateAlarm, alarm_of, drift_of
 from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
 from harness.types.errors import NotFinite, TrainingError
 
 
 @dataclass(slots=True)
 class _Totals:
-    """Sums over micro-batches, optimizer steps and epochs.
+    """Sums over micro-batches, optimizer steps and epochs."""
 
-    Attributes:
-        loss: Of the losses of mini-batches.
-        grad_norm: Of the gradient norms of optimizer steps.
-        epochs: Number of passes over the samples.
-        steps: Number of optimizer steps.
-        tokens: Number of action tokens.
-        model_tokens: Number of tokens that passed through the model.
-        trained: Number of tokens that the loss learns from.
-        drift: The drift of the tokens before the first step.
-        metrics: Of the loss, and the entropy.
-    """
-
-    loss: float = 0
-    grad_norm: float = 0
-    epochs: int = 0
-    steps: int = 0
-    tokens: float = 0
-    model_tokens: int = 0
-    trained: float = 0
-    drift: Drift = field(default_factory=Drift)
-    metrics: dict[str, Metric] = field(default_factory=dict)
+    loss: float = 0  # sum over mini-batches
+    grad_norm: float = 0  # sum over optimizer steps
+    epochs: int = 0  # passes over the samples
+    steps: int = 0  # optimizer steps
+    tokens: float = 0  # action tokens
+    model_tokens: int = 0  # tokens that passed through the model
+    trained: float = 0  # action tokens that the loss learns from
+    drift: Drift = field(default_factory=Drift)  # before the optimizer step
+    metrics: dict[str, Metric] = field(default_factory=dict)  # the loss's metrics, and the entropy
 
     def add(self, other: _Totals) -> None:
         """Add other totals to these."""
@@ -65,18 +55,18 @@ class _Totals:
 
 
 class Learner:
-    """An optimizer on a policy loss.
+    """An optimizer on a policy loss; it changes the policy in place.
 
     Args:
-        policy: Changed in place.
-        reference: Frozen policy for a KL penalty, or None.
-        config: Learning rate, and sizes of mini-batches and micro-batches.
-        loss_name: Name in `harness.losses`.
+        policy: The policy in training.
+        reference: The frozen policy of a KL penalty, or None.
+        config: The optimizer's settings.
+        loss_name: The loss's name in `harness.losses`.
         loss_settings: The loss's hyperparameters; missing ones take their defaults.
-        temperature: Sampling temperature of the rollouts.
+        temperature: The sampling temperature of the rollouts.
         steps: Training steps of the run, for the learning-rate schedule.
         correction: Corrects advantages where the old log-probabilities are the sampler's, or None.
-        alarm: Checks the importance ratios before the first step that this learner takes, or None.
+        alarm: Checks the importance ratios before the learner's first step, or None.
     """
 
     def __init__(
@@ -87,11 +77,11 @@ class Learner:
         loss_name: str,
         loss_settings: Mapping[str, Any],
         temperature: float,
+        *,
         steps: int = 1,
         correction: UpdateCorrection | None = None,
         alarm: FirstUpdateAlarm | None = None,
     ) -> None:
-        """Make the optimizer."""
         self._correction, self._alarm = correction, alarm
         self.policy, self.reference, self.config = policy, reference, config
         self.temperature, self.steps = temperature, steps
@@ -172,6 +162,7 @@ class Learner:
 
     def _optimizer_step(self, rows: Sequence[Sample]) -> _Totals:
         """Take one optimizer step on a mini-batch."""
+        # The loss is a mean over the mini-batch, so sizes are counted before `merge` drops rows.
         sizes = {
             "num_tokens": sum(row.num_actions for row in rows),
             "num_sequences": len(rows),
@@ -179,15 +170,15 @@ class Learner:
         if self._is_linear:
             rows = merge(rows)
         totals = _Totals(steps=1)
-        self.optimizer.zero_grad()  # of a step that failed
+        self.optimizer.zero_grad()  # gradients of a failed step may be left
         if self._makes_gradients:
             make_gradients(self.policy.model)
-        own_totals = _Totals()
+        rank_totals = _Totals()
         for batch in self.policy.micro_batches(rows, self.config.micro_batch_tokens):
-            own_totals.add(self._accumulate(batch, sizes))
-        each = self.policy.num_sharing  # which have the same totals
-        for of_rank in self.policy.processes.gather(own_totals)[::each]:
-            totals.add(of_rank)
+            rank_totals.add(self._accumulate(batch, sizes))
+        # Processes that share sequences have the same totals: count one of each team.
+        for gathered in self.policy.processes.gather(rank_totals)[:: self.policy.num_sharing]:
+            totals.add(gathered)
         totals.grad_norm = clip_grad_norm(self.policy.model.parameters(), self.config.max_grad_norm)
         for name, value in (("loss", totals.loss), ("grad_norm", totals.grad_norm)):
             if not math.isfinite(value):
@@ -208,16 +199,12 @@ class Learner:
             self._alarm = None
 
     def _accumulate(self, batch: TokenBatch, sizes: Mapping[str, int]) -> _Totals:
-        """Add the gradient of a micro-batch.
-
-        Args:
-            batch: The micro-batch.
-            sizes: `num_tokens` and `num_sequences` of its mini-batch.
-        """
+        """Add the gradient of a micro-batch; `sizes` are those of its mini-batch."""
         if self.reference is not None and not self._is_linear:
-            with torch.no_grad():
+            with torch.no_grad():  # [B, T]
                 reference_logprob, _ = self.reference.logprobs(batch, self.temperature)
             batch = replace(batch, reference_logprob=reference_logprob)
+        # [B, T] each, with gradients; the entropy has one only if the loss reads it.
         logprob, entropy = self.policy.logprobs(
             batch, self.temperature, entropy_gradient=self._with_entropy
         )
@@ -241,8 +228,25 @@ class Learner:
     def _num_trained(self, batch: TokenBatch, tokens: float) -> float:
         """Return how many action tokens the loss learns from.
 
-        All count if it has terms beside the advantages, or if `merge` has left the others out.
+        All count if the loss has terms beside the advantages, or if `merge` has left the others
+        out.
         """
         if self._correction is None or not self._is_linear:
             return tokens
         return float((batch.advantage != 0).sum())  # rejected tokens have advantage 0
+
+
+def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Learner:
+    """Return the learner of a run; the reference serves its KL penalty, if it has one."""
+    loss = loss_settings(config)
+    return Learner(
+        policy,
+        reference if loss.get("kl_coefficient") else None,
+        config.optimizer,
+        methods.get(config.method.name).loss,
+        loss,
+        config.agent.temperature,
+        steps=config.run.steps,
+        correction=update_correction(config),
+        alarm=alarm_of(config, policy),
+    )

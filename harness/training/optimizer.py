@@ -16,23 +16,19 @@ _MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 
 
 class OffloadedAdamW(torch.optim.AdamW):
-    """AdamW whose moments lie in the CPU's memory.
+    """AdamW with moments in the CPU's memory.
 
-    While a weight is updated, its moments are on its device, so the update is that of AdamW to the
-    bit.
+    They visit the device for the update of their weight.
     """
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Take a step.
-
-        Args:
-            closure: Not supported; None.
-        """
+        """Take a step; `closure` is not supported."""
         groups = self.param_groups
         try:
             for group in groups:
                 for parameter in group["params"]:
                     self._move(parameter, parameter.device)
+                    # One parameter a step: AdamW then holds one parameter's moments here.
                     self.param_groups = [{**group, "params": [parameter]}]
                     super().step()
                     self._move(parameter, torch.device("cpu"))
@@ -65,13 +61,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """Return the optimizer of a model's trainable parameters.
 
-    Args:
-        model: The model.
-        config: Which optimizer, its learning rate, betas and weight decay.
-        offload: AdamW's moments lie in the CPU's memory.
-
-    Raises:
-        ConfigError: Muon is wanted, and the model is sharded or torch has none.
+    With `offload`, AdamW's moments are in the CPU's memory. Raises `ConfigError` for Muon if the
+    model is sharded or this torch has none.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
     if config.name == "adamw":
@@ -97,10 +88,7 @@ def _embeddings(model: Any) -> set[int]:
 def _adamw(
     trained: Sequence[Any], config: OptimizerConfig, *, offload: bool = False
 ) -> torch.optim.AdamW:
-    """Return AdamW as one kernel for all parameters, or for one if offloaded.
-
-    It needs no temporary tensors of the size of a parameter.
-    """
+    """Return fused AdamW, which needs no temporary tensors of a parameter's size."""
     has_kernel = bool(trained) and all(p.device.type in ("cpu", "cuda") for p in trained)
     return (OffloadedAdamW if offload else torch.optim.AdamW)(
         trained,
@@ -112,23 +100,16 @@ def _adamw(
 
 
 class MuonWithAdamW(torch.optim.Optimizer):
-    """Muon on matrices and AdamW on other parameters, as one optimizer.
+    """Muon on matrices and AdamW on the other parameters, as one optimizer.
 
-    The steps of matrices are scaled to the root mean square of AdamW's, so that one learning rate
-    and one weight decay serve both.
-    References: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"; the
-    scale is that of Liu et al. 2025, arXiv:2502.16982, Eq. 4.
-
-    Args:
-        matrices: Parameters with two dimensions.
-        others: All other parameters.
-        config: Learning rate, weight decay, Muon's momentum, AdamW's decay rates.
+    The steps of matrices are scaled to the root mean square of AdamW's (Liu et al. 2025,
+    arXiv:2502.16982, Eq. 4), so that one learning rate and one weight decay serve both. Muon:
+    Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
     """
 
     def __init__(
         self, matrices: Sequence[Any], others: Sequence[Any], config: OptimizerConfig
     ) -> None:
-        """Make both optimizers."""
         self._parts: list[torch.optim.Optimizer] = []
         if matrices:
             muon = torch.optim.Muon(
@@ -161,14 +142,9 @@ class MuonWithAdamW(torch.optim.Optimizer):
 
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """Return the learning rate of a training step.
+    """Return the learning rate of a training step, counted from 0.
 
     It rises linearly over `warmup_steps`, then falls to `final_share` of its peak at the last step.
-
-    Args:
-        config: Peak, schedule and warm-up.
-        step: Number of the step, from 0.
-        steps: Number of steps of the run.
     """
     rise = (step + 1) / max(1, config.warmup_steps)
     left = 1.0 - _progress(step, config.warmup_steps, steps)

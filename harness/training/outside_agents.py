@@ -21,27 +21,14 @@ from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout
 
 _ROLLOUTS = 1
-"""Stream of random numbers, that of the harness's own rollouts."""
+"""Stream of random numbers, the same as for the harness's rollouts."""
 
 
 class OutsideAgents:
     """Waits for whole groups of a gateway; it has the methods of `harness.rollouts.player.Player`.
 
-    Args:
-        config: The run, resolved.
-        policy: The policy in training.
-        completer: Generates the answers.
-        run: Runs a coroutine to its end.
-        processes: The processes that train; only one can have a gateway.
-
-    Attributes:
-        gateway: The gateway.
-        server: Its socket.
-        data_version: "": what the agents play on is theirs.
-        curriculum: None: so is what they play.
-
-    Raises:
-        ConfigError: There are several processes, or the address cannot be listened on.
+    `data_version` is "" and `curriculum` None, because the agents choose their environments. Raises
+    `ConfigError` if there are several processes or the address cannot be used.
     """
 
     data_version = ""
@@ -79,12 +66,7 @@ class OutsideAgents:
         self.server = GatewayServer(create_app(self.gateway, own), address, threads, own)
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the oldest whole groups, once there are enough of them.
-
-        Args:
-            step: Number of the step, from 0.
-            on_finish: Is called with each rollout.
-        """
+        """Return the oldest whole groups once there are enough for a step."""
         self.gateway.weights, count = step, self._config.rollout.tasks_per_step
         book = self.gateway.book
         self._run(self.gateway.serve(lambda: book.num_whole >= count))
@@ -100,6 +82,6 @@ class OutsideAgents:
         return StepRollouts(rollouts, rollout_figures(rollouts, 0) | figures)
 
     def close(self) -> None:
-        """Refuse what waits, and stop listening."""
+        """Refuse the waiting requests, and stop listening."""
         self.gateway.close()
         self.server.stop()

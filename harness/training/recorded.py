@@ -21,29 +21,17 @@ from harness.types.task_draws import TaskSampler
 
 
 class RecordedPlayer:
-    """Draws the groups of `rollout.recorded` in shuffled passes: each once per pass.
+    """Draws the groups of `rollout.recorded` in shuffled passes, each once per pass.
 
-    Or those of `rollout.preferences`: each is a group of two rollouts, of one turn in one state.
-    The groups of a step depend on the run's seed, the step and the files alone. All rollouts are in
-    main memory.
-
-    Args:
-        config: The run, resolved.
-        policy: Its longest sequence is the limit of those recorded; it encodes preferences.
-
-    Attributes:
-        data_version: Of the environment that was played, "" for preferences.
-        curriculum: None: the files decide.
+    Each pair of `rollout.preferences` is a group of two rollouts, of one turn in one state. A
+    step's groups depend on the run's seed, the step and the files alone. All rollouts are in main
+    memory.
     """
 
     curriculum = None
 
     def __init__(self, config: Config, policy: Policy) -> None:
-        """Read the files.
-
-        Raises:
-            ConfigError: A file is damaged or has no rollouts, or the policy cannot read a turn.
-        """
+        """Read and check the files."""
         source, most = config.rollout, policy.max_length
         self._groups: dict[str, list[Rollout]] = {}
         self.data_version = ""
@@ -63,7 +51,7 @@ class RecordedPlayer:
         self._sampler = TaskSampler([*self._groups], config.run.seed)
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the rollouts of a training step; arguments as of `Player.play`."""
+        """Return the rollouts of a training step, as `Player.play`."""
         drawn = self._sampler.draw(step, self._count)
         groups = [self._groups[draw.task_id] for draw in drawn]
         rollouts = [replace(one, group=i) for i, group in enumerate(groups) for one in group]

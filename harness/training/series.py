@@ -15,7 +15,7 @@ from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.folders import differences
 from harness.preflight.checks import check
-from harness.preflight.resolve import of_earlier_version, resolve
+from harness.preflight.defaults import of_earlier_version, resolve
 from harness.runs import checkpoints
 from harness.runs.runfolder import RunFolder
 from harness.training import setup
@@ -30,11 +30,9 @@ _SHOWN: Final = 3
 def state(config: Config) -> str:
     """Return whether a run is `NEW`, `UNFINISHED` or `FINISHED`, by its folder.
 
-    Raises:
-        ConfigError: The folder's run has other settings, or a setting is unknown.
-        CheckpointError: The folder is damaged.
+    Raises `ConfigError` if the folder's run has other settings, `CheckpointError` if it is damaged.
     """
-    folder = RunFolder.of_config(config)
+    folder = RunFolder.from_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
     before = resolve(of_earlier_version(folder.config()))
@@ -61,9 +59,8 @@ def _without_seed(config: Config) -> dict[str, Any]:
 def check_all(runs: Sequence[Config]) -> list[str]:
     """Check the settings of runs and their folders, and return the runs' states.
 
-    Raises:
-        ConfigError: A setting cannot be used, or a folder holds another run.
-        AgentGymsError: See `harness.preflight.checks.check`.
+    Raises `ConfigError` for a wrong setting or another run's folder, and the errors of
+    `harness.preflight.checks.check`.
     """
     states = [state(config) for config in runs]
     for config in distinct(runs):
@@ -84,23 +81,14 @@ def train_all(
     processes: ProcessGroup = SINGLE_PROCESS,
     announce: Callable[[str], None] = print,
 ) -> list[Path]:
-    """Train all runs and return their folders.
+    """Train all runs and return their folders; finished runs are skipped, unfinished ones resumed.
 
-    Everything is checked before the first one starts. Finished runs are skipped, unfinished ones
-    resumed.
-
-    Args:
-        runs: As recipes give them; see `harness.config.vary`.
-        processes: This process among those that train.
-        announce: Called with what each run is, before it starts.
-
-    Raises:
-        ConfigError: See `check_all`. Nothing was written.
-        TrainingError: One run cannot go on; those after it did not start.
-        TrainingStopped: A signal stopped the run under way.
+    Everything is checked before the first run starts. `announce` gets each run's description.
+    Raises `ConfigError` (nothing was written), and the errors of `Trainer.run`, after which no run
+    starts.
     """
     states = processes.run_on_first(lambda: check_all(runs))
-    folders = [RunFolder.of_config(config).path for config in runs]
+    folders = [RunFolder.from_config(config).path for config in runs]
     for number, (config, path, was) in enumerate(zip(runs, folders, states, strict=True), 1):
         announce(f"run {number} of {len(runs)}: {path} ({was})")
         if was != FINISHED:

@@ -22,7 +22,7 @@ from harness.model.policy import Policy
 from harness.model.weights.stored_weights import META
 from harness.preflight import expected_time, planning, recorded_files
 from harness.preflight.checks import check, check_processes, text_only_error
-from harness.preflight.resolve import (
+from harness.preflight.defaults import (
     credit_settings,
     needs_reference,
     of_earlier_version,
@@ -51,9 +51,9 @@ def start(
     """Return the trainer of a new run, after the warm start of its policy.
 
     Args:
-        config: The run.
-        processes: This process among those that train; all of them see the run's folder.
-        announce: Called with what the run is and how long it may take, before it begins.
+        config: The run's settings; they need not be resolved.
+        processes: The processes that train; all of them see the run's folder.
+        announce: Called before the run begins, with its description and expected time.
 
     Raises:
         ConfigError: A setting is wrong, or the run exists.
@@ -63,7 +63,7 @@ def start(
     check_processes(config, processes.size)
     processes.run_on_all(lambda: check(config))
     loaded_settings = _load_scorers(config, processes)
-    folder = RunFolder.of_config(config)
+    folder = RunFolder.from_config(config)
     processes.run_on_first(lambda: folder.create(config))
     try:
         return _begin(config, folder, loaded_settings, processes, announce)
@@ -88,11 +88,7 @@ def _begin(
     processes: ProcessGroup,
     announce: Callable[[str], None],
 ) -> Trainer:
-    """Return the trainer of a run before its first step.
-
-    Raises:
-        TrainingStopped: A signal stopped the warm start; what it learned is saved.
-    """
+    """Return the trainer of a run before its first step; a stopped warm start is saved."""
     _set_threads(config)
     _seed_global_generators(config.run.seed + processes.rank)
     stop, progress = StopSignal(0.0), _progress(config, folder.path, 0, processes, announce)
@@ -124,8 +120,8 @@ def _progress(
     processes: ProcessGroup,
     announce: Callable[[str], None],
 ) -> Progress:
-    """Announce a run and return what shows its progress."""
-    time_left = expected_time.of_rest(config, done)
+    """Announce a run and return its progress display."""
+    time_left = expected_time.time_left_of(config, done)
     if processes.is_first:
         announce(f"{planning.header(config, folder)}\n{expected_time.text(time_left, done)}\n")
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
@@ -153,8 +149,7 @@ def _shared_initial_policy(
 def _load_config(config: Config, processes: ProcessGroup) -> Config:
     """Return the settings for loading a model that is sharded later.
 
-    It has the precision that it has on the GPU, and its weights are read once it is sharded. A
-    model that gets adapters is loaded into main memory.
+    The weights are read when it is sharded, except with adapters: then main memory holds the model.
     """
     if processes.size == 1:
         return config
@@ -171,8 +166,8 @@ def resume(
 ) -> Trainer:
     """Return the trainer of a run, resumed from its last undamaged checkpoint.
 
-    A run without a checkpoint starts again. The number of processes may differ from that of the
-    checkpoint. Arguments are those of `start`.
+    A run without a checkpoint starts again. The number of processes may differ from the
+    checkpoint's. The arguments are those of `start`.
 
     Raises:
         CheckpointError: There is no run, its checkpoints are missing, or files are damaged.
@@ -210,7 +205,14 @@ def resume(
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e
     progress = _progress(config, folder.path, found.step, processes, announce)
     return Trainer(
-        config, folder, policy, reference, loaded_settings, found, processes, progress=progress
+        config,
+        folder,
+        policy,
+        reference,
+        loaded_settings,
+        resumed=found,
+        processes=processes,
+        progress=progress,
     )
 
 
@@ -241,11 +243,7 @@ def _load(path: str, config: Config) -> Policy:
 
 
 def _set_up(policy: Policy, config: Config) -> Policy:
-    """Apply the run's settings of chats, memory and padding to a policy and return it.
-
-    Raises:
-        ConfigError: The run learns from recorded rollouts of another tokenizer.
-    """
+    """Apply the run's settings of chats, memory and padding to a policy and return it."""
     own = config.policy
     policy.layout = fsdp.Layout(
         replicas=own.replicas,
@@ -275,7 +273,7 @@ def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Poli
     """Return the model before reinforcement learning, after its warm start.
 
     Adapters are added before the warm start. A tiny model has random weights, so its warm start
-    comes first, and the result is saved as the base of the adapters.
+    comes first and its result is the base of the adapters.
     """
     if not config.warmstart.episodes:
         return _adapted(_load(config.policy.model, config), config)
@@ -295,11 +293,7 @@ def _initial_policy(config: Config, folder: Path, warm_start: WarmStart) -> Poli
 
 
 def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
-    """Return the policy with adapters if the run trains adapters.
-
-    Raises:
-        ConfigError: It has adapters of another rank.
-    """
+    """Return the policy with adapters if the run trains them."""
     name, wanted = base or config.policy.model, config.policy.lora
     if policy.is_adapted:
         rank = adapters.rank_of(policy.model)

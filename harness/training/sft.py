@@ -34,23 +34,23 @@ def fine_tune(
     """Train the policy to give the expert's answers.
 
     Cross-entropy over the answers' tokens, AdamW, linear warm-up over a tenth of the steps and
-    linear decay over the last third. What does not fit into the model's context is left out.
+    linear decay over the last third. Demonstrations longer than the model's context are left out.
 
     Args:
-        policy: Changed in place.
-        demonstrations: What to imitate.
+        policy: The policy, changed in place.
+        demonstrations: The prompts and answers to imitate.
         config: Steps, batch size, learning rate.
-        seed: For the order of the demonstrations.
+        seed: The seed of the demonstrations' order.
         micro_batch_tokens: Padded tokens of one forward pass.
         on_step: Called with each step's loss.
-        state: Folder that the state is saved in at a stop, and taken up from if it exists.
-        is_to_stop: Asked after each step.
+        state: The folder to save at a stop and to resume from, if it exists.
+        is_to_stop: Called after each step.
 
     Returns:
         The mean loss of the last tenth of the steps, in nats per token.
 
     Raises:
-        Abandoned: It was stopped, and its state is saved.
+        Abandoned: The training was stopped, and its state is saved.
         CheckpointError: The state is damaged.
         ConfigError: There are no demonstrations, or none fits into the model's context.
     """
@@ -66,7 +66,7 @@ def fine_tune(
     if state is not None and losses:
         sft_state.read(state, policy, optimizer)
     batches = _batches(rows, config.batch_size, seed)
-    for _ in losses:
+    for _ in losses:  # a resumed warm start takes the batches after those it learned from
         next(batches)
     set_learning(policy.model)
     for step in range(len(losses), config.steps):
@@ -95,7 +95,7 @@ def _batches(rows: Sequence[Sample], size: int, seed: int) -> Iterator[list[Samp
         while len(pool) < size:
             pool += rng.permutation(len(rows)).tolist()
         yield [rows[i] for i in pool[:size]]
-        pool = pool[size:]
+        pool = pool[size:]  # a batch may hold the end of a pass and the beginning of the next
 
 
 def learning_rate_factor(step: int, steps: int) -> float:
@@ -108,11 +108,11 @@ def learning_rate_factor(step: int, steps: int) -> float:
 def _optimizer_step(
     policy: Policy, optimizer: torch.optim.Optimizer, rows: Sequence[Sample], max_tokens: int
 ) -> float:
-    num_tokens = sum(len(row.response_ids) for row in rows)
+    num_tokens = sum(len(row.response_ids) for row in rows)  # of the batch, not the micro-batch
     optimizer.zero_grad()
     total = 0.0
     for batch in policy.micro_batches(rows, max_tokens):
-        logprob, _ = policy.logprobs(batch)
+        logprob, _ = policy.logprobs(batch)  # [B, T]
         loss = -logprob[batch.action_mask].sum() / num_tokens
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())

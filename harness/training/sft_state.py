@@ -1,4 +1,4 @@
-"""The state of supervised learning that was stopped, from which it goes on bit for bit."""
+"""The state of stopped supervised learning, which resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,7 @@ _LOSSES: Final = "losses.json"
 def write(
     folder: Path, policy: Policy, optimizer: torch.optim.Optimizer, losses: Sequence[float]
 ) -> None:
-    """Write weights that learn, optimizer, random states and the losses of the steps so far.
-
-    Args:
-        folder: Replaced if it exists.
-        policy: In training.
-        optimizer: Its optimizer.
-        losses: Of each step, in nats per token.
-    """
+    """Write trainable weights, optimizer, random states and each step's loss (nats per token)."""
     partial = folder.with_name(f".{folder.name}{fsync.PARTIAL}")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -43,11 +36,7 @@ def write(
 
 
 def losses_of(folder: Path) -> list[float]:
-    """Return the losses of the steps that a state comes after; none if there is no state.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """Return the losses of the steps before a saved state; none if there is no state."""
     if not folder.exists():
         return []
     found = read_object(folder / _LOSSES, CheckpointError).get("losses")
@@ -57,11 +46,7 @@ def losses_of(folder: Path) -> list[float]:
 
 
 def read(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
-    """Restore weights, optimizer and random states.
-
-    Raises:
-        CheckpointError: A file is missing or damaged, or belongs to another model.
-    """
+    """Restore weights, optimizer and random states, or raise `CheckpointError`."""
     path = folder / _WEIGHTS
     try:
         weights = torch.load(path, map_location=policy.device, weights_only=True)

@@ -27,15 +27,8 @@ _EVALUATION = 3
 class StepEvaluations:
     """Evaluates the policy of a run, split by split.
 
-    Args:
-        config: The run.
-        folder: The run's folder.
-        completer: Generates the answers, with the weights in training.
-        tokens: The policy's tokenizer, which measures observations.
-        run: Runs a coroutine to its end.
-        processes: The processes that share the tasks; the first one writes files.
-        done: Step and split of the evaluations that are in the folder.
-        progress: Shows the episodes.
+    The processes share the tasks, and the first one writes files. `done` has step and split of the
+    evaluations that are in the folder.
     """
 
     def __init__(
@@ -45,24 +38,21 @@ class StepEvaluations:
         completer: Completer,
         tokens: Tokens,
         run: Callable[[Coroutine[Any, Any, Evaluation]], Evaluation],
+        *,
         processes: ProcessGroup,
         done: set[tuple[int, str]],
         progress: Progress,
     ) -> None:
-        """Environments are made when needed."""
         self._config, self._folder, self._processes = config, folder, processes
         self._agent = make_agent(config, completer, config.eval.temperature, tokens)
         self._run, self._done, self._progress = run, done, progress
         self._pools: dict[str, EnvPool] = {}
 
     def due(self, step: int, *, final: bool) -> Iterator[tuple[str, int | None]]:
-        """Yield the splits to evaluate after a step, and how many of their tasks (None: all).
+        """Yield the splits to evaluate after `step` steps, and how many of their tasks (None: all).
 
-        A resumed run does not repeat the evaluations of its checkpoint's step.
-
-        Args:
-            step: Number of steps taken.
-            final: Before and after training, when the final splits are evaluated too.
+        The final splits are due before and after training (`final`). A resumed run does not repeat
+        the evaluations of its checkpoint's step.
         """
         config = self._config.eval
         for split in dict.fromkeys([str(config.split), *(config.final_splits if final else ())]):

@@ -5,25 +5,26 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from agentgyms.core import extras
 from agentgyms.core.errors import AgentGymsError
-from harness import prompts
-from harness.annotators import AnnotatorContext
-from harness.config import Config, methods
+from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
 from harness.inference.generation import Generator, make_generator, make_policy_generator
-from harness.inference.old_logprobs import recompute_logprobs, update_correction
+from harness.inference.old_logprobs import (
+    RecomputedRollouts,
+    recompute_logprobs,
+)
 from harness.model.packing import samples
 from harness.model.policy import Policy
 from harness.model.weights.weight_average import WeightAverage
 from harness.preflight import recorded_files
-from harness.preflight.resolve import loss_settings, plays_initial
+from harness.preflight.defaults import plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
 from harness.rollouts.player import Player, StepRollouts
@@ -33,15 +34,14 @@ from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
-from harness.training.ahead import AheadPlayer
-from harness.training.credit_step import Credit, CreditAssignment
-from harness.training.failure_hints import check_finite, with_hints
-from harness.training.first_update import alarm_of
-from harness.training.learner import Learner
+from harness.training.credit_step import Credit, make_credit
+from harness.training.failure_hints import check_finite, phase
+from harness.training.learner import make_learner
+from harness.training.overlap import AheadPlayer
 from harness.training.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
-from harness.types.rollout import Rollout
+from harness.types.rollout import Completion, Rollout
 from harness.types.task_draws import seed_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Trainer:
     """Trains one policy.
 
     Args:
-        config: The run.
+        config: The run's settings, resolved.
         folder: The run's folder.
         policy: The policy after its warm start, or from a checkpoint.
         reference: The policy before training, or None if nothing needs it.
@@ -72,27 +72,26 @@ class Trainer:
         policy: Policy,
         reference: Policy | None,
         credit_settings: dict[str, Any],
+        *,
         resumed: Checkpoint | None = None,
         processes: ProcessGroup = SINGLE_PROCESS,
         progress: Progress | None = None,
     ) -> None:
-        """Check the settings and prepare everything."""
         self.config, self.folder, self.policy = config, folder, policy
         self.processes = processes
         self.step = resumed.step if resumed else 0
-        self.stop = StopSignal(
-            GRACE_S if processes.size == 1 else None
-        )  # several processes end their step together
+        # Several processes have no grace period: they end their step together.
+        self.stop = StopSignal(GRACE_S if processes.size == 1 else None)
         self._is_saved = resumed is not None
         self._saving: saving.Saving | None = None
-        self.credit = self._make_credit(reference, credit_settings)
+        self.credit = make_credit(config, policy, reference, credit_settings, processes)
         self.generator, self._rollout_generator = self._make_generators(reference)
         for shared in (policy, reference):
             if shared is not None:
                 shared.shard(processes)
         self._player = self._make_player()
         self._ahead = self._player if isinstance(self._player, AheadPlayer) else None
-        self.learner = self._make_learner(reference)
+        self.learner = make_learner(config, policy, reference)
         decay = config.policy.ema
         self._average = None if decay is None else WeightAverage(policy, decay)
         parts = {"curriculum": self._player.curriculum, "average": self._average}
@@ -106,63 +105,37 @@ class Trainer:
             self._rollout_generator.sync()
         evaluated = processes.run_on_first(lambda: folder.drop_after(self.step if resumed else -1))
         self._progress = progress or Progress(config.run.steps, self.step, 0, is_shown=False)
-        spoken = (self.generator.completer, policy.chat_tokenizer)
-        arguments = (*spoken, self.stop.run, processes, evaluated, self._progress)
-        self.evaluations = StepEvaluations(config, folder, *arguments)
+        self.evaluations = StepEvaluations(
+            config,
+            folder,
+            self.generator.completer,
+            policy.chat_tokenizer,
+            self.stop.run,
+            processes=processes,
+            done=evaluated,
+            progress=self._progress,
+        )
         self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
         self._report = run_report.RunReport(folder.path, pictures=config.log.pictures)
 
-    def _make_credit(
-        self, reference: Policy | None, credit_settings: dict[str, Any]
-    ) -> CreditAssignment:
-        config, method = self.config, methods.get(self.config.method.name)
-        context = AnnotatorContext(
-            self.policy,
-            reference,
-            config.agent.context,
-            str(config.method.rows),
-            config.agent.temperature,
-            config.optimizer.micro_batch_tokens,
-            method.estimator,
-            credit_settings,
-            self.processes,
-            prompts.load(config.agent.style, config.env.id, config.agent.tool_format),
-        )
-        return CreditAssignment(config, method, credit_settings, context)
-
     def _make_player(self) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
-        """Return what gives a step its rollouts: files, the own agent, or agents of others."""
+        """Return the source of a step's rollouts: files, the run's agent, or outside agents."""
         config, policy = self.config, self.policy
         if not config.rollout.is_live:
             return RecordedPlayer(config, policy)
         if config.rollout.ahead:
             return AheadPlayer(config, policy, self.generator, self.stop)
         completer = self._rollout_generator.completer
-        arguments = (config, policy, completer, self.stop.run, self.processes)
         if config.rollout.gateway is None:
-            return Player(*arguments)
+            return Player(config, policy, completer, self.stop.run, self.processes)
         with extras.needed("server"):
             from harness.training.outside_agents import OutsideAgents
-        return OutsideAgents(*arguments)
-
-    def _make_learner(self, reference: Policy | None) -> Learner:
-        config, loss = self.config, loss_settings(self.config)
-        return Learner(
-            self.policy,
-            reference if loss.get("kl_coefficient") else None,
-            config.optimizer,
-            methods.get(config.method.name).loss,
-            loss,
-            config.agent.temperature,
-            config.run.steps,
-            update_correction(config),
-            alarm_of(config, self.policy),
-        )
+        return OutsideAgents(config, policy, completer, self.stop.run, self.processes)
 
     def _open_log(self, resume_step: int | None) -> Log:
-        """Return the run's log; that of the first process writes, with the wanted trackers."""
+        """Return the run's log; only the first process writes, to the wanted trackers too."""
         if not self.processes.is_first:
             return SilentLog()
         trackers = tracking.open_all(self.config, self.folder.path, resume_step)
@@ -171,8 +144,8 @@ class Trainer:
     def _make_generators(self, reference: Policy | None) -> tuple[Generator, Generator]:
         """Return the generator of the policy and the generator of the training rollouts.
 
-        They are the same, unless the method learns from rollouts of the initial policy. Then the
-        second one has the initial weights, and evaluations use the first one.
+        The second one has the initial weights if the method learns from rollouts of the initial
+        policy. Otherwise they are the same object. Evaluations use the first one.
         """
         config, folder = self.config, self.folder.path
         if not plays_initial(config):
@@ -249,50 +222,72 @@ class Trainer:
         raise TrainingStopped(how, number)
 
     def train_step(self) -> dict[str, float]:
-        """Take one training step and return its figures."""
-        config, step = self.config, self.step
-        with self.phases("collect"), with_hints(config, "collect"):
-            played = self._play()
-            turns = [turn for rollout in played.rollouts for turn in rollout.own_turns]
-            check_finite(
-                "the log-probability", [one.logprobs for turn in turns for one in turn.answers]
-            )
-            if self._ahead is None:
-                self.generator.sleep()
-        with self.phases("rescore"), with_hints(config, "compute log-probabilities"):
-            recomputed = recompute_logprobs(config, self.policy, played.rollouts)
-        with self.phases("credit"), with_hints(config, "compute credit"):
-            credit = self.credit.assign(recomputed.rollouts)
-            check_finite("the advantage", credit.advantage)
-        with self.phases("diagnostics"), with_hints(config, "compute credit"):
-            diagnosed = self.credit.diagnose(credit)
+        """Play, compute credit, learn, and give the generator the new weights; return figures."""
+        played = self._collect()
+        recomputed = self._recompute_logprobs(played.rollouts)
+        credit = self._assign_credit(recomputed.rollouts)
+        diagnosed = self._diagnose_credit(credit)
         self._keep_rollouts(played.rollouts, credit)
-        with self.phases("update"), with_hints(config, "learn"):
-            # The first process's advantages, because a scorer on another GPU may round differently.
-            advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
-            context, kept = config.agent.context, recomputed.kept
-            rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)
-            seed = seed_of(config.run.seed, _UPDATE, step)
-            figures = self.learner.update(rows, step=step, seed=seed)
-        with self.phases("annotators"), with_hints(config, "learn"):
-            seed = seed_of(config.run.seed, _ANNOTATION, step)
-            figures |= self.credit.learn(credit, recomputed.rollouts, step=step, seed=seed)
+        figures = self._update_policy(recomputed, credit)
+        figures |= self._update_annotators(recomputed.rollouts, credit)
         if self._average is not None:
             self._average.update()
         with self.phases("sync"):
-            self._sync(step + 1)
-        tokens = {
-            "collect": sum(len(one.response_ids) for turn in turns for one in turn.answers),
-            "update": int(figures["update/model_tokens"]),
-        }
+            self._sync(self.step + 1)
         if self._ahead is not None:
-            del tokens["collect"]  # they took longer than the phase, which waits for the rest
-            figures |= self._ahead.figures(step, played.rollouts)
-        measured = self.phases.take(tokens, models_cost(played.rollouts))
+            figures |= self._ahead.figures(self.step, played.rollouts)
+        measured = self._measured(played.rollouts, int(figures["update/model_tokens"]))
         return figures | played.figures | recomputed.figures | diagnosed | measured
 
+    @phase("collect", "collect")
+    def _collect(self) -> StepRollouts:
+        """Play the step's rollouts, then let the generator give its memory to training."""
+        played = self._play()
+        check_finite("the log-probability", [one.logprobs for one in _answers(played.rollouts)])
+        if self._ahead is None:
+            self.generator.sleep()
+        return played
+
+    @phase("rescore", "compute log-probabilities")
+    def _recompute_logprobs(self, rollouts: list[Rollout]) -> RecomputedRollouts:
+        return recompute_logprobs(self.config, self.policy, rollouts)
+
+    @phase("credit", "compute credit")
+    def _assign_credit(self, rollouts: list[Rollout]) -> Credit:
+        credit = self.credit.assign(rollouts)
+        check_finite("the advantage", credit.advantage)
+        return credit
+
+    @phase("diagnostics", "compute credit")
+    def _diagnose_credit(self, credit: Credit) -> dict[str, float]:
+        return self.credit.diagnose(credit)
+
+    @phase("update", "learn")
+    def _update_policy(self, recomputed: RecomputedRollouts, credit: Credit) -> dict[str, float]:
+        """Pack the rollouts into samples, take the optimizer's steps and return their figures."""
+        # All take the first process's advantages: a scorer on another GPU may round differently.
+        advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
+        context, kept = self.config.agent.context, recomputed.kept
+        # Turns that a sibling shares with its parent are trained once, with the parent.
+        rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)
+        seed = seed_of(self.config.run.seed, _UPDATE, self.step)
+        return self.learner.update(rows, step=self.step, seed=seed)
+
+    @phase("annotators", "learn")
+    def _update_annotators(self, rollouts: list[Rollout], credit: Credit) -> dict[str, float]:
+        seed = seed_of(self.config.run.seed, _ANNOTATION, self.step)
+        return self.credit.learn(credit, rollouts, step=self.step, seed=seed)
+
+    def _measured(self, rollouts: list[Rollout], model_tokens: int) -> dict[str, float]:
+        """Return the time, memory and cost of the step's phases."""
+        tokens = {"update": model_tokens}
+        if self._ahead is None:  # playing ahead takes longer than the phase, which only waits
+            sampled = sum(len(one.response_ids) for one in _answers(rollouts))
+            tokens = {"collect": sampled, **tokens}
+        return self.phases.take(tokens, models_cost(rollouts))
+
     def _play(self) -> StepRollouts:
-        """Return a step's rollouts; save what was learned if those that play ahead have failed."""
+        """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
             with self._progress.episodes() as on_finish:
                 return self._player.play(self.step, on_finish)
@@ -311,7 +306,8 @@ class Trainer:
     def _keep_rollouts(self, rollouts: list[Rollout], credit: Credit) -> None:
         """Write the rollouts of every n-th step, with the columns that annotators filled.
 
-        Those of the last step are kept anyway: texts and numbers, which `harness credit` reads.
+        The last step's rollouts are always written: texts and numbers, which `harness credit`
+        reads.
         """
         every, number = self.config.run.keep_rollouts, self.step + 1
         whole = every > 0 and number % every == 0
@@ -326,10 +322,7 @@ class Trainer:
             fsync.flush(path)
 
     def evaluate_all(self, *, final: bool) -> None:
-        """Evaluate on the validation tasks; before and after training on the final splits too.
-
-        A resumed run does not repeat the evaluations of its checkpoint's step.
-        """
+        """Evaluate on the validation tasks; before and after training on the final splits too."""
         for split, count in self.evaluations.due(self.step, final=final):
             self._is_saved = False
             with self.phases("evaluate"), self._generator_alone(), self._averaged():
@@ -395,3 +388,10 @@ class Trainer:
         self.evaluations.close()
         self.log.close()
         self.folder.lock.release()
+
+
+def _answers(rollouts: Iterable[Rollout]) -> Iterator[Completion]:
+    """Yield every answer of the learner's own turns; a turn may have several."""
+    for rollout in rollouts:
+        for turn in rollout.own_turns:
+            yield from turn.answers

@@ -4,8 +4,8 @@
         model, credit="gigpo", environment_factory=environment_factory("agentgyms/ALFWorld-v0"), ...
     )
 
-TRL plays, computes the loss and steps; only the advantages are others: one for each of the model's
-answers, and all sampled tokens of an answer have it.
+TRL plays, computes the loss and steps. The advantages are ours: one for each of the model's
+answers, shared by all its sampled tokens.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
     groups of all of them make one table.
 
     Args:
-        *args: Of GRPOTrainer.
-        credit: Name of the estimator.
-        hyperparameters: Its hyperparameters.
-        reward: Name of the reward; see `harness.credit.rewards`.
+        *args: The arguments of GRPOTrainer.
+        credit: The estimator's name.
+        hyperparameters: The estimator's hyperparameters.
+        reward: The reward's name; see `harness.credit.rewards`.
         reward_scale: Factor on the rewards; the papers train on 10.
-        **kwargs: Of GRPOTrainer; `environment_factory` is one of `agentgyms.adapters.trl`.
+        **kwargs: GRPOTrainer's; `environment_factory` is one of `agentgyms.adapters.trl`.
 
     Attributes:
         table: The turn table of the latest batch.
@@ -100,14 +100,14 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
         """Return the advantage of each token. Shape [B, T]."""
         sampled = batch["completion_mask"] * batch.get("tool_mask", 1)
         answer = answer_of(sampled.cpu().numpy() > 0)
-        of_answers = self._of_answers(answer.max(axis=1, initial=-1) + 1)
-        values = np.zeros(answer.shape)
-        for row, advantage in enumerate(of_answers):
+        advantages = self._answer_advantages(answer.max(axis=1, initial=-1) + 1)
+        values = np.zeros(answer.shape)  # [B, T]; tokens of the environment keep 0
+        for row, advantage in enumerate(advantages):
             known = (answer[row] >= 0) & (answer[row] < len(advantage))
             values[row, known] = advantage[answer[row, known]]
         return torch.tensor(values, dtype=torch.float32, device=sampled.device)
 
-    def _of_answers(self, answers: Any) -> list[Any]:
+    def _answer_advantages(self, answers: Any) -> list[Any]:
         """Return the advantages of this process's answers, for each of its episodes."""
         limit, first = self.max_tool_calling_iterations, self.accelerator.process_index
         size = self.num_generations if self.model.training else self.num_generations_eval
@@ -118,6 +118,7 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
             for player, number in zip(self._players, answers, strict=True)
         ]
         everywhere: list[Rollout | None] = gather_object(played)
+        # TRL repeats each prompt `size` times in a row, across the processes.
         for place, rollout in enumerate(everywhere):
             if rollout is not None:
                 rollout.group, rollout.member = divmod(place, size)
@@ -141,23 +142,17 @@ class CreditTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def answer_of(sampled: Any) -> Any:
-    """Return the number of the answer that each token belongs to, -1 for tokens of the environment.
+    """Return the number of each token's answer, a run of sampled tokens; -1 for the environment's.
 
-    An answer is a run of sampled tokens.
-
-    Args:
-        sampled: Whether the model sampled the token. Shape [B, T].
+    `sampled` says whether the model sampled the token. Shapes [B, T].
     """
+    # [B, T], True where a run of sampled tokens begins
     begins = np.diff(sampled.astype(np.int64), axis=1, prepend=0) == 1
     return np.where(sampled, np.cumsum(begins, axis=1) - 1, -1)
 
 
 def check_groups(rollouts: Sequence[Rollout]) -> None:
-    """Refuse groups whose episodes started in different states.
-
-    Raises:
-        TableError: There is one.
-    """
+    """Raise `TableError` if episodes of a group started in different states."""
     starts: dict[int, str] = {}
     for rollout in rollouts:
         state = rollout.turns[0].state_key

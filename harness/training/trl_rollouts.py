@@ -18,10 +18,8 @@ from harness.types.rollout import Rollout
 def from_tool_calls(recording: Recording, answers: int) -> Rollout:
     """Return an episode as the first member of group 0.
 
-    Args:
-        recording: The episode; `agent["answer"]` of a turn is the number of its answer, from 0.
-        answers: How many answers the model gave that could act. Those after the episode's end have
-            no turn.
+    `agent["answer"]` of a recorded turn is the number of its answer, from 0. `answers` counts those
+    that could act; after the episode's end they have no turn.
     """
     turns = [recording.turns[0]]
     for answer in range(answers):

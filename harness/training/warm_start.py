@@ -26,14 +26,7 @@ _DEMONSTRATIONS, _FINE_TUNING = 11, 13
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """The warm start of a run.
-
-    Attributes:
-        config: The run.
-        state: Folder that its state is saved in at a signal to stop, and taken up from.
-        stop: The signal.
-        progress: Shows it.
-    """
+    """The warm start of a run. `state` is the folder to save at a signal and to resume from."""
 
     config: Config
     state: Path
@@ -43,9 +36,7 @@ class WarmStart:
     def demonstrate(self) -> Demonstrator:
         """Return a demonstrator that has played the expert episodes.
 
-        Raises:
-            Abandoned: A signal came; nothing is learned yet.
-            TrainingError: Every episode was lost.
+        Raises `Abandoned` at a signal, and `TrainingError` if every episode was lost.
         """
         config, warm = self.config, self.config.warmstart
         demonstrator = Demonstrator(make_prompt_agent(config), warm.expert, warm.noise)
@@ -69,9 +60,8 @@ class WarmStart:
     def learn(self, policy: Policy, demonstrator: Demonstrator) -> None:
         """Train a policy on demonstrations.
 
-        Raises:
-            Abandoned: A signal came; what is learned so far is saved.
-            ConfigError: See `harness.training.sft.fine_tune`.
+        Raises `Abandoned` at a signal, after saving, and the errors of
+        `harness.training.sft.fine_tune`.
         """
         warm = self.config.warmstart
         left = warm.steps - len(sft_state.losses_of(self.state))

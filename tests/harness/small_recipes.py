@@ -1,7 +1,7 @@
 """Recipes on a tiny model, with few and short episodes on generated tasks."""
 
 from harness import config as configs
-from harness.preflight.resolve import credit_settings
+from harness.preflight.defaults import credit_settings
 
 QUICK = (
     "run.steps=2",

@@ -18,11 +18,7 @@ _PLAYED: Final = ("env_args", "overrides", "noise")
 
 
 def find(given: str) -> Path:
-    """Return the file of a truth set, given its name here, or a path.
-
-    Raises:
-        ConfigError: It is neither; the message lists the names.
-    """
+    """Return the file of a truth set by its name here or by a path, or raise `ConfigError`."""
     path = Path(given)
     if given in _made():
         return _FOLDER / f"{given}.npz"
@@ -32,11 +28,7 @@ def find(given: str) -> Path:
 
 
 def settings(name: str) -> dict[str, Any]:
-    """Return how a truth set was made: parameters of `harness credit audit`, and its `digest`.
-
-    Raises:
-        ConfigError: There is no such truth set; the message lists the names.
-    """
+    """Return the parameters of `harness credit audit` for a truth set, and its `digest`."""
     if name not in _made():
         raise ConfigError(unknown(_KIND, name, list(_made())))
     return dict(_made()[name])
@@ -48,12 +40,10 @@ def names() -> list[str]:
 
 
 def as_played(env: str) -> tuple[str, dict[str, Any]]:
-    """Return the newest truth set of an environment, and how its expert played: "" and {} if none.
+    """Return the newest truth set of an environment and its expert's settings: "" and {} if none.
 
-    Those settings bear signal: of the plain expert of an easy environment every rollout succeeds.
-
-    Args:
-        env: As in the options, with or without `agentgyms/` and version.
+    With these settings groups are mixed: the plain expert solves every rollout of an easy
+    environment. `env` may leave out `agentgyms/` and the version.
     """
     found: tuple[str, dict[str, Any]] = "", {}
     for name, made in _made().items():

@@ -43,13 +43,8 @@ def gather(config: EvaluationConfig, style: prompts.PromptStyle) -> tuple[str, .
     is a task of the evaluated split. Four times as many tasks as examples, spread over the split,
     are played; the examples are taken from their families in turn, the shortest episodes first.
 
-    Args:
-        config: The evaluation; its environment's arguments are used for the examples, too.
-        style: The prompt style, which decides the format of actions.
-
-    Raises:
-        ConfigError: The environment has no expert or no split `train`, all tasks of that split are
-            evaluated, the style shows images, or the expert does not solve enough tasks.
+    Raises `ConfigError` if the environment has no expert or no split `train`, all its tasks are
+    evaluated, the style shows images, or the expert does not solve enough tasks.
     """
     wanted = config.agent.examples
     if not wanted:

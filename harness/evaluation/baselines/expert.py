@@ -13,19 +13,13 @@ _ANSWERED = Usage(calls=1)
 
 
 class ExpertActor:
-    """Plays an expert's actions through an agent's prompts and parsing.
-
-    Args:
-        agent: Its prompts and its style are used; its model is not called.
-        kind: Name of the expert; its actions are read from `info["oracle"]`.
-    """
+    """Plays the expert's actions (`info["oracle"]`) through an agent's prompts and parsing."""
 
     def __init__(self, agent: Agent, kind: str = "best") -> None:
-        """Keep both."""
         self._agent, self._kind = agent, kind
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the expert's action; see `expert_answer` for what is raised."""
+        """Return the expert's action; raises the errors of `expert_answer`."""
         self._agent.messages(view)
         answer = expert_answer(self._agent.style, view, self._kind)
         return self._agent.decide(view, Completion(answer, usage=_ANSWERED))
@@ -35,21 +29,13 @@ class RandomActor:
     """Plays legal actions uniformly at random through an agent's prompts and parsing.
 
     Open arguments are filled with the goal; if no action can be listed, the action is the goal.
-
-    Args:
-        agent: Its prompts and its style are used; its model is not called.
     """
 
     def __init__(self, agent: Agent) -> None:
-        """Keep the agent."""
         self._agent = agent
 
     async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return a random action, drawn with `seed`.
-
-        Raises:
-            ConfigError: The style cannot write the action.
-        """
+        """Return a random action; raises `ConfigError` if the style cannot write it."""
         self._agent.messages(view)
         choices = choices_of(view)
         action = random.Random(seed).choice(choices or [view.info["goal"]])

@@ -31,29 +31,17 @@ _T = TypeVar("_T")
 
 
 class Baseline:
-    """The agent of a configuration.
+    """The agent of a resolved configuration.
 
     Direct, ReAct and trained policies differ only in style, context and window. Reflexion also
-    reflects on failed trials; best-of-n and mcts search.
-
-    Args:
-        config: Resolved: agent, style, context, window, trials and sampling are set.
-        completer: The model; None for the backends `expert` and `random`.
-        examples: Worked examples as text; see `harness.evaluation.baselines.examples`.
-
-    Attributes:
-        trials: Maximum number of attempts at a task.
-        searcher: Plays a task with a search; None for agents without one.
-        prompt_versions: Hash of each used template, by its name.
-
-    Raises:
-        ConfigError: The configuration is not resolved, or its prompt style does not exist.
+    reflects on failed trials, at most `trials` times; best-of-n and mcts have a `searcher`.
+    `prompt_versions` has the hash of each used template, by its name. `completer` is None for the
+    backends `expert` and `random`. Raises `ConfigError` for an unknown prompt style.
     """
 
     def __init__(
         self, config: EvaluationConfig, completer: Completer | None, examples: Sequence[str] = ()
     ) -> None:
-        """Load the templates."""
         agent, sampling = config.agent, config.sampling
         self._model, self._agent, self._env_id = config.model, agent, config.env.id
         self._completer, self._examples = completer, tuple(examples)
@@ -78,11 +66,9 @@ class Baseline:
         self.prompt_versions = self._versions()
 
     def actor(self, reflections: Sequence[str] = ()) -> Actor:
-        """Return the actor of a trial.
+        """Return the actor of a trial; `reflections` are those on earlier trials, oldest first.
 
-        Args:
-            reflections: Reflections on the task's earlier trials, oldest first; the last
-                `agent.memory` of them stand before the prompt.
+        The last `agent.memory` of them stand before the prompt.
         """
         return self._actor(self._agent_of(self._completer, reflections))
 
@@ -134,18 +120,11 @@ class Baseline:
         return self._preamble(reflections).text()
 
     async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
-        """Return the agent's reflection on a failed trial.
+        """Return the agent's reflection on a failed trial; `reflections` as for `actor`.
 
-        Args:
-            rollout: The failed trial.
-            reflections: Reflections on earlier trials, oldest first; the last `agent.memory` of
-                them are in the prompt.
-            seed: Seed of the answer.
-
-        Raises:
-            ModelUnavailable: The model gave no answer, so the task's outcome is unknown.
-            ContextOverflow: The shortest prompt does not fit into the model's context.
-            ConfigError: This agent does not reflect.
+        Raises `ModelUnavailable` if the model does not answer (the task's outcome is unknown),
+        `ContextOverflow` if the shortest prompt is too long, `ConfigError` if this agent does not
+        reflect.
         """
         if self._reflector is None:
             raise ConfigError(f"the agent {self._agent.kind!r} does not reflect")

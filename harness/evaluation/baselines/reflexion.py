@@ -2,8 +2,8 @@
 
 Reference: Shinn et al. 2023, arXiv:2303.11366: the agent reads its failed trial and writes what to
 do differently; the last 1 to 3 reflections are in the prompts of later trials.
-Differences from the paper: our own templates, without worked examples of reflections, and the
-environment decides whether a trial failed, not a heuristic on repeated actions.
+Departs from it: our templates have no worked examples of reflections, and the environment decides
+whether a trial failed, not a heuristic on repeated actions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_REFLECTION: Final = 2000
 """Maximum characters of a reflection in later prompts."""
 
 LONGEST_ANSWER: Final = 512
-"""Maximum tokens of the model's answer, if the agent's own limit is not lower."""
+"""Maximum tokens of the model's answer, if the agent's limit is not lower."""
 
 LONGEST_PROMPT: Final = 16000
 """Maximum characters of the reflection prompt, if `max_prompt` is not lower."""
@@ -36,32 +36,19 @@ _LONGEST_OBSERVATION: Final = 1500
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """An agent's reflection on a trial.
-
-    Attributes:
-        prompt: The prompt.
-        answer: The model's answer without its thoughts, at most `LONGEST_REFLECTION` characters;
-            "" if there is no model or its answer is empty.
-        usage: Calls and tokens.
-    """
+    """An agent's reflection on a trial."""
 
     prompt: str
-    answer: str
+    answer: str  # without thoughts; "" if there is none
     usage: Usage
 
 
 class Reflector:
-    """Asks a model what went wrong in a trial.
+    """Asks a model for its errors in a trial; the prompt has the trial's texts, but no images.
 
-    The prompt has the trial's texts and actions, but no images.
-
-    Args:
-        completer: The model; with None every reflection is empty.
-        sampling: The agent's sampling settings.
-        env_id: The environment, which decides the template `reflect`.
-        max_prompt: Maximum characters of a prompt; None takes `LONGEST_PROMPT`. The oldest turns
-            are left out first, then the oldest reflections, then the middle of observations, as in
-            `harness.rollouts.agent`; the last turn stays.
+    Without a completer every reflection is empty. `max_prompt` limits the prompt's characters: the
+    oldest turns are left out first, then the oldest reflections, then the middle of observations,
+    as in `harness.rollouts.agent`; the last turn stays.
     """
 
     def __init__(
@@ -72,25 +59,17 @@ class Reflector:
         *,
         max_prompt: int | None = None,
     ) -> None:
-        """Load the template."""
         self.part = prompts.load_part("reflect", env_id)
         self._completer = completer
         self._sampling = replace(sampling, max_tokens=min(sampling.max_tokens, LONGEST_ANSWER))
         self._max_prompt = min(max_prompt or LONGEST_PROMPT, LONGEST_PROMPT)
 
     async def reflect(self, rollout: Rollout, reflections: Sequence[str], seed: int) -> Reflection:
-        """Return the model's reflection on a failed trial.
+        """Return the model's reflection on a failed trial with at least one turn.
 
-        The limit of the prompt is halved until the prompt fits into the model's context.
-
-        Args:
-            rollout: The trial, with at least one turn.
-            reflections: The reflections in the trial's prompts, oldest first.
-            seed: Seed of the answer.
-
-        Raises:
-            ModelUnavailable: The model gave no answer.
-            ContextOverflow: The shortest prompt does not fit.
+        The limit of the prompt is halved until the prompt fits into the model's context. Raises
+        `ModelUnavailable` if the model does not answer, `ContextOverflow` if the shortest prompt is
+        too long.
         """
         limit = self._max_prompt
         while True:

@@ -1,4 +1,4 @@
-"""Agents that search at a task, each with what its search took: best-of-n and MCTS."""
+"""Agents that search at a task, each with the cost of its search: best-of-n and MCTS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.rollouts.views import Actor
 from harness.types.rollout import Rollout, Usage
 
 PlayOne = Callable[[int, RunEpisode], Awaitable[Rollout]]
-"""Plays an episode of the task with this number, whose decisions depend on it."""
+"""Plays an episode of the task; its decisions depend on the number."""
 
 Parts = Callable[[Budget], tuple[Proposals, StateValue]]
 """Returns a policy and the values of a tree search, paid from its budget."""
@@ -33,29 +33,22 @@ class Searcher(Protocol):
     async def play(
         self, play_one: PlayOne, draws: int, unit_seed: int
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the episode that counts, and what the search took beside it.
+        """Return the episode that counts, and the cost of the search beside it.
 
-        Args:
-            play_one: Plays an episode.
-            draws: Seed of what the search draws.
-            unit_seed: One of the evaluation's seeds.
-
-        Returns:
-            The episode, which may have an error; `steps`, `tokens` and `calls` of the search, and
-            what else it tells of itself.
+        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's seeds. The
+        cost has `steps`, `tokens` and `calls`, and the search's figures. The episode may have an
+        error.
         """
         ...
 
 
 class BestOf:
-    """Plays several episodes of a task and keeps one; the first is that of an agent without search.
+    """Plays several episodes of a task and keeps one.
 
-    Args:
-        search: The number of episodes, and the choice.
+    The first is that of an agent without search.
     """
 
     def __init__(self, search: SearchConfig) -> None:
-        """Keep the settings."""
         assert search.select is not None
         self._count, self._select = search.episodes, SELECT[search.select]
 
@@ -84,15 +77,9 @@ class BestOf:
 
 
 class Mcts:
-    """Searches a tree before each turn of one episode.
-
-    Args:
-        search: The settings.
-        parts: Makes policy and values.
-    """
+    """Searches a tree before each turn of one episode."""
 
     def __init__(self, search: SearchConfig, parts: Parts) -> None:
-        """Keep both."""
         self._search, self._parts = search, parts
 
     async def play(
@@ -133,11 +120,7 @@ def _as_json(usage: Usage) -> dict[str, Any]:
 
 
 def write_preferences(recordings: Path) -> None:
-    """Write the preferences of an evaluation beside its recordings, which hold them.
-
-    Raises:
-        DataCorrupt: The recordings are damaged.
-    """
+    """Write the preferences of an evaluation beside the recordings that hold them."""
     with recordings.open(encoding="utf-8") as lines:
         preferences.write(
             recordings.with_name(preferences.FILE),

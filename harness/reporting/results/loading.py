@@ -10,7 +10,7 @@ from typing import Any, Final
 from agentgyms.data.manifests import digest_file
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
-from harness.evaluation import recount
+from harness.evaluation import verify_result
 from harness.evaluation.results import FORMAT, read_json
 from harness.reporting.results import run_results, training_runs
 from harness.reporting.results.choice import LAST, Choice
@@ -162,7 +162,7 @@ def evaluation(path: Path) -> LoadedEvaluation:
             raise ResultError(f"{file} is damaged: {name} must be of type {kind.__name__}")
     try:
         read_through(result)
-        wrong = recount.check(file.parent, result)
+        wrong = verify_result.check(file.parent, result)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as e:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
     if wrong:

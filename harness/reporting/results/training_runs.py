@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from harness.config import without_seed
 from harness.evaluation.episodes import EpisodeRecord
-from harness.evaluation.recount import differences
 from harness.evaluation.results import read_json
+from harness.evaluation.verify_result import differences
 from harness.reporting.results import setting
 from harness.reporting.results.choice import LAST, Choice
 from harness.types.errors import ResultError

@@ -23,27 +23,18 @@ _JSON_TYPES: Final = ("integer", "number", "boolean", "object", "array", "null")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, as an agent gets it.
-
-    Attributes:
-        message: The assistant's message.
-        thoughts: What the model thought before it; "" for nothing.
-        reason: `stop`, `tool_calls` or `length`.
-        completion: What the policy generated.
-    """
+    """An answer as the agent gets it."""
 
     message: ChatMessage
-    thoughts: str
-    reason: str
+    thoughts: str  # text before the message; "" for none
+    reason: str  # `stop`, `tool_calls` or `length`
     completion: Completion
 
 
 class AnswerMaker:
     """Makes answers of completions.
 
-    Args:
-        chat_tokenizer: The policy's.
-        tool_format: Name of the format of calls, or `"auto"` for that of its chat template.
+    `tool_format` is the name of the format of calls, or `"auto"`.
     """
 
     def __init__(self, chat_tokenizer: ChatTokenizer, tool_format: str = "auto") -> None:
@@ -68,11 +59,7 @@ class AnswerMaker:
         return Answer(ChatMessage("assistant", shown, calls), thoughts, reason, completion)
 
     def write_calls(self, calls: Sequence[ServedCall]) -> str:
-        """Return the text of calls that an agent sent, as the model would write it.
-
-        Raises:
-            Refused: The arguments are no JSON object, or the model calls no tools.
-        """
+        """Return the text of tool calls as the model would write it, or raise `Refused`."""
         if self._format is None:
             raise Refused("the model's chat template has no known format of calls of tools")
         return "\n".join(self._format.write(_read(call)) for call in calls)
@@ -126,7 +113,7 @@ def _read(call: ServedCall) -> ToolCall:
 
 
 def _typed(call: ToolCall, tools: Sequence[dict[str, Any]]) -> ToolCall:
-    """Return a call whose values are all texts with the values that the tool's schema asks for."""
+    """Return a call of texts alone with values of the types in the tool's schema."""
     schemas: dict[str, Any] = next(
         (
             tool["function"].get("parameters", {}).get("properties", {})

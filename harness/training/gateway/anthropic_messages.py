@@ -15,11 +15,7 @@ _REASONS: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_
 
 
 def as_chat(body: Any) -> dict[str, Any]:
-    """Return the body of a chat completion that asks for the same.
-
-    Raises:
-        Refused: A part of it has a form that is unknown.
-    """
+    """Return the equivalent body of a chat completion. Raises `Refused` for an unknown form."""
     try:
         return _as_chat(body)
     except (KeyError, TypeError, AttributeError) as e:
@@ -59,7 +55,7 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(role: str, content: Any) -> list[dict[str, Any]]:
-    """Return a message as those of a chat: results of tools are messages of their own there."""
+    """Return a message as those of a chat, where each tool result is a message."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     results = [
         {

@@ -27,14 +27,7 @@ _ONLY: Final[dict[str, tuple[Any, ...]]] = {
 
 
 class Refused(HarnessError):
-    """A request cannot be answered.
-
-    Args:
-        message: What was given, what was expected.
-        status: Of the reply.
-        code: One word for programs.
-        param: The field of the body at fault; "" for none.
-    """
+    """A request cannot be answered."""
 
     def __init__(
         self, message: str, status: int = 400, code: str = "invalid_request", param: str = ""
@@ -45,47 +38,30 @@ class Refused(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a request.
+    """One message of a request."""
 
-    Attributes:
-        role: `system`, `user`, `assistant` or `tool`.
-        content: Its text, or its parts with images.
-        calls: Calls of tools of an assistant's message.
-        call_id: Of a tool's message: the call whose result it is.
-    """
-
-    role: str
-    content: Content
+    role: str  # `system`, `user`, `assistant` or `tool`
+    content: Content  # text, or parts with images
     calls: tuple[ServedCall, ...] = ()
-    call_id: str = ""
+    call_id: str = ""  # the call that a tool's message answers
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request for an answer.
-
-    Attributes:
-        messages: At least one.
-        tools: In the form of OpenAI's API.
-        max_tokens: Longest answer that the agent wants; None for no wish.
-        stop: Texts that end the answer.
-        stream: Whether the reply is a stream of events.
-        include_usage: Whether the stream ends with the number of tokens.
-    """
+    """A request for an answer; it has at least one message."""
 
     messages: tuple[ChatMessage, ...]
-    tools: list[dict[str, Any]]
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    stream: bool = False
-    include_usage: bool = False
+    tools: list[dict[str, Any]]  # in the form of OpenAI's API
+    max_tokens: int | None = None  # None: no limit by the agent
+    stop: tuple[str, ...] = ()  # texts that end the answer
+    stream: bool = False  # reply as a stream of events
+    include_usage: bool = False  # the stream ends with token counts
 
 
 def read(body: Any) -> ChatRequest:
     """Return the request of a body. Temperature, `top_p` and seed in it have no effect.
 
-    Raises:
-        Refused: A field is missing, has a wrong type, or asks for what no policy here can do.
+    Raises `Refused` if a field is missing, has a wrong type, or needs what no policy here can do.
     """
     if not isinstance(body, dict):
         raise Refused(f"the body must be a JSON object, got {type(body).__name__}")

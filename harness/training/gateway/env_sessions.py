@@ -1,4 +1,4 @@
-"""Sessions on servers of environments, as an agent plays them: where they stand, what was done."""
+"""Sessions on servers of environments that an agent plays: their positions and recordings."""
 
 from __future__ import annotations
 
@@ -28,18 +28,14 @@ class Position(NamedTuple):
 
 
 class EnvSessions:
-    """Reads sessions of servers that agents play on.
+    """Reads sessions of the environments' servers that agents play on.
 
-    Args:
-        urls: Addresses of the servers; a session is on one of them.
-        token: Bearer token; "" for none.
-        transport: Sends the requests; None opens connections.
+    A session is on one of them.
     """
 
     def __init__(
         self, urls: Sequence[str], token: str = "", transport: Transport | None = None
     ) -> None:
-        """Connect to nothing yet."""
         self._urls = [url.rstrip("/") for url in urls]
         self._transport = transport or HttpTransport()
         self._headers = {framing.PROTOCOL_HEADER: framing.PROTOCOL}
@@ -47,11 +43,7 @@ class EnvSessions:
             self._headers["Authorization"] = f"Bearer {framing.check_token(token)}"
 
     def position(self, session: str) -> Position:
-        """Return where a session stands.
-
-        Raises:
-            Refused: There is no such session, it has no episode, or no server answers.
-        """
+        """Return where a session stands, or raise `Refused`."""
         try:
             value = serialization.loads(self._get(session), "reply")
             state = framing.read_reply(SessionState, value, "reply")
@@ -62,11 +54,7 @@ class EnvSessions:
         return Position(state.episode, state.turn)
 
     def recording(self, session: str) -> Recording:
-        """Return the episode of a session.
-
-        Raises:
-            Refused: There is no such session, or it cannot tell its episode.
-        """
+        """Return the episode of a session, or raise `Refused`."""
         lines = self._get(session, "/trajectory").decode(errors="replace").splitlines()
         try:
             (recording,) = recording_format.parse(lines, f"session {session:.40}")

@@ -27,22 +27,17 @@ from harness.types.task_draws import seed_of
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
-    """What does not change while a gateway runs.
+    """The constants of a gateway.
 
-    Attributes:
-        model: Name of the policy, for agents; they may ask for any.
-        group_size: Rollouts of a group.
-        sampling: Of every answer; an agent may ask for fewer tokens.
-        seed: Each answer's seed derives from it, the rollout's id and the request's number.
-        tool_format: See `agent.tool_format`.
-        strip_thoughts: Whether later prompts show answers without their thoughts.
+    Each answer's seed derives from `seed`, the rollout's id and the request's number. With
+    `strip_thoughts`, later prompts show answers without their thoughts.
     """
 
-    model: str
+    model: str  # the policy's name; agents may send any
     group_size: int
-    sampling: Sampling
+    sampling: Sampling  # an agent may ask for fewer tokens
     seed: int = 0
-    tool_format: str = "auto"
+    tool_format: str = "auto"  # see `agent.tool_format`
     strip_thoughts: bool = False
 
 
@@ -57,15 +52,8 @@ class _Job:
 class Gateway:
     """The calls, rollouts and groups of agents, and the policy that answers them.
 
-    Args:
-        completer: The policy; asked in the event loop of `serve` alone.
-        chat_tokenizer: The policy's.
-        options: See there.
-        sessions: Servers of environments that the agents play on.
-
-    Attributes:
-        book: The rollouts and groups.
-        weights: Number of the step whose weights the policy has.
+    The event loop of `serve` alone calls the completer. `weights` is the number of the step whose
+    weights the policy has.
     """
 
     def __init__(
@@ -75,7 +63,6 @@ class Gateway:
         options: GatewayOptions,
         sessions: EnvSessions,
     ) -> None:
-        """Answer nothing before `serve`."""
         self.options, self.weights = options, 0
         self._completer, self._sessions = completer, sessions
         self._answers = AnswerMaker(chat_tokenizer, options.tool_format)
@@ -92,15 +79,10 @@ class Gateway:
     def answer(
         self, rollout: OpenRollout, request: ChatRequest, has_left: Callable[[], bool]
     ) -> Answer:
-        """Return the policy's answer to a request of a rollout; waits while the policy learns.
+        """Return the policy's answer to a request of a rollout; wait while the policy learns.
 
-        Args:
-            rollout: From the book.
-            request: The request.
-            has_left: Whether the client is gone. Then the answer is not one of the rollout's.
-
-        Raises:
-            Refused: The session is unknown, or the policy cannot answer.
+        If the client `has_left`, the answer does not join the rollout. Raises `Refused` if the
+        session is unknown or the policy cannot answer.
         """
         position = self._sessions.position(rollout.session) if rollout.session else None
         with rollout.lock:
@@ -110,14 +92,15 @@ class Gateway:
             prompt = rollout.memory.prompt(request)
             call = Call("\n".join(texts_of(prompt.messages[-1:])), position)
             rollout.calls.append(call)
-            number, rollout.asked = rollout.asked, rollout.asked + 1
+            # Failed requests count, so that a repeated one has another seed.
+            number, rollout.num_requests = rollout.num_requests, rollout.num_requests + 1
         try:
             seed = seed_of(self.options.seed, _number_of(rollout.name), number)
             completion, weights = self._ask(prompt.messages, self._sampling(request), seed)
             answer = self._answers.answer(request, completion)
             if has_left():
                 raise Refused("the client has left before the answer", 499)
-        except BaseException:
+        except BaseException:  # no turn without an answer, whatever ends the request
             with rollout.lock:
                 rollout.calls.remove(call)
             raise
@@ -152,10 +135,9 @@ class Gateway:
             raise Refused(str(e), 503, "model_unavailable") from e
 
     def reward(self, name: str, report: Mapping[str, Any]) -> dict[str, Any]:
-        """End a rollout, with the reward of its session or that of a report; return what it is.
+        """End a rollout with the reward of its session or of a report, and return its description.
 
-        Raises:
-            Refused: It is not open, waits for an answer, or the report is wrong.
+        Raises `Refused` if it is not open, waits for an answer, or the report is wrong.
         """
         if self.book.has_finished(name):  # a repeated request
             return {"rollout_id": name, "ended": True}
@@ -175,7 +157,7 @@ class Gateway:
         return {"rollout_id": name, "ended": True, **figures}
 
     def wake(self) -> None:
-        """Let `serve` look again at what there is to do."""
+        """Wake `serve` to look for work."""
         with self._lock:
             if self._wake is not None:
                 self._wake()

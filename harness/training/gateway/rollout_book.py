@@ -21,29 +21,17 @@ _LONGEST_NAME: Final = 200
 
 @dataclass(slots=True, eq=False)
 class OpenRollout:
-    """A rollout that an agent plays.
+    """A rollout that an agent plays."""
 
-    Attributes:
-        name: As the agent calls it.
-        group: Name of its group.
-        task: Id of its task; "" where a session knows it.
-        session: Of the environment's server; "" for none.
-        number: Counts rollouts from 0.
-        memory: Its answers.
-        calls: In the order of their requests.
-        asked: How many requests there have been, those without an answer included.
-        lock: Guards its calls and its memory.
-    """
-
-    name: str
+    name: str  # the agent's
     group: str
-    task: str
-    session: str
-    number: int
+    task: str  # "" if the session knows it
+    session: str  # on the environment's server; "" for none
+    number: int  # counts rollouts from 0
     memory: TokenMemory
-    calls: list[Call] = field(default_factory=list)
-    asked: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    calls: list[Call] = field(default_factory=list)  # in the order of their requests
+    num_requests: int = 0  # requests so far, with or without an answer
+    lock: threading.Lock = field(default_factory=threading.Lock)  # guards calls and memory
 
 
 class Ended(NamedTuple):
@@ -58,15 +46,9 @@ Members = dict[str, Ended | None]
 
 
 class RolloutBook:
-    """Rollouts by name, and the groups that they belong to.
-
-    Args:
-        group_size: Rollouts of a group.
-        make_memory: Returns the memory of a new rollout.
-    """
+    """Open rollouts by name, and the groups that they belong to."""
 
     def __init__(self, group_size: int, make_memory: Callable[[], TokenMemory]) -> None:
-        """Begin without rollouts."""
         self._size, self._make_memory = group_size, make_memory
         self._lock = threading.Lock()
         self._open: dict[str, OpenRollout] = {}
@@ -78,13 +60,8 @@ class RolloutBook:
     def open(self, name: str, **given: str) -> OpenRollout:
         """Return the rollout of a name; a new one joins its group.
 
-        Args:
-            name: Of the rollout.
-            **given: `group`, `task` and `session`; "" later on, and what is not known.
-
-        Raises:
-            Refused: A name is missing or another than before, the rollout has ended, or its group
-                has all of its members.
+        `given` may have `group`, `task` and `session`; "" stands for unknown. Raises `Refused` if a
+        name is missing or differs from before, the rollout has ended, or its group is full.
         """
         if not name or any(len(one) > _LONGEST_NAME for one in (name, *given.values())):
             what = f"of 1 to {_LONGEST_NAME} characters"
@@ -117,11 +94,7 @@ class RolloutBook:
         return made
 
     def find(self, name: str) -> OpenRollout:
-        """Return an open rollout.
-
-        Raises:
-            Refused: There is none.
-        """
+        """Return an open rollout. Raises `Refused` if there is none."""
         with self._lock:
             return self._find(name)
 
@@ -136,10 +109,9 @@ class RolloutBook:
             return name in self._finished
 
     def drop(self, name: str) -> None:
-        """Forget an open rollout; its place in its group is free again.
+        """Drop an open rollout and free its place in its group.
 
-        Raises:
-            Refused: There is none.
+        Raises `Refused` if there is none.
         """
         with self._lock:
             group = self._find(name).group
@@ -148,10 +120,9 @@ class RolloutBook:
                 del self._groups[group]
 
     def finish(self, ended: OpenRollout, rollout: Rollout) -> None:
-        """Put a rollout with its reward to its group.
+        """Add an ended rollout to its group.
 
-        Raises:
-            Refused: It has no score, or starts in another state than its group.
+        Raises `Refused` if it has no score, or starts in another state than its group.
         """
         if not rollout.turns or math.isnan(rollout.score):
             raise Refused("the episode has no turn or no score: drop the rollout", 409)

@@ -19,23 +19,13 @@ MOST_THREADS: Final = 256
 class GatewayServer:
     """One application behind one listening socket, until `stop`.
 
-    Args:
-        app: Of a gateway.
-        address: Host and port; port 0 takes a free one, see `url`.
-        threads: Requests at a time; those that wait for an answer are among them.
-        token: Of the application; "" is for addresses of this machine alone.
-
-    Attributes:
-        url: The address.
-
-    Raises:
-        ConfigError: The address cannot be listened on, or needs a token.
+    Port 0 takes a free one, see `url`. Requests that wait for an answer count among the `threads`.
+    Raises `ConfigError` if the address cannot be used, or is public and has no `token`.
     """
 
     def __init__(
         self, app: Flask, address: tuple[str, int], threads: int = 16, token: str = ""
     ) -> None:
-        """Begin to answer."""
         host, port = address
         if not token and not is_loopback(host):
             raise ConfigError(

@@ -19,37 +19,29 @@ _ANYWHERE: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The prompt of a request.
+    """The prompt of a request."""
 
-    Attributes:
-        messages: With the tokens of the answers that are known.
-        place: Digest of the whole chat.
-    """
-
-    messages: list[Message]
-    place: str
+    messages: list[Message]  # with the tokens of the known answers
+    place: str  # digest of the whole chat
 
 
 class TokenMemory:
-    """The answers of one rollout, found again in the messages of its later requests.
+    """The answers of one rollout, recognised in the messages of its later requests.
 
-    An answer is known by its calls' ids and its text, at first where the chat before it is the one
-    that it answered, then anywhere. What an agent changed or wrote itself is read as text.
-
-    Args:
-        write_calls: Returns the text of calls of tools, as the model would write it.
-        strip_thoughts: Whether later prompts show answers without their thoughts.
+    An answer is identified by its calls' ids and its text: first at its place in the chat, then
+    anywhere. A message that the agent changed or wrote itself is encoded as text.
     """
 
     def __init__(
         self, write_calls: Callable[[Sequence[ServedCall]], str], *, strip_thoughts: bool = False
     ) -> None:
-        """Remember nothing yet."""
         self._write_calls, self._strip_thoughts = write_calls, strip_thoughts
+        # (place, text, ids of calls) -> (identity, answer)
         self._known: dict[tuple[str, str, tuple[str, ...]], tuple[str, Completion]] = {}
 
     def prompt(self, request: ChatRequest) -> Prompt:
         """Return the prompt of a request."""
+        # A chain of digests: equal chats so far, with equal tools, have equal places.
         place = _digest(_ANYWHERE, request.tools)
         messages: list[Message] = []
         for one in request.messages:
@@ -65,6 +57,7 @@ class TokenMemory:
         text, calls = _key(answer)
         name = _digest(prompt.place, [text, calls, len(self._known)])
         for place in (prompt.place, _ANYWHERE):
+            # An agent may send calls back without the text of their answer.
             for shown in {text, ""} if calls else {text}:
                 self._known[place, shown, calls] = (name, completion)
 
@@ -102,7 +95,7 @@ def _text(content: Content) -> str:
 
 
 def _described(message: ChatMessage) -> list[Any]:
-    """Return what tells a message from others, JSON-plain."""
+    """Return the identity of a message, JSON-plain."""
     content: Any = message.content
     if not isinstance(content, str):
         content = [p["text"] if p["type"] == "text" else [p["image"].digest] for p in content]

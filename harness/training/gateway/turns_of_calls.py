@@ -1,4 +1,4 @@
-"""Joins the answers of a rollout with what the agent did: each answer is a turn."""
+"""Joins the answers of a rollout with the agent's actions: each answer is a turn."""
 
 from __future__ import annotations
 
@@ -21,32 +21,22 @@ _REPORTED: Final = ("reward", "success", "score", "turns")
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call of the policy.
+    """One call of the policy."""
 
-    Attributes:
-        shown: Text of the request's last message.
-        position: Of the environment's session when the request came; None without a session.
-        answer: What the policy generated; None while it generates.
-        weights: Number of the training step whose weights generated it.
-    """
-
-    shown: str
-    position: Position | None = None
-    answer: Completion | None = None
-    weights: int = 0
+    shown: str  # text of the request's last message
+    position: Position | None = None  # the session's when the request came
+    answer: Completion | None = None  # None while the policy generates
+    weights: int = 0  # training step whose weights answered
 
 
 def from_session(recording: Recording, calls: Sequence[Call]) -> Rollout:
     """Return the rollout of an episode that an agent played in a session.
 
-    An answer's actions are those taken after its request and before the next one's: together they
-    are one turn, and an answer without any is `malformed` and leaves the state. Answers behind the
-    end of the episode have no turn.
-
-    Args:
-        recording: The episode so far.
-        calls: In the order of their requests, with positions and answers.
+    The actions between an answer's request and the next request are one turn. An answer without an
+    action is `malformed` and leaves the state; answers after the episode's end have no turn.
+    `calls` are in the order of their requests, with positions and answers.
     """
+    # The number of turns when each request came; it never falls, though requests may overlap.
     places = list(accumulate((call.position.turn for call in calls if call.position), max))
     first, *later = recording.turns[places[0] :]
     turns = [replace(one, agent={"answer": bisect_left(places, one.turn) - 1}) for one in later]
@@ -59,33 +49,26 @@ def from_report(
 ) -> Rollout:
     """Return a rollout with the rewards that its agent reports.
 
-    Args:
-        task: Id of the task.
-        report: `reward`, of the last answer; or `turns`, one object for each answer, with the
-            fields of `harness.rollouts.rollout_files`. `success` and `score` have the defaults
-            there.
-        calls: In the order of their requests, with answers.
-        number: Tells the states of this rollout from those of others.
-
-    Raises:
-        Refused: A field is missing, unknown or has a wrong value.
+    A report has `reward`, for the last answer, or `turns`, one object for each answer with the
+    fields of `harness.rollouts.rollout_files`. `number` tells this rollout's states from others'.
+    Raises `Refused` if a field is missing, unknown or wrong.
     """
     for name in report:
         if name not in _REPORTED:
             raise Refused(f"unknown field {name!r:.40}: expected some of {', '.join(_REPORTED)}")
     if ("reward" in report) == ("turns" in report):
         raise Refused("expected either 'reward', a number, or 'turns', one object for each answer")
-    told = report.get("turns")
-    if told is None:
-        told = [{"reward": 0.0}] * (len(calls) - 1) + [{"reward": report["reward"]}]
-    if not isinstance(told, list) or len(told) != len(calls):
-        count = len(told) if isinstance(told, list) else type(told).__name__
+    reported = report.get("turns")
+    if reported is None:
+        reported = [{"reward": 0.0}] * (len(calls) - 1) + [{"reward": report["reward"]}]
+    if not isinstance(reported, list) or len(reported) != len(calls):
+        count = len(reported) if isinstance(reported, list) else type(reported).__name__
         raise Refused(f"'turns' must have one object for each of {len(calls)} answers, got {count}")
     turns = [
         {"observation": call.shown, "action": call.answer.text if call.answer else "", **one}
         if isinstance(one, dict)
         else one
-        for call, one in zip(calls, told, strict=True)
+        for call, one in zip(calls, reported, strict=True)
     ]
     line = {"task_id": task, "turns": turns}
     line |= {name: report[name] for name in ("success", "score") if name in report}

@@ -25,13 +25,8 @@ _log = logging.getLogger(__name__)
 def create_app(gateway: Gateway, token: str = "", max_body_bytes: int = MAX_BODY_BYTES) -> Flask:
     """Return the application of a gateway.
 
-    An agent names its rollout in the header `X-Rollout-Id`, or in the address: below
-    `/rollouts/ID` are the same routes.
-
-    Args:
-        gateway: Answers.
-        token: Bearer token, or key of Anthropic's clients; "" for none.
-        max_body_bytes: Longest request body.
+    An agent names its rollout in the header `X-Rollout-Id`, or in the address: `/rollouts/ID` has
+    the same routes. `token` is a bearer token, or the key of Anthropic's clients; "" for none.
     """
     app = Flask("harness.training.gateway", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
@@ -81,10 +76,12 @@ def _add_rollouts(app: Flask, gateway: Gateway) -> None:
 
 def _chat_view(gateway: Gateway) -> Callable[..., Response]:
     def chat(rollout_id: str = "") -> Response:
-        asked = chat_requests.read(_body())
-        answer = gateway.answer(_rollout(gateway, rollout_id), asked, _has_left())
-        if asked.stream:
-            return _stream("".join(openai_replies.events(answer, asked, gateway.options.model)))
+        chat_request = chat_requests.read(_body())
+        answer = gateway.answer(_rollout(gateway, rollout_id), chat_request, _has_left())
+        if chat_request.stream:
+            return _stream(
+                "".join(openai_replies.events(answer, chat_request, gateway.options.model))
+            )
         return _reply(openai_replies.reply(answer, gateway.options.model))
 
     return chat
@@ -92,9 +89,9 @@ def _chat_view(gateway: Gateway) -> Callable[..., Response]:
 
 def _messages_view(gateway: Gateway) -> Callable[..., Response]:
     def messages(rollout_id: str = "") -> Response:
-        asked = chat_requests.read(anthropic_messages.as_chat(_body()))
-        answer = gateway.answer(_rollout(gateway, rollout_id), asked, _has_left())
-        if asked.stream:
+        chat_request = chat_requests.read(anthropic_messages.as_chat(_body()))
+        answer = gateway.answer(_rollout(gateway, rollout_id), chat_request, _has_left())
+        if chat_request.stream:
             return _stream("".join(anthropic_messages.events(answer, gateway.options.model)))
         return _reply(anthropic_messages.reply(answer, gateway.options.model))
 

@@ -21,14 +21,14 @@ from harness.annotators import AnnotatorContext, semantic
 from harness.config import Config, methods
 from harness.evaluation.evaluate import summarise
 from harness.preflight import recorded_files
-from harness.preflight.resolve import credit_settings
+from harness.preflight.defaults import credit_settings
 from harness.rollouts import rollout_files
 from harness.rollouts.player import rollout_figures
 from harness.runs import fsync, saving
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
 from harness.training.credit_step import Credit, CreditAssignment
-from harness.training.verl import ending
+from harness.training.verl import shutdown
 from harness.training.verl.episodes import ROLLOUT, TURNS, unpacked
 from harness.training.verl.recipe import recipe_of
 from harness.training.verl.settings import ENDED, NAME
@@ -54,16 +54,11 @@ _FIGURES: Final = {
 class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
     """verl's synchronous trainer, whose advantages are those of an estimator of `harness.credit`.
 
-    A run's folder is the one above `trainer.default_local_dir`: metrics, evaluations and models go
-    there under the names of this harness, beside verl's own.
+    The run's folder is the parent of `trainer.default_local_dir`: metrics, evaluations and models
+    are written there under this harness's names, beside verl's files.
     """
 
     def __init__(self, config: Any) -> None:
-        """Read the recipe.
-
-        Raises:
-            ConfigError: As for `recipe.recipe_of`.
-        """
         with open_dict(config):  # by which verl chooses a queue that waits for whole steps
             config.trainer.v1.trainer_mode = "sync"
         super().__init__(config)
@@ -80,18 +75,18 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._log = MetricsLog(self._folder.path, self.global_steps or None)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """Train; a run that cannot go on ends, and its folder says why."""
-        ending.watch(self.replay_buffer, agent_loop_manager.agent_loop_workers)
+        """Train; if the run fails, its folder has the reason."""
+        shutdown.watch(self.replay_buffer, agent_loop_manager.agent_loop_workers)
         try:
             super().fit(agent_loop_manager)
         except Exception as e:
             with contextlib.suppress(OSError):  # a disk may be full
                 path = Path(self.config.trainer.default_local_dir) / ENDED
-                fsync.write(path, f"at step {self.global_steps}, {ending.reason(e)}")
+                fsync.write(path, f"at step {self.global_steps}, {shutdown.reason(e)}")
             raise
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, float]) -> Any:
-        """Let verl correct for its generator, then put our advantages in the place of its own."""
+        """Let verl correct for its generator, then replace its advantages by ours."""
         batch = super()._compute_advantage(batch, metrics)
         data = transfer_queue.kv_batch_get(
             keys=batch.keys,
@@ -99,16 +94,17 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
             select_fields=["response_mask", "extra_fields"],
         )
         own = [not tag.get("is_padding", False) for tag in batch.tags]
-        told = [_plain(one) for one in data["extra_fields"]]
-        rollouts, first = rollouts_of(batch.keys, told, own)
+        extra_fields = [_plain(one) for one in data["extra_fields"]]
+        rollouts, first = rollouts_of(batch.keys, extra_fields, own)
         credit = self._credit.assign(rollouts)
         self._keep(rollouts, credit)
         metrics |= rollout_figures(rollouts, self._lost(rollouts)) | self._credit.diagnose(credit)
-        masks = data["response_mask"].unbind()
+        masks = data["response_mask"].unbind()  # a jagged tensor: each row has its length, [T]
         rows = [
             torch.zeros(mask.shape[0]) if start is None else _row(credit, start, about[TURNS])
-            for mask, start, about in zip(masks, first, told, strict=True)
+            for mask, start, about in zip(masks, first, extra_fields, strict=True)
         ]
+        # The loss reads `advantages` alone; verl's metrics read `returns` too.
         nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
         fields = TensorDict(
             {"advantages": nested, "returns": nested.clone()}, batch_size=len(batch)
@@ -170,10 +166,15 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._log.flush()
 
     def _val_metrics_update(
-        self, data_sources: Any, sample_uids: Any, told: Mapping[str, Any], *args: Any, **kw: Any
+        self,
+        data_sources: Any,
+        sample_uids: Any,
+        extra_fields: Mapping[str, Any],
+        *args: Any,
+        **kw: Any,
     ) -> dict[str, float]:
         """Return the figures of an evaluation, and write it into the run's folder."""
-        rollouts = [unpacked(one) for one in told[ROLLOUT] if one is not None]
+        rollouts = [unpacked(one) for one in extra_fields[ROLLOUT] if one is not None]
         result = summarise(rollouts, str(self._recipe.eval.split))
         self._folder.write_evaluation(self.global_steps, result.record())
         assert self._log is not None
@@ -195,32 +196,23 @@ class AgentGymsTrainer(PPOTrainerSync):  # type: ignore[misc]
 
 
 def credit_of(config: Config) -> CreditAssignment:
-    """Return what assigns the credit of a recipe whose estimator needs no annotator.
-
-    Raises:
-        ConfigError: A scorer of states cannot be loaded.
-    """
+    """Return the credit assignment of a recipe whose estimator needs no annotator."""
     settings = semantic.resolve(credit_settings(config), config.policy.device)
     nothing = AnnotatorContext(cast(Any, None))  # no annotator asks for a policy
     return CreditAssignment(config, methods.get(config.method.name), settings, nothing)
 
 
 def rollouts_of(
-    keys: Sequence[str], told: Sequence[Mapping[str, Any]], own: Sequence[bool]
+    keys: Sequence[str], extra_fields: Sequence[Mapping[str, Any]], own: Sequence[bool]
 ) -> tuple[list[Rollout], list[int | None]]:
-    """Return the rollouts of a batch's rows, group by group, and each row's place among them.
+    """Return the rollouts of a batch's rows, group by group, and each row's first turn.
 
-    Args:
-        keys: `{uid of the group}_{member}_{number of the row}`.
-        told: The rows' extra fields; an episode's last row has its rollout.
-        own: Whether a row is one of an episode, and not verl's padding.
-
-    Returns:
-        Rollouts with their group and member; and for each row the number, in the turn table, of the
-        first turn of its rollout, None for padding.
+    A key is `{uid of the group}_{member}_{number of the row}`; the extra fields of an episode's
+    last row have its rollout. The first turn is a number in the turn table, None for verl's padding
+    rows.
     """
     episodes = {}
-    for key, about, is_own in zip(keys, told, own, strict=True):
+    for key, about, is_own in zip(keys, extra_fields, own, strict=True):
         if is_own and about.get(ROLLOUT) is not None:
             uid, member, _ = key.rsplit("_", 2)
             episodes[uid, int(member)] = unpacked(about[ROLLOUT])

@@ -33,21 +33,13 @@ ROLLOUT: Final = "agentgyms_rollout"
 TURNS: Final = "agentgyms_turns"
 """Where each row has the turns of its response's tokens, -1 for those that were not sampled."""
 _EVALUATION: Final = 3
-"""Stream of random numbers of evaluations, as in this harness's own trainer."""
+"""Stream of random numbers of evaluations, as in this harness's trainer."""
 
 
 class ServedCompleter:
-    """Answers with the servers of verl, tokens in and tokens out; one object for each episode.
+    """Answers with verl's servers, tokens in and tokens out; one object for each episode.
 
-    Args:
-        servers: verl's client of its servers.
-        chat_tokenizer: The policy's tokenizer.
-        parameters: verl's parameters of sampling.
-        max_length: Longest sequence in tokens.
-
-    Attributes:
-        chat_tokenizer: The policy's tokenizer.
-        versions: Steps after which the weights were taken that answered, the first and the last.
+    `versions` has the first and the last step whose weights answered.
     """
 
     def __init__(
@@ -57,7 +49,6 @@ class ServedCompleter:
         parameters: Mapping[str, Any],
         max_length: int,
     ) -> None:
-        """Have answered nothing yet."""
         self._servers, self.chat_tokenizer = servers, chat_tokenizer
         self._parameters, self._max_length = dict(parameters), max_length
         self._id = uuid4().hex  # one server answers a whole episode, and keeps its prefix
@@ -68,9 +59,8 @@ class ServedCompleter:
     ) -> Completion:
         """Return the response to `messages`.
 
-        Raises:
-            ContextOverflow: Prompt and longest response do not fit into the model's context.
-            ConfigError: The prompt shows an image.
+        Raises `ContextOverflow` if prompt and longest response exceed the model's context, and
+        `ConfigError` if the prompt shows an image.
         """
         if images_of(messages):
             raise ConfigError("the prompt shows an image, which verl's engine is not given here")
@@ -93,21 +83,19 @@ class ServedCompleter:
         )
         return completion_of(self.chat_tokenizer, prompt_ids, tokens)
 
-    def _note(self, told: Mapping[str, Any]) -> None:
-        last = int(told.get("global_steps") or 0)
+    def _note(self, extra_fields: Mapping[str, Any]) -> None:
+        last = int(extra_fields.get("global_steps") or 0)
         first = self.versions[0] if self.versions != (0, 0) else last
         self.versions = (min(first, last), last)
 
 
 class Worker:
-    """What the episodes of one of verl's processes share: recipe, tokenizer and environments.
+    """The recipe, tokenizer and environments that the episodes of one of verl's processes share.
 
-    Attributes:
-        last_loss: Why the last episode that was lost here was; None before the first.
+    `last_loss` is the error of the last lost episode; None before the first.
     """
 
     def __init__(self, settings: Any, tokenizer: Any) -> None:
-        """Environments are made when needed."""
         self.config = recipe_of(settings)
         # verl's servers end answers there
         ends = GenerationConfig(eos_token_id=tokenizer.eos_token_id)  # type: ignore[no-untyped-call]
@@ -125,11 +113,7 @@ class Worker:
     async def play(
         self, completer: ServedCompleter, row: Mapping[str, Any], step: int, member: int
     ) -> Rollout:
-        """Return the rollout of a task; all members of a group start in the same state.
-
-        Raises:
-            TrainingError: The episode was lost.
-        """
+        """Return a task's rollout or raise `TrainingError`; a group starts in one state."""
         task, config = row["extra_info"], self.config
         index, seed = int(task["index"]), config.run.seed
         if task["is_evaluated"]:
@@ -160,14 +144,9 @@ class AgentGymsLoop(AgentLoopBase):  # type: ignore[misc]
     """An episode: a row for each turn, or one for a transcript. Its last row has the rollout."""
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
-        """Play the task of a row of the data.
+        """Play the task of a row of the data: columns of `recipe.write_tasks`, step and member.
 
-        Args:
-            sampling_params: Of training, or of an evaluation.
-            **row: Columns of `recipe.write_tasks`, and verl's step and number of the member.
-
-        Raises:
-            TrainingError: The episode was lost; verl then drops its group.
+        Raises `TrainingError` if the episode was lost; verl then drops its group.
         """
         worker = _shared(self.config, self.tokenizer)
         completer = ServedCompleter(
@@ -204,13 +183,7 @@ def last_loss() -> Exception | None:
 def outputs_of(
     rollout: Rollout, config: Config, versions: tuple[int, int] = (0, 0)
 ) -> list[AgentLoopOutput]:
-    """Return the rows of an episode; the last one has the rollout.
-
-    Args:
-        rollout: With tokens.
-        config: The recipe.
-        versions: Of the weights that played.
-    """
+    """Return the rows of an episode; the last one has the rollout."""
     numbers = np.arange(len(rollout.turns), dtype=np.float64)
     rows = samples([rollout], numbers, config.agent.context)
     found = [_output(row, len(rollout.turns), versions) for row in rows]

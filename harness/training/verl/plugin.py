@@ -1,4 +1,4 @@
-"""What verl imports to know our episodes and our trainer, as a plug-in or by its environment."""
+"""The module that verl imports to register our episodes and our trainer."""
 
 from harness.training.verl import credit, episodes
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from harness import config as configs
 from harness.config import Config
 from harness.evaluation.evaluate import choose
-from harness.preflight import resolve
+from harness.preflight import defaults
 from harness.rollouts.player import make_eval_pool, make_pool
 from harness.training.verl.settings import NAME
 from harness.types import plugins
@@ -21,14 +21,7 @@ PLACE: Final = "agentgyms.recipe"
 
 
 def recipe_of(settings: Any) -> Config:
-    """Return the recipe, resolved, that verl's settings name.
-
-    Args:
-        settings: verl's, as OmegaConf has them.
-
-    Raises:
-        ConfigError: They name none, or it cannot be used.
-    """
+    """Return the recipe, resolved, that verl's settings (of OmegaConf) name."""
     from omegaconf import OmegaConf
 
     name = OmegaConf.select(settings, PLACE)
@@ -42,15 +35,11 @@ def recipe_of(settings: Any) -> Config:
     else:
         config = configs.load(name)
     plugins.load(config.run.plugins)
-    return resolve.resolve(config)
+    return defaults.resolve(config)
 
 
 def write_tasks(config: Config, folder: Path) -> dict[str, str]:
-    """Write the tasks of training and of evaluation as verl reads them, and return its settings.
-
-    Raises:
-        ConfigError: A split has no tasks, or the environment cannot be made.
-    """
+    """Write the tasks of training and of evaluation as verl reads them, and return its settings."""
     from datasets import Dataset
 
     pool = make_pool(config, config.env.train_split, 1)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentgyms.core import extras
 from harness.config import TINY_MODELS, Config
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.runs import fsync
 from harness.runs.runfolder import RunFolder
 from harness.training.verl.settings import ENDED, translate
@@ -20,27 +20,22 @@ from harness.types.errors import ConfigError, TrainingError
 from harness.types.json_files import read_object
 
 SETTINGS: Final = "verl.json"
-"""File of a run's folder that holds verl's settings: verl goes on with the run."""
+"""File of verl's settings in the folder of a run that verl trains."""
 _PLUGIN: Final = "harness.training.verl.plugin"
 
 
 def start(config: Config, further: Mapping[str, Any]) -> Path:
-    """Train a recipe with verl, in a process of its own, and return the run's folder.
+    """Train a recipe with verl in a child process and return the run's folder.
 
-    The policy's warm start, and a tiny model, come from this harness; verl begins with them.
-
-    Args:
-        config: The recipe.
-        further: Settings of verl, by dotted names, such as `trainer.n_gpus_per_node`.
-
-    Raises:
-        ConfigError: verl is not installed, the recipe has what verl cannot do, or the run exists.
-        TrainingError: verl ended with an error.
+    This harness makes the policy's warm start, or the tiny model, from which verl begins. `further`
+    has settings of verl by dotted names, such as `trainer.n_gpus_per_node`. Raises `ConfigError` if
+    verl is missing, the recipe has what verl cannot do, or the run exists; `TrainingError` if verl
+    fails.
     """
     _check_installed()
     settings = translate(config)
     config = resolve(config)
-    folder = RunFolder.of_config(config)
+    folder = RunFolder.from_config(config)
     is_made = config.policy.model in TINY_MODELS or config.warmstart.episodes > 0
     model = _begun(config) if is_made else _created(config, folder)
     own = folder.path.resolve()
@@ -52,9 +47,8 @@ def start(config: Config, further: Mapping[str, Any]) -> Path:
 def resume(folder: Path) -> Path:
     """Go on with a run from verl's newest checkpoint, or begin it.
 
-    Raises:
-        ConfigError: verl is not installed, or the folder holds no run of verl's.
-        TrainingError: verl ended with an error.
+    Raises `ConfigError` if verl is missing or the folder has no run of verl; `TrainingError` if
+    verl fails.
     """
     _check_installed()
     settings = read_object(folder / SETTINGS, ConfigError)

@@ -1,4 +1,4 @@
-"""Translates a recipe into settings of verl 0.9, or says what cannot be translated."""
+"""Translates a recipe into settings of verl 0.9, or names the settings without counterpart."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from harness import config as configs
 from harness.config import CONTEXTS, Config, methods
-from harness.preflight import resolve
-from harness.training.verl.places import REFUSED, THEIRS
+from harness.preflight import defaults
+from harness.training.verl.setting_map import REFUSED, THEIRS
 from harness.types.errors import ConfigError
 
 NAME: Final = "agentgyms"
 """Under which verl finds the episodes, the trainer and our settings."""
 ENDED: Final = "ended.txt"
-"""File beside verl's checkpoints that says why a run could not go on."""
+"""File beside verl's checkpoints with the reason of a failure."""
 
 _ACTOR: Final = "actor_rollout_ref.actor"
 _MODEL: Final = "actor_rollout_ref.model"
@@ -40,16 +40,12 @@ _DTYPES: Final = {
 def translate(config: Config) -> dict[str, Any]:
     """Return verl's settings for a recipe, by their dotted names; others keep verl's defaults.
 
-    Settings of episodes, prompts, rewards and credit are not among them: our part reads them from
-    the recipe. Machines are not either: give verl `trainer.nnodes` and `trainer.n_gpus_per_node`.
-
-    Args:
-        config: A recipe; settings that it leaves to its method are those of the method.
-
-    Raises:
-        ConfigError: A setting has no counterpart in verl and is not at its default; all are named.
+    Settings of episodes, prompts, rewards and credit are absent: our part of the run reads them
+    from the recipe. So are machines (`trainer.nnodes` and `trainer.n_gpus_per_node`). Raises
+    `ConfigError` with the names of all settings that differ from their default and have no
+    counterpart in verl.
     """
-    config = resolve.resolve(config)
+    config = defaults.resolve(config)
     refused = [*_refused(config), *_refused_values(config)]
     if refused:
         lines = "".join(f"\n- {one}" for one in refused)
@@ -83,12 +79,12 @@ def place_of(name: str, places: Mapping[str, Any]) -> str | None:
 
 def _refused(config: Config) -> Iterator[str]:
     """Yield a line for each setting without a counterpart that is not at its default."""
-    usual = flat(resolve.resolve(Config()))
-    told = set()
+    usual = flat(defaults.resolve(Config()))
+    named = set()
     for name, value in flat(config).items():
         place = place_of(name, REFUSED)
-        if place is not None and value != usual[name] and place not in told:
-            told.add(place)
+        if place is not None and value != usual[name] and place not in named:
+            named.add(place)
             yield f"{name} is {value!r:.60}: {REFUSED[place]}"
 
 
@@ -127,7 +123,7 @@ def _refused_values(config: Config) -> Iterator[str]:
 
 
 def _fixed() -> dict[str, Any]:
-    """Return what is so for all recipes."""
+    """Return the settings that are the same for all recipes."""
     return {
         "trainer.v1.trainer_mode": NAME,
         "trainer.total_epochs": 1_000_000,  # its steps end the run
@@ -180,7 +176,7 @@ def _lengths(config: Config) -> dict[str, Any]:
 
 
 def _longest(config: Config) -> int:
-    """Return the model's own limit of a sequence."""
+    """Return the model's limit of a sequence."""
     from harness.preflight.model_shapes import shape_of
 
     return shape_of(config.policy).max_length

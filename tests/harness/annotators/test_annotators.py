@@ -11,7 +11,7 @@ from random_rollouts import some_rollouts
 
 from harness import annotators
 from harness.annotators import AnnotatorContext
-from harness.annotators.surroundings import lengths_of
+from harness.annotators.context import lengths_of
 from harness.credit import TurnTable
 from harness.credit.estimators.gae import gae_returns
 from harness.credit.preferences import Pairs

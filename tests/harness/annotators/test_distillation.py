@@ -11,7 +11,7 @@ from random_rollouts import some_rollouts
 
 from harness import annotators, credit
 from harness.annotators import AnnotatorContext
-from harness.annotators.surroundings import lengths_of
+from harness.annotators.context import lengths_of
 from harness.config import TinyConfig
 from harness.credit import TurnTable
 from harness.credit.tokens import token_table

@@ -13,7 +13,7 @@ from random_rollouts import some_rollouts
 from agentgyms.core import experts
 from harness import annotators, prompts
 from harness.annotators import AnnotatorContext
-from harness.annotators.surroundings import lengths_of
+from harness.annotators.context import lengths_of
 from harness.credit import TurnTable
 from harness.credit.tokens import token_table
 from harness.inference.completers import Sampling

@@ -7,7 +7,7 @@ import pytest
 from small_recipes import small
 
 from harness.annotators import text_reader
-from harness.annotators.surroundings import lengths_of
+from harness.annotators.context import lengths_of
 from harness.config import TinyConfig
 from harness.model import tiny, tiny_vl
 from harness.model.policy import Policy

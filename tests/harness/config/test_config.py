@@ -8,7 +8,7 @@ from agentgyms.core.errors import AgentGymsError
 from harness import annotators, credit, losses
 from harness import config as configs
 from harness.config import methods
-from harness.preflight import checks, resolve
+from harness.preflight import checks, defaults
 from harness.training import setup
 from harness.types.errors import ConfigError
 
@@ -106,14 +106,14 @@ def test_presets_come_first_and_recipes_last():
     config = configs.load(
         "corridor-tiny", ["method.preset='verl_agent'", "method.credit.gamma=0.5"]
     )
-    chosen = resolve.credit_settings(config)
+    chosen = defaults.credit_settings(config)
     assert chosen["statistics"] == "turn"
     assert chosen["gamma"] == 0.5
-    assert resolve.loss_settings(config)["kl_coefficient"] == 0.0
+    assert defaults.loss_settings(config)["kl_coefficient"] == 0.0
 
 
 def test_a_resolved_configuration_leaves_nothing_to_defaults():
-    config = resolve.resolve(configs.load("corridor-tiny", ["method.loss={}"]))
+    config = defaults.resolve(configs.load("corridor-tiny", ["method.loss={}"]))
     assert config.method.credit["gamma"] == 0.95
     assert config.method.credit["statistics"] == "rollout"
     assert config.method.loss["clip_low"] == 0.2
@@ -121,7 +121,7 @@ def test_a_resolved_configuration_leaves_nothing_to_defaults():
     assert config.method.loss.keys() == losses.hyperparameters("clipped").keys()
     assert config.optimizer.epochs == 1
     assert config.rollout.dynamic_sampling is False
-    assert resolve.resolve(config) == config
+    assert defaults.resolve(config) == config
 
 
 @pytest.mark.parametrize("name", methods.METHODS)
@@ -129,8 +129,8 @@ def test_the_table_of_methods_refers_to_what_exists(name):
     row = methods.get(name)
     config = from_row(name)
     checks.check(config)
-    resolved = resolve.resolve(config)
-    assert resolve.resolve(resolved) == resolved
+    resolved = defaults.resolve(config)
+    assert defaults.resolve(resolved) == resolved
     assert row.actor in methods.ACTORS
     assert row.rows in ("turn", "token")
     filled = {c for a in resolved.method.annotators for c in annotators.columns(a)}
@@ -147,30 +147,30 @@ def from_row(name, *overrides):
 
 
 def test_a_method_brings_settings_of_a_run_that_recipes_may_change():
-    gvpo = resolve.resolve(from_row("gvpo"))
+    gvpo = defaults.resolve(from_row("gvpo"))
     assert gvpo.rollout.enough_members == 4, "at most all of a group"
     assert gvpo.rollout.enough_share == 0.9
-    assert resolve.resolve(from_row("gvpo", "rollout.group_size=8")).rollout.enough_members == 6
-    assert resolve.resolve(from_row("dapo")).rollout.dynamic_sampling is True
+    assert defaults.resolve(from_row("gvpo", "rollout.group_size=8")).rollout.enough_members == 6
+    assert defaults.resolve(from_row("dapo")).rollout.dynamic_sampling is True
     off = from_row("dapo", "rollout.dynamic_sampling=false")
-    assert resolve.resolve(off).rollout.dynamic_sampling is False
-    assert resolve.resolve(from_row("dapo")).method.overlong_share == 0.2
-    assert resolve.resolve(from_row("dapo", "method.overlong_share=0")).method.overlong_share == 0
-    assert resolve.resolve(from_row("grpo")).method.overlong_share == 0
-    assert resolve.resolve(from_row("loop")).optimizer.epochs == 2
-    assert resolve.resolve(from_row("loop", "optimizer.epochs=3")).optimizer.epochs == 3
+    assert defaults.resolve(off).rollout.dynamic_sampling is False
+    assert defaults.resolve(from_row("dapo")).method.overlong_share == 0.2
+    assert defaults.resolve(from_row("dapo", "method.overlong_share=0")).method.overlong_share == 0
+    assert defaults.resolve(from_row("grpo")).method.overlong_share == 0
+    assert defaults.resolve(from_row("loop")).optimizer.epochs == 2
+    assert defaults.resolve(from_row("loop", "optimizer.epochs=3")).optimizer.epochs == 3
 
 
 def test_sums_over_tokens_are_divided_by_the_longest_response():
-    assert resolve.loss_settings(from_row("dr_grpo"))["constant"] == 8
+    assert defaults.loss_settings(from_row("dr_grpo"))["constant"] == 8
     other = from_row("dr_grpo", "method.loss.constant=100.0")
-    assert resolve.loss_settings(other)["constant"] == 100
-    assert resolve.loss_settings(from_row("dmpo"))["constant"] is None
+    assert defaults.loss_settings(other)["constant"] == 100
+    assert defaults.loss_settings(from_row("dmpo"))["constant"] is None
 
 
 def test_annotators_are_those_that_fill_what_the_estimator_reads():
     def of(*given):
-        return resolve.annotator_settings(from_row(*given))
+        return defaults.annotator_settings(from_row(*given))
 
     assert of("gigpo") == {}
     assert list(of("salt", "method.credit.base='empg'")) == ["entropy"]
@@ -192,7 +192,7 @@ def test_annotators_are_those_that_fill_what_the_estimator_reads():
 
 
 def test_who_needs_the_policy_before_training():
-    needing = {name for name in methods.METHODS if resolve.needs_reference(from_row(name))}
+    needing = {name for name in methods.METHODS if defaults.needs_reference(from_row(name))}
     without = {"reinforce", "dr_grpo", "dapo", "gspo", "loop", "gvpo", "maxrl", "sft", "ei", "rae"}
     without |= {"oprl", "oprl_grpo", "oprl_reinforce_pp", "oprl_ground_truth", "distill"}
     assert needing == methods.METHODS.keys() - without

@@ -8,7 +8,7 @@ from harness import config as configs
 from harness import credit
 from harness.config import methods
 from harness.credit import TurnTable
-from harness.preflight import resolve
+from harness.preflight import defaults
 
 SALT = [name for name in NAMES if "-salt-" in name]
 OF_OPRL = [name for name in NAMES if name.endswith(("oprl-1.5b", "oprl-7b", "oprl-8b"))]
@@ -26,7 +26,7 @@ FAILED = TurnTable.from_columns(
 
 
 def resolved(name, *changes):
-    return resolve.resolve(configs.load(name, changes))
+    return defaults.resolve(configs.load(name, changes))
 
 
 @pytest.mark.parametrize("name", COMPARED)

@@ -9,7 +9,7 @@ import pytest
 
 from harness import config as configs
 from harness.evaluation import defaults, results
-from harness.preflight import resolve
+from harness.preflight import defaults as run_defaults
 from harness.preflight.method_trial import check_method
 from harness.types.errors import ConfigError
 
@@ -84,9 +84,9 @@ def plain(config):
 def test_a_run_of_an_earlier_version_keeps_its_penalty_on_the_step_return(name):
     """Before, penalties were on step returns alone, and on the scores of statistics of rows."""
     kept = KEPT[name]["resolved"]["method"]["credit"]
-    config = resolve.of_earlier_version(configs.from_dict(KEPT[name]["resolved"]))
+    config = run_defaults.of_earlier_version(configs.from_dict(KEPT[name]["resolved"]))
     assert config.method.overlong_share == 0
-    credit = resolve.resolve(config).method.credit
+    credit = run_defaults.resolve(config).method.credit
     assert {key: credit[key] for key in kept if key != "invalid_penalty"}.items() <= kept.items()
     assert credit.get("penalty_on", "step") == "step"
     assert credit.get("invalid_penalty", 0.0) in (0.0, kept.get("invalid_penalty"))

@@ -13,7 +13,7 @@ from small_recipes import NAMES, small
 from harness import config as configs
 from harness import prompts
 from harness.config import methods
-from harness.preflight import missing, planning, resolve
+from harness.preflight import defaults, missing, planning
 from harness.reporting.results import paper_results
 from harness.training import setup
 
@@ -45,7 +45,7 @@ def test_a_recipe_is_planned_and_lacks_only_what_is_elsewhere(name):
     assert config.env.id in text
     assert "at most at once" in text
     assert max(len(line) for lines in plan.sections.values() for line in lines) < 600
-    resolved = resolve.resolve(config)
+    resolved = defaults.resolve(config)
     kept = json.dumps(configs.to_dict(resolved))
     assert json.dumps(configs.to_dict(configs.from_dict(json.loads(kept)))) == kept
 
@@ -75,7 +75,7 @@ def test_a_recipe_tells_what_it_is(name):
     for line in said:  # a change that a comment names is a change that can be made
         changes = re.findall(r"--set ([\w.]+=[^\s()]+)", line)
         if changes:
-            resolve.resolve(configs.load(name, changes))
+            defaults.resolve(configs.load(name, changes))
     if name in BIG:
         prompts.load(config.agent.style, config.env.id)
         assert config.policy.gradient_checkpointing
@@ -196,7 +196,7 @@ def test_hyperparameters_are_those_of_the_papers(name):
         expected |= {"steps": 100, "kl": 0.0}  # Table 5
     if name.startswith("searchqa"):
         expected |= {"steps": 200, "kl": 0.001, "group": 5}  # appendix B.1
-    config = resolve.resolve(configs.load(name))
+    config = defaults.resolve(configs.load(name))
     found = {
         "steps": config.run.steps,
         "learning_rate": config.optimizer.learning_rate,
@@ -230,7 +230,7 @@ def test_every_paper_is_on_the_environments_and_models_it_reports():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_takes_a_step_with_a_tiny_model(name, tmp_path, scorers, half_succeed):
-    whole = resolve.resolve(configs.load(name))
+    whole = defaults.resolve(configs.load(name))
     trainer = setup.start(small(name, tmp_path, scorers))
     config = trainer.config
     assert config.method.name == whole.method.name

@@ -9,7 +9,7 @@ import pytest
 
 from harness import config as configs
 from harness.config.files import SOURCES, departures
-from harness.preflight import resolve
+from harness.preflight import defaults
 
 RECIPES = configs.list_recipes()
 TABLES = tomllib.loads(SOURCES.read_text(encoding="utf-8"))["source"]
@@ -47,7 +47,7 @@ DEFAULTS = flat(configs.to_dict(configs.Config()))
 
 @cache
 def resolved(recipe):
-    return flat(configs.to_dict(resolve.resolve(configs.load(recipe))))
+    return flat(configs.to_dict(defaults.resolve(configs.load(recipe))))
 
 
 def sources_of(recipe, tables=TABLES):

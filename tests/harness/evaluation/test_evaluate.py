@@ -106,7 +106,7 @@ def test_ids_that_only_look_like_scenarios_are_chosen_one_by_one():
 @pytest.fixture
 def folder(tmp_path):
     config = configs.load("corridor-tiny", [f"run.output='{tmp_path}'"])
-    made = RunFolder.of_config(config)
+    made = RunFolder.from_config(config)
     made.create(config)
     return made
 

@@ -18,7 +18,7 @@ from harness.inference.old_logprobs import (
 )
 from harness.inference.weight_check import WeightCheck
 from harness.model.packing import merge, samples
-from harness.preflight.resolve import of_earlier_version, resolve
+from harness.preflight.defaults import of_earlier_version, resolve
 from harness.rollouts.player import rollout_figures
 from harness.training.learner import Learner
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError

@@ -12,7 +12,7 @@ from harness.model import tiny
 from harness.model.chat_templates import clock
 from harness.model.policy import Policy
 from harness.preflight import checks
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.types.errors import ConfigError
 
 DATED = "{{ strftime_now('%Y-%m-%d') }}{{ mode }}" + tiny.CHAT_TEMPLATE

@@ -19,7 +19,7 @@ from harness.config import methods
 from harness.model.packing import samples
 from harness.model.policy import Policy
 from harness.preflight.checks import check
-from harness.preflight.resolve import credit_settings, resolve
+from harness.preflight.defaults import credit_settings, resolve
 from harness.rollouts import rollout_files
 from harness.rollouts.branches import Branches
 from harness.runs import checkpoints

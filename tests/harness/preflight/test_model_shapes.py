@@ -10,7 +10,7 @@ from transformers import AutoModelForImageTextToText as ImageText
 from harness import config as configs
 from harness.model import adapters
 from harness.model.learning_mode import checkpoint_activations
-from harness.preflight import activations, memory, model_shapes, passes, resolve
+from harness.preflight import activations, defaults, memory, model_shapes, passes
 from harness.preflight.machine import Machine, Precision
 from harness.types.errors import ConfigError
 from tests.harness.tiny_families import EXPERTS, FAMILIES, LINEAR, SEEING, SEEN
@@ -204,7 +204,7 @@ def test_an_architecture_that_needs_numbers_has_a_plan_without_activations(monke
         raise RuntimeError("data-dependent")
 
     monkeypatch.setattr(passes, "count", fails)
-    config = resolve.resolve(run(False))
+    config = defaults.resolve(run(False))
     held = memory.memory(config, model_shapes.shape_of(config.policy), Machine("cpu"))
     assert "activations: cannot be counted for this architecture" in {one.name for one in held}
 

@@ -14,10 +14,10 @@ from harness.cli.main import main
 from harness.model import adapters, tiny
 from harness.model.packing import num_mini_batches
 from harness.preflight import (
+    defaults,
     memory,
     model_shapes,
     planning,
-    resolve,
     shared_prefixes,
     step_time,
 )
@@ -30,7 +30,7 @@ WORDS = " ".join(f"{first}{second}" for first in "abcdefgh" for second in "stuvw
 
 
 def tiny_run(**policy):
-    config = resolve.resolve(configs.load("corridor-tiny"))
+    config = defaults.resolve(configs.load("corridor-tiny"))
     return configs.replace(config, policy=configs.replace(config.policy, **policy))
 
 
@@ -94,7 +94,7 @@ def test_muon_keeps_half_of_adamws_moments_and_an_average_is_the_weights_again()
 
 
 def test_several_gpus_share_what_learns_and_adapters_leave_the_rest():
-    config = resolve.resolve(configs.load("webshop-oprl-7b"))
+    config = defaults.resolve(configs.load("webshop-oprl-7b"))
     shape = model_shapes.shape_of(config.policy)
     one, eight = (
         {h.name: h.size for h in memory.memory(config, shape, Machine("cuda", n))} for n in (1, 8)
@@ -119,7 +119,7 @@ def test_a_reward_model_that_reads_is_counted_by_its_own_size_and_must_be_here()
     copied = ["method.annotators.process_reward={}", "policy.lora.rank=8"]
     sizes = []
     for changes in (copied, [*copied, "method.annotators.process_reward.model=tiny"]):
-        config = resolve.resolve(configs.load("visual-sokoban-oprl-7b", changes))
+        config = defaults.resolve(configs.load("visual-sokoban-oprl-7b", changes))
         held = memory.memory(config, model_shapes.shape_of(config.policy), Machine("cuda"))
         sizes.append({one.name: one.size for one in held})
     assert "process reward model: adapters" in sizes[0]
@@ -129,7 +129,7 @@ def test_a_reward_model_that_reads_is_counted_by_its_own_size_and_must_be_here()
 
 def test_replicas_share_less_and_must_divide_the_processes():
     config = configs.load("alfworld-gigpo-1.5b", ["policy.replicas=2"])
-    resolved = resolve.resolve(config)
+    resolved = defaults.resolve(config)
     shape = model_shapes.shape_of(config.policy)
     for size, share in ((4, 1 / 2), (2, 1)):
         held = memory.memory(resolved, shape, Machine("cuda", size))
@@ -145,7 +145,7 @@ def test_processes_that_share_rows_hold_parts_of_the_activations():
     for size in (1, 4):
         config = configs.load("alfworld-gigpo-7b", [f"policy.sequence_parallel={size}"])
         shape = model_shapes.shape_of(config.policy)
-        held = memory.memory(resolve.resolve(config), shape, Machine("cuda", 8))
+        held = memory.memory(defaults.resolve(config), shape, Machine("cuda", 8))
         learning[size] = {one.name: one.size for one in held}
     for name in ("activations", "activations of a layer, gradients"):
         assert learning[4][name] == pytest.approx(learning[1][name] / 4, rel=1e-3)
@@ -157,7 +157,7 @@ def test_processes_that_share_rows_hold_parts_of_the_activations():
 
 def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
     plain, shared = (
-        resolve.resolve(configs.load("alfworld-gigpo-7b", [f"optimizer.share_prefixes={given}"]))
+        defaults.resolve(configs.load("alfworld-gigpo-7b", [f"optimizer.share_prefixes={given}"]))
         for given in ("false", "true")
     )
     shape, machine = model_shapes.shape_of(plain.policy), Machine("cuda", 8)
@@ -170,7 +170,7 @@ def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
     )
     text = planning.plan(configs.load("alfworld-gigpo-7b", ["optimizer.share_prefixes=true"]), 8)
     assert "of them pass through the model, equal beginnings once (as measured" in text.text()
-    other = resolve.resolve(configs.load("corridor-tiny", ["optimizer.share_prefixes=true"]))
+    other = defaults.resolve(configs.load("corridor-tiny", ["optimizer.share_prefixes=true"]))
     assert shared_prefixes.tokens_left(other) == 1
     assert shared_prefixes.tokens_left(plain) == 1
 
@@ -185,7 +185,7 @@ def test_shares_of_prefixes_are_those_of_the_documentation():
 
 
 def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
-    config = resolve.resolve(configs.load("alfworld-grpo-1.5b"))
+    config = defaults.resolve(configs.load("alfworld-grpo-1.5b"))
     shape, machine = model_shapes.shape_of(config.policy), Machine("cuda", 1, 80 * 10**9)
     held = memory.memory(config, shape, machine)
     (engine,) = [h for h in held if h.name.startswith("vLLM")]
@@ -198,11 +198,11 @@ def test_an_engine_that_sleeps_is_not_there_while_the_policy_learns():
 
 
 def test_rows_of_a_step_are_turns_or_transcripts():
-    window = resolve.resolve(configs.load("alfworld-gigpo-1.5b"))
+    window = defaults.resolve(configs.load("alfworld-gigpo-1.5b"))
     assert planning.rows(window, 50) == planning.Range(128, 3200, 6400)
     assert num_mini_batches(window.optimizer, 3200) == 13
     assert num_mini_batches(window.optimizer, 256) == 1
-    chat = resolve.resolve(configs.load("appworld-gvpo-32b"))
+    chat = defaults.resolve(configs.load("appworld-gvpo-32b"))
     assert planning.rows(chat, 40) == planning.Range(256, 256, 256)
     assert num_mini_batches(chat.optimizer, 256) == 8
     assert num_mini_batches(configs.replace(chat.optimizer, mini_batch_size=None), 3) == 3
@@ -322,7 +322,7 @@ def test_what_is_offloaded_is_planned_for_main_memory():
 
 
 def test_seconds_of_a_step_are_the_operations_at_the_assumed_share_of_the_peak():
-    config = resolve.resolve(
+    config = defaults.resolve(
         configs.load("alfworld-scpo-7b", ["agent.max_context=16384", "optimizer.epochs=1"])
     )
     shape = model_shapes.shape_of(config.policy)
@@ -343,7 +343,7 @@ def test_seconds_of_a_step_are_the_operations_at_the_assumed_share_of_the_peak()
 
 
 def test_a_plan_with_windows_tells_what_transcripts_would_cost():
-    config = resolve.resolve(
+    config = defaults.resolve(
         configs.load("alfworld-scpo-7b", ["agent.max_context=4096", "agent.max_tokens=500"])
     )
     shape = model_shapes.shape_of(config.policy)

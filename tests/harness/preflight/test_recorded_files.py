@@ -120,7 +120,7 @@ def refused(config):
     message = str(caught.value)
     assert len(message) <= 300
     assert "\n" not in message
-    assert not (RunFolder.of_config(config).path / "config.json").exists(), "nothing is left"
+    assert not (RunFolder.from_config(config).path / "config.json").exists(), "nothing is left"
     return message
 
 

@@ -8,9 +8,9 @@ from harness.config import TinyConfig
 from harness.model import tiny
 from harness.model.policy import Policy
 from harness.preflight import checks, memory, planning, step_time
+from harness.preflight.defaults import resolve
 from harness.preflight.memory import Machine
 from harness.preflight.model_shapes import shape_of
-from harness.preflight.resolve import resolve
 from harness.training import setup
 from harness.types.errors import ConfigError, ModelUnavailable
 

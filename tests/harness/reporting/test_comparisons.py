@@ -14,11 +14,11 @@ import pytest
 
 from harness import config as configs
 from harness.config import comparisons, methods
-from harness.preflight import resolve
+from harness.preflight import defaults
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.run_differences import run_differences
 
-TOLD = comparisons.told()
+TOLD = comparisons.tables()
 CALLS = papers_page.all_calls()
 WITHOUT_EFFECT = {"run.name", "run.seed", "run.swept", "run.keep_rollouts", "method.name"}
 
@@ -37,7 +37,7 @@ EVALUATED = {
 
 @cache
 def config(recipe, given):
-    return configs.to_dict(resolve.resolve(configs.load(recipe, given)))
+    return configs.to_dict(defaults.resolve(configs.load(recipe, given)))
 
 
 def resolved(name):

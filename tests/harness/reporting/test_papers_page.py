@@ -14,7 +14,7 @@ from harness.cli.main import main
 from harness.config import ModelConfig, methods
 from harness.evaluation import defaults
 from harness.losses import is_on_policy
-from harness.preflight import resolve
+from harness.preflight import defaults as run_defaults
 from harness.reporting.results import paper_results
 from harness.reporting.results.choice import Choice, count_of_last
 from harness.types.errors import ConfigError
@@ -46,7 +46,7 @@ def trained():
     found = {}
     for arguments in called("train"):
         for folder, run in papers_page.runs(arguments):
-            config = resolve.resolve(configs.load(run.recipe, [*run.settings, *run.swept]))
+            config = run_defaults.resolve(configs.load(run.recipe, [*run.settings, *run.swept]))
             assert found.setdefault(folder, config) == config, f"two runs are named {folder}"
     return found
 
@@ -251,6 +251,6 @@ def test_a_recipe_or_setting_that_does_not_exist_is_noticed():
     with pytest.raises(ConfigError, match="credit2"):
         configs.load("alfworld-scpo-1.5b", ["method.credit2.theta=0.5"])
     with pytest.raises(ConfigError, match="thetta"):
-        resolve.resolve(configs.load("alfworld-scpo-1.5b", ["method.credit.thetta=0.5"]))
+        run_defaults.resolve(configs.load("alfworld-scpo-1.5b", ["method.credit.thetta=0.5"]))
     with pytest.raises(click.ClickException):
         parsed("report", ["runs/x", "--no-such-option"])

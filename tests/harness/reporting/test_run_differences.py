@@ -11,7 +11,7 @@ from recorded_evaluations import summary
 from harness import config as configs
 from harness.cli.report import report
 from harness.config.section import to_dict
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.reporting.evaluation_page import page
 from harness.reporting.results.loading import load_all
 from harness.reporting.results.run_differences import run_differences

@@ -7,7 +7,7 @@ import pytest
 from agentgyms.core.tasks import Task, TaskSet
 from harness import config as configs
 from harness.config.rollout_settings import CurriculumConfig
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.rollouts.player import Player
 from harness.rollouts.task_sampling.curriculum import Curriculum
 from harness.types.errors import ConfigError

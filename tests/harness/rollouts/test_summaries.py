@@ -11,8 +11,8 @@ from evaluation_helpers import episodes, last_message, result, served, walker
 from small_training import lines, run, small
 
 from harness import prompts
+from harness.annotators.context import AnnotatorContext, lengths_of
 from harness.annotators.critic import Critic
-from harness.annotators.surroundings import AnnotatorContext, lengths_of
 from harness.config import Config, TinyConfig, build, check
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter

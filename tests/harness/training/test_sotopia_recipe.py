@@ -8,7 +8,7 @@ import pytest
 
 from harness import config as configs
 from harness.model import tiny
-from harness.preflight.resolve import annotator_settings, resolve
+from harness.preflight.defaults import annotator_settings, resolve
 from harness.reporting.results.loading import load_all
 from harness.reporting.tables import formats, rows
 from harness.rollouts import rollout_files

@@ -13,7 +13,7 @@ import pytest
 from harness import config as configs
 from harness.credit import TurnTable
 from harness.credit.diagnostics import layer_figures
-from harness.preflight import resolve
+from harness.preflight import defaults
 from harness.reporting.credit_view import example
 from harness.rollouts import rollout_files
 from harness.runs import metrics
@@ -77,7 +77,7 @@ def test_the_page_tells_what_each_method_is_given():
         own = own_settings(name)
         assert " ".join(own) == told
         config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own])
-        resolved = resolve.resolve(config)
+        resolved = defaults.resolve(config)
         assert resolved.method.credit["invalid_penalty"] == (0.0 if name == "ecpo" else 0.02)
         assert resolved.method.credit["statistics"] == "turn"
         assert not resolved.method.loss["kl_coefficient"]
@@ -91,13 +91,13 @@ def test_the_page_of_budgets_tells_what_each_method_is_given():
     for name, told, _ in rows:
         own = own_settings(name)
         assert " ".join(own) == told
-        resolve.resolve(configs.load("corridor-tiny-demo", [f"method.name={name}", *own]))
+        defaults.resolve(configs.load("corridor-tiny-demo", [f"method.name={name}", *own]))
 
 
 @pytest.mark.parametrize("name", ["graphgpo", "g2po", "oracle"])
 def test_further_methods_can_be_chosen(name):
     config = configs.load("alfworld-tiny-study", [f"method.name={name}", *own_settings(name)])
-    method = resolve.resolve(config).method
+    method = defaults.resolve(config).method
     divides = name == "graphgpo"
     assert method.credit["invalid_penalty"] == (0.0 if divides else 0.02)
     assert method.credit.get("norm", "mean") == ("std" if divides else "mean")
@@ -116,7 +116,7 @@ def test_rho_is_the_logged_figure_and_takes_the_first_members(tmp_path, monkeypa
     """A run logs the mean over repeated states, under the reading that it was trained with."""
     monkeypatch.syspath_prepend(str(STUDIES))
     rho = importlib.import_module("rho")
-    config = resolve.resolve(configs.load("alfworld-tiny-study", ["method.name=ecpo"]))
+    config = defaults.resolve(configs.load("alfworld-tiny-study", ["method.name=ecpo"]))
     played = example.rollouts()
     for folder, kept in (("whole", played), ("first", [one for one in played if one.member < 3])):
         (tmp_path / folder).mkdir()

@@ -11,7 +11,7 @@ from harness.config import EvaluationConfig, build
 from harness.evaluation import defaults
 from harness.inference.completers.hf import HFCompleter
 from harness.model import tiny
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 from harness.reporting import run_and_report
 from harness.rollouts.player import Player
 from harness.training import setup

@@ -171,7 +171,7 @@ def test_a_wrong_setting_does_not_use_up_the_name_of_the_run(tmp_path):
             setup.start(small(tmp_path, "name", wrong))
     assert not (tmp_path / "name").exists()
     config = small(tmp_path, "name")
-    RunFolder.of_config(config).create(config)
+    RunFolder.from_config(config).create(config)
     with pytest.raises(ConfigError, match="holds a run already: delete"):
         setup.start(config)
 

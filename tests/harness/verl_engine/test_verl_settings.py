@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from harness import config as configs
 from harness.cli.main import main
 from harness.config import Config
-from harness.training.verl.places import OURS, REFUSED, THEIRS, TRANSLATED
 from harness.training.verl.run import literal
+from harness.training.verl.setting_map import OURS, REFUSED, THEIRS, TRANSLATED
 from harness.training.verl.settings import flat, place_of, translate
 from harness.types.errors import ConfigError
 

@@ -13,7 +13,7 @@ import torch
 from harness import config as configs
 from harness import credit
 from harness.credit.registry import needs
-from harness.preflight.resolve import resolve
+from harness.preflight.defaults import resolve
 
 
 def names(*recipes):
@@ -95,7 +95,7 @@ def gradients(run):
     from harness.losses import get
     from harness.model.packing import samples, to_batch
     from harness.model.policy import Policy
-    from harness.preflight.resolve import loss_settings
+    from harness.preflight.defaults import loss_settings
     from harness.rollouts import rollout_files
     from harness.training.verl.credit import credit_of
 

@@ -26,14 +26,14 @@ from harness.types.rollout import Rollout
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnnotatorContext:
-    """What the annotators of a run work with.
+    """The models and settings that the annotators of a run share.
 
     Attributes:
-        policy: The policy in training; it generated the rollouts that are annotated.
+        policy: The policy in training, which generated the rollouts.
         reference: The policy before training, or None if no annotator needs it.
-        context: What a training sequence is: `"window"` (a turn), `"transcript"` (a rollout) or
+        context: The unit of a training sequence: `"window"` (a turn), `"transcript"` (a rollout) or
             `"summary"` (a part of one).
-        rows: What a row of the turn table is: `"turn"` or `"token"`.
+        rows: The unit of a row of the turn table: `"turn"` or `"token"`.
         temperature: Sampling temperature of the rollouts.
         max_tokens: Largest number of tokens, padding included, of one forward pass.
         estimator: Name of the method's estimator.
@@ -56,12 +56,10 @@ class AnnotatorContext:
     def sequences(
         self, rollouts: Sequence[Rollout], weight: Floats | Sequence[Floats] | None = None
     ) -> list[Sample]:
-        """Return the training sequences of rollouts.
+        """Return the training sequences of rollouts with N turns.
 
-        Args:
-            rollouts: With N turns together.
-            weight: The samples' `advantage`: one number for each turn, or an array of each turn's
-                tokens; None gives 0.
+        `weight` becomes the samples' `advantage`: [N], or an array of each turn's tokens; None
+        gives 0.
         """
         if weight is None:
             weight = np.zeros(sum(len(rollout.turns) for rollout in rollouts))
@@ -73,12 +71,10 @@ class AnnotatorContext:
         return _joined(s.logprob for s in scored), _joined(s.entropy for s in scored)
 
     def as_rows(self, x: Floats, lengths: Ints, *, mean: bool = False) -> Floats:
-        """Return values of tokens as values of the table's rows: unchanged, or summed over turns.
+        """Return values of tokens [A] as values of the table's rows: unchanged, or turn sums.
 
-        Args:
-            x: Values of tokens. Shape [A].
-            lengths: Number of response tokens of each turn. Shape [N].
-            mean: Take means over a turn's tokens instead of sums.
+        `lengths` has the number of response tokens of each turn, [N]; `mean` takes means over a
+        turn.
         """
         if self.rows == "token" or not len(lengths):
             return x
@@ -99,8 +95,7 @@ def _joined(parts: Iterable[Floats]) -> Floats:
 def optimizer_step(optimizer: torch.optim.Optimizer, max_norm: float, who: str) -> float:
     """Clip the gradient norm to `max_norm`, take an optimizer step, return the norm before.
 
-    Raises:
-        TrainingError: The gradient is not finite.
+    Raises `TrainingError`, with `who` in its message, if the gradient is not finite.
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     norm = clip_grad_norm(parameters, max_norm)

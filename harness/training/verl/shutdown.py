@@ -1,4 +1,4 @@
-"""How a run in verl ends that cannot go on: what is watched meanwhile, and what is said."""
+"""Ends a failed run in verl: watches its workers, and reports the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.training.verl import episodes
 from harness.types.errors import TrainingError
 
 _PROBE: Final = bytes(1 << 17)
-"""Longer than what Ray puts into a message, so that it takes room in the object store."""
+"""Longer than Ray's inlined values, so that it takes room in the object store."""
 _FULL: Final = (
     "Ray's object store is full, and it could not spill to disk: `ray memory` and `df` show what "
     "fills them; free some, or start Ray with a larger --object-store-memory or another "
@@ -21,32 +21,28 @@ _FULL: Final = (
 
 
 def watch(replay_buffer: Any, workers: Sequence[Any]) -> None:
-    """Make verl's buffer of episodes raise what verl would wait for without end.
+    """Make verl's buffer of episodes raise errors for which verl would wait without end.
 
-    While it waits for episodes, the workers that play them are asked whether they live and whether
-    their node's object store takes an object. A step of which nothing came says why.
-
-    Args:
-        replay_buffer: verl's; its methods are replaced.
-        workers: verl's actors that play episodes.
+    While the buffer waits, it checks that the workers live and that their nodes' object stores take
+    an object. It replaces methods of `replay_buffer`.
     """
     wait, select = replay_buffer._wait_for_next_poll, replay_buffer._select_prompt_uids
-    asked: list[Any] = []
+    probes: list[Any] = []
 
     def watched(*args: Any) -> Any:
-        asked[:] = asked or [one.__ray_call__.remote(_probe) for one in workers]
-        answered, waiting = ray.wait(asked, num_returns=len(asked), timeout=0)
+        probes[:] = probes or [one.__ray_call__.remote(_probe) for one in workers]
+        answered, waiting = ray.wait(probes, num_returns=len(probes), timeout=0)
         ray.get(answered)  # raises the error of a worker that is gone, or whose store is full
-        asked[:] = waiting
+        probes[:] = waiting
         return wait(*args)
 
     def selected(partition: str, *args: Any) -> Any:
         found = select(partition, *args)
         uids, rows = set(found[0]), found[1]
         if not any(key.split("_")[0] in uids for key in rows):
-            told = ray.get([one.__ray_call__.remote(_last_loss) for one in workers])
+            losses = ray.get([one.__ray_call__.remote(_last_loss) for one in workers])
             what = "the evaluation" if partition == "val" else "the step"
-            why = next(filter(None, told), "the workers' output says why")
+            why = next(filter(None, losses), "the workers' output says why")
             raise TrainingError(f"every episode of {what} was lost: {why}")
         return found
 
@@ -54,7 +50,7 @@ def watch(replay_buffer: Any, workers: Sequence[Any]) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Return in one line what an error that ends a run or an episode means."""
+    """Return the meaning of an error that ends a run or an episode, in one line."""
     if isinstance(error, (OutOfDiskError, ObjectStoreFullError)):
         return _FULL
     if isinstance(error, TrainingError):

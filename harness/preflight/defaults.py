@@ -17,11 +17,7 @@ from harness.types.errors import ConfigError
 
 
 def credit_settings(config: Config) -> dict[str, Any]:
-    """Return the estimator's hyperparameters: defaults, preset, the method's row, the recipe.
-
-    Raises:
-        ConfigError: A name is unknown.
-    """
+    """Return the estimator's hyperparameters: defaults, preset, the method's row, the recipe."""
     method = methods.get(config.method.name)
     own = {**method.credit, **config.method.credit}
     chosen = {**preset(config.method.preset, method.estimator, own), **own}
@@ -33,10 +29,8 @@ def loss_settings(config: Config) -> dict[str, Any]:
     """Return the loss's hyperparameters: defaults, the method's row, the recipe.
 
     If a policy loss sums over tokens and divides by a constant (Dr. GRPO), the constant is the
-    run's token limit of a response, as in its released code.
-
-    Raises:
-        ConfigError: A name is unknown.
+    run's token limit of a response, as in its released code. Raises `ConfigError` for an unknown
+    name.
     """
     method = methods.get(config.method.name)
     chosen = {**method.loss_settings, **config.method.loss}
@@ -52,11 +46,9 @@ def annotator_settings(config: Config) -> dict[str, dict[str, Any]]:
     """Return the annotators of a run with all their settings: defaults, the method's row, recipe.
 
     They fill the columns that the estimator reads: the method's annotators, and more if the recipe
-    changes the estimator, for instance its `base`, or branches where values change.
-
-    Raises:
-        ConfigError: No annotator fills a column; or the recipe has settings of another annotator,
-            a value that is not a section, or a setting that is unknown or out of range.
+    changes the estimator, for instance its `base`, or branches where values change. Raises
+    `ConfigError` if no annotator fills a column, or the recipe has settings of another annotator, a
+    value that is not a section, or a wrong setting.
     """
     method = methods.get(config.method.name)
     given = config.method.annotators
@@ -131,11 +123,7 @@ _HELD_OUT: Final = ("valid_seen", "valid", "validation", "valid_unseen", "dev", 
 
 
 def _evaluated_split(config: Config) -> str:
-    """Return the split to evaluate during training.
-
-    Raises:
-        ConfigError: The environment has none beside the training's, or several of other names.
-    """
+    """Return the split to evaluate during training: the only one beside the training's."""
     env = config.env
     if config.eval.split is not None:
         return config.eval.split
@@ -158,10 +146,8 @@ def _evaluated_split(config: Config) -> str:
 def resolve(config: Config) -> Config:
     """Return the configuration with all settings that it leaves to method and environment.
 
-    The run folder keeps the result, so a resumed run is the same when a default changes.
-
-    Raises:
-        ConfigError: A name is unknown.
+    The run folder keeps the result, so a resumed run is the same when a default changes. Raises
+    `ConfigError` for an unknown name.
     """
     row = methods.get(config.method.name)
     method = {
@@ -193,7 +179,7 @@ def resolve(config: Config) -> Config:
 
 
 _BOUNDS: Final = {"geometric": (0.999, 1.001), "product": (0.5, 2.0)}
-"""Of `rollout.rejection`: verl's presets of the two ratios, docs/algo/rollout_corr.md."""
+"""The bounds of `rollout.rejection`: verl's presets of the two ratios (its rollout_corr.md)."""
 
 
 def _correction(config: Config) -> dict[str, Any]:
@@ -252,11 +238,7 @@ def plays_initial(config: Config) -> bool:
 
 
 def needs_reference(config: Config) -> bool:
-    """Return whether a run needs the reference policy.
-
-    Raises:
-        ConfigError: A name or a setting is unknown.
-    """
+    """Return whether a run needs the reference policy."""
     return (
         bool(loss_settings(config).get("kl_coefficient"))
         or plays_initial(config)

@@ -1,4 +1,4 @@
-"""Plays the rollouts of the next step in a thread, with the weights that are there."""
+"""Plays the rollouts of the next step in a thread, with the weights that the generator has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.config import Config
 from harness.distributed.signals import StopSignal
@@ -17,12 +17,12 @@ from harness.model.policy import Policy
 from harness.rollouts.collect_options import OnFinish
 from harness.rollouts.player import Player, StepRollouts
 from harness.rollouts.task_sampling.curriculum import Curriculum
-from harness.training.ahead.stream import GroupStream
+from harness.training.overlap.stream import GroupStream
 from harness.types.rollout import Rollout
 
 
 class _Cancellable(StopSignal):
-    """Cancels running episodes when a run's signal is overdue, or at once when told to."""
+    """Cancels running episodes when a run's signal is overdue, or at once on demand."""
 
     def __init__(self, stop: StopSignal) -> None:
         super().__init__()
@@ -33,12 +33,15 @@ class _Cancellable(StopSignal):
         return self.is_cancelled or self._stop.is_overdue
 
 
-class _CurriculumBefore:
-    """A curriculum's state before the step that is played ahead, which a resumed run plays again.
+class _Mark(NamedTuple):
+    """A moment, and how long the generator has worked until then."""
 
-    Args:
-        curriculum: The run's.
-    """
+    time: float
+    busy_s: float
+
+
+class _CurriculumSnapshot:
+    """The curriculum's state to resume from: the one before the step that is played ahead."""
 
     def __init__(self, curriculum: Curriculum) -> None:
         self._curriculum = curriculum
@@ -59,19 +62,9 @@ class _CurriculumBefore:
 class AheadPlayer:
     """Plays a step's rollouts while the policy learns from those of the step before.
 
-    A step's rollouts are one version of the weights older than the policy that learns from them, or
-    of its own version. Those that were played ahead when a run stopped are played again when it is
-    resumed, with the weights of the checkpoint and the same tasks and seeds.
-
-    Args:
-        config: The run, resolved, with `rollout.ahead`.
-        policy: The policy in training.
-        generator: Has weights of its own.
-        stop: The run's signal.
-
-    Attributes:
-        parts: What a checkpoint keeps of it.
-        curriculum: None: `parts` has the state to resume with.
+    Rollouts are at most one version of the weights older than the policy that learns from them. A
+    resumed run plays the lost ones again, with the checkpoint's weights and the same tasks and
+    seeds. Checkpoints keep `parts`.
     """
 
     curriculum = None
@@ -79,7 +72,6 @@ class AheadPlayer:
     def __init__(
         self, config: Config, policy: Policy, generator: Generator, stop: StopSignal
     ) -> None:
-        """Play nothing yet."""
         self._generator, self._steps = generator, config.run.steps
         self._answers = VersionedCompleter(generator.completer)
         self._signal = _Cancellable(stop)
@@ -87,11 +79,11 @@ class AheadPlayer:
         self._thread = ThreadPoolExecutor(1, "rollouts")
         self._playing: Future[StepRollouts] | None = None
         self._learned = 0
-        self._marks = [(0.0, 0.0), (0.0, 0.0)]
-        self._before = self._stream = None
+        self._began = self._played = _Mark(0.0, 0.0)
+        self._snapshot = self._stream = None
         self.parts: dict[str, Any] = {}
         if self._player.curriculum is not None:
-            self._before = self.parts["curriculum"] = _CurriculumBefore(self._player.curriculum)
+            self._snapshot = self.parts["curriculum"] = _CurriculumSnapshot(self._player.curriculum)
         if config.rollout.partial:
             self._stream = self.parts["ahead"] = GroupStream(
                 self._player,
@@ -103,21 +95,15 @@ class AheadPlayer:
 
     @property
     def data_version(self) -> str:
-        """Of the environment's data."""
+        """The version of the environment's data."""
         return self._player.data_version
 
     def play(self, step: int, on_finish: OnFinish = lambda _: None) -> StepRollouts:
-        """Return the rollouts of a step, and begin those of the next.
+        """Return the rollouts of a step and begin those of the next.
 
-        Args:
-            step: Number of the step, from 0.
-            on_finish: Is called with each rollout of the step.
-
-        Raises:
-            TrainingError: No episode could be played.
-            Exception: What ended the episodes, with the traceback of their thread.
+        An error of the thread is raised.
         """
-        self._marks = [self._mark()]
+        self._began = self._mark()
         if self._stream is not None:
             played = self._player.result(step, self._stream.take(step))
         else:
@@ -126,25 +112,21 @@ class AheadPlayer:
             self._sync()
             if step + 1 < self._steps:
                 self._begin(step + 1)
-            elif self._before is not None:
-                self._before.keep()
+            elif self._snapshot is not None:
+                self._snapshot.keep()
         for rollout in played.rollouts:
             on_finish(rollout)
-        self._marks.append(self._mark())
+        self._played = self._mark()
         return played
 
     def _begin(self, step: int) -> Future[StepRollouts]:
-        if self._before is not None:
-            self._before.keep()
+        if self._snapshot is not None:
+            self._snapshot.keep()
         self._playing = self._thread.submit(self._player.play, step)
         return self._playing
 
     def follow(self, version: int) -> None:
-        """Let the generator follow the policy: now if episodes may change weights, else later.
-
-        Args:
-            version: Number of steps that the policy has learned from.
-        """
+        """Sync the generator with the policy after step `version`: now if no step is in play."""
         self._learned = version
         if self._stream is not None or self._playing is None:
             self._sync()
@@ -165,13 +147,16 @@ class AheadPlayer:
         with self._answers.paused():
             yield
 
-    def _mark(self) -> tuple[float, float]:
-        return time.perf_counter(), self._answers.busy_s
+    def _mark(self) -> _Mark:
+        return _Mark(time.perf_counter(), self._answers.busy_s)
 
     def figures(self, step: int, rollouts: Iterable[Rollout]) -> dict[str, float]:
-        """Return what was idle in a step that ends now, and how stale its turns were."""
-        (start, busy), (begin, busy_then), (end, busy_now) = *self._marks, self._mark()
-        whole = end - start
+        """Return idle times and staleness of the step that ends now."""
+        ended = self._mark()
+        step_s = ended.time - self._began.time
+        busy_s = ended.busy_s - self._began.busy_s
+        # The generator's work while the policy learns.
+        overlap_s = ended.busy_s - self._played.busy_s
         versions = [
             min(answer.version or 0 for answer in turn.answers)
             for rollout in rollouts
@@ -179,9 +164,9 @@ class AheadPlayer:
         ]
         ages = [step - version for version in versions]
         return {
-            "time/generator_idle_s": max(whole - (busy_now - busy), 0.0),
-            "time/learner_idle_s": begin - start,
-            "time/overlap_share": (busy_now - busy_then) / whole,
+            "time/generator_idle_s": max(step_s - busy_s, 0.0),
+            "time/learner_idle_s": self._played.time - self._began.time,
+            "time/overlap_share": overlap_s / step_s,
             "rollout/stale_share": sum(age > 0 for age in ages) / len(ages),
             "rollout/staleness": sum(ages) / len(ages),
             "rollout/staleness_max": float(max(ages)),

@@ -23,12 +23,8 @@ _TICK_S: Final = 0.02
 class GroupStream:
     """Plays the groups of a run one after the other, in a thread.
 
-    Args:
-        player: Plays a group.
-        size: Number of groups of a step.
-        steps: Number of steps of the run.
-        version: Returns the version of the weights that answer now.
-        run: Runs a coroutine to its end.
+    `size` is the number of groups of a step, `version` returns the version of the generator's
+    weights.
     """
 
     def __init__(
@@ -39,7 +35,6 @@ class GroupStream:
         version: Callable[[], int],
         run: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """Begin nothing yet."""
         self._player, self._size, self._steps = player, size, steps
         self._version, self._run = version, run
         self._changed = threading.Condition()
@@ -51,10 +46,9 @@ class GroupStream:
         self._playing: Future[None] | None = None
 
     def take(self, step: int) -> list[Rollout]:
-        """Return the rollouts of the groups that a step learns from, once they have ended.
+        """Wait for the groups that a step learns from and return their rollouts.
 
-        Raises:
-            Exception: What ended the thread.
+        Raise the thread's error.
         """
         if self._playing is None:
             self._playing = self._thread.submit(self._run, self._play())

@@ -4,6 +4,6 @@
 go on while the weights change (`rollout.partial`).
 """
 
-from harness.training.ahead.player import AheadPlayer
+from harness.training.overlap.player import AheadPlayer
 
 __all__ = ["AheadPlayer"]

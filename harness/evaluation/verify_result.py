@@ -1,4 +1,4 @@
-"""Counts the figures of a `result.json` again, and says what does not agree."""
+"""Counts the figures of a `result.json` again and reports disagreements."""
 
 from __future__ import annotations
 
@@ -15,22 +15,15 @@ from harness.evaluation.episodes import EpisodeRecord
 from harness.types.rollout import StopReason, Usage
 
 _SHOWN: Final = 3
-_OF_OUTCOMES: Final = ("success", "score", "turns", "families", "trials", "samples")
+_OUTCOME_FIGURES: Final = ("success", "score", "turns", "families", "trials", "samples")
 """Figures that follow from the outcomes alone."""
 
 
 def check(folder: Path, result: Mapping[str, Any]) -> str:
-    """Return what does not agree in a result, "" if all does.
+    """Return the first disagreement of a `result.json` with its evaluation, "" if there is none.
 
-    The figures are counted again from the recordings, or from the result's own outcomes if the
-    folder holds no recordings.
-
-    Args:
-        folder: The evaluation's folder.
-        result: The content of its `result.json`.
-
-    Raises:
-        DataCorrupt: The recordings are damaged.
+    The figures are counted again from the recordings, or from the result's outcomes if the folder
+    holds no recordings. Raises `DataCorrupt` if the recordings are damaged.
     """
     if result["recordings"]["file"] != RECORDINGS:
         return f"its recordings are {result['recordings']['file']!r:.60}, expected {RECORDINGS!r}"
@@ -40,8 +33,8 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
     if not recordings.exists():
         counted = _counted(result, list(_from_outcomes(result)))
         known = counted["figures"]
-        counted["figures"] = {name: known[name] for name in _OF_OUTCOMES if name in known}
-        return _said("counted from its outcomes", differences(result, counted))
+        counted["figures"] = {name: known[name] for name in _OUTCOME_FIGURES if name in known}
+        return _disagreement("counted from its outcomes", differences(result, counted))
     if digest_file(recordings) != result["recordings"]["sha256"]:
         return f"{recordings} was changed after it was counted: its SHA-256 is another one"
     found = episodes.read(recordings)
@@ -49,18 +42,17 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
     for episode in found:
         if task_ids[episode.index] != episode.task_id:
             return f"task {episode.index} is {task_ids[episode.index]}, played {episode.task_id}"
-    return _said("counted from the recordings", differences(result, _counted(result, found)))
+    return _disagreement(
+        "counted from the recordings", differences(result, _counted(result, found))
+    )
 
 
 def count(
     started: Mapping[str, Any], seeds: Sequence[int], found: Sequence[EpisodeRecord]
 ) -> dict[str, Any]:
-    """Return the parts of a result that are counted from its episodes.
+    """Return the parts of a result that are counted from its episodes, which are sorted.
 
-    Args:
-        started: Environment, agent and configuration, as in `started.json`.
-        seeds: The evaluation's seeds.
-        found: The finished episodes, sorted.
+    `started` has environment, agent and configuration, as in `started.json`.
     """
     service = started["config"].get("service", {})
     prices = service.get("price_prompt"), service.get("price_response")
@@ -86,7 +78,7 @@ def _counted(result: Mapping[str, Any], found: Sequence[EpisodeRecord]) -> dict[
 
 
 def _from_outcomes(result: Mapping[str, Any]) -> Iterator[EpisodeRecord]:
-    """Yield the episodes as far as a result's outcomes tell of them."""
+    """Yield the episodes of a result's outcomes; other fields are empty."""
     for index, seed, trial, success, score, turns in result["outcomes"]:
         task_id, family = result["tasks"][index]
         yield EpisodeRecord(
@@ -95,7 +87,7 @@ def _from_outcomes(result: Mapping[str, Any]) -> Iterator[EpisodeRecord]:
         )  # fmt: skip
 
 
-def _said(how: str, found: Sequence[str]) -> str:
+def _disagreement(how: str, found: Sequence[str]) -> str:
     if not found:
         return ""
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -103,12 +95,11 @@ def _said(how: str, found: Sequence[str]) -> str:
 
 
 def differences(kept: Any, counted: Any, where: str = "") -> list[str]:
-    """Return which counted values differ from the kept ones; keys that only one has are left out.
+    """Return the counted values that differ from the kept ones.
 
-    Args:
-        kept: Values as a file holds them.
-        counted: What they should be.
-        where: Their place, for the message.
+    Keys of one side alone are left out.
+
+    `where` is the values' place, for the message.
     """
     if isinstance(kept, Mapping) and isinstance(counted, Mapping):
         both = [key for key in counted if key in kept]
