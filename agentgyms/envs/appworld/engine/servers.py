@@ -26,10 +26,7 @@ class Servers:
     def __init__(self, python: str, roots: Roots, *, forks: int = FORKS) -> None:
         """Make the working folders; the servers start at their first use.
 
-        Args:
-            python: The interpreter that has AppWorld.
-            roots: The data.
-            forks: Number of children after which another server process replaces one.
+        After `forks` children a server process is replaced by another.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="agentgyms-appworld-"))
         self._names = itertools.count()

@@ -19,16 +19,7 @@ _NUM_STRANGERS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person.
-
-    Attributes:
-        first_name: Given name; several people of a task may share it.
-        last_name: Family name.
-        email: Unique; also the user name of all accounts.
-        phone_number: Ten digits.
-        birthday: ISO 8601 date.
-        relation: Relation to the supervisor: one of `FAMILY` or `CIRCLES`, or "" for a stranger.
-    """
+    """One person."""
 
     first_name: str
     last_name: str
@@ -47,11 +38,8 @@ class Person:
 class Cast:
     """The people of one task.
 
-    Attributes:
-        supervisor: The supervisor.
-        contacts: The supervisor's contacts: family first, then the circles.
-        strangers: People with accounts who are not contacts; each has the first name of a contact,
-            and the first one also the supervisor's last name.
+    Contacts are the family first, then the circles. Each stranger has the first name of a contact,
+    and the first one also the supervisor's last name.
     """
 
     supervisor: Person
@@ -74,14 +62,7 @@ class Cast:
 
 
 def draw_cast(chance: Chance, split: str) -> Cast:
-    """Return the people of a task.
-
-    Each split has its own last names.
-
-    Args:
-        chance: The random generator.
-        split: One of `SPLITS`.
-    """
+    """Return the people of a task; the last names differ between splits."""
     last_names = chance.sample(
         vocabulary.LAST_NAMES[SPLITS.index(split) :: len(SPLITS)], len(vocabulary.LAST_NAMES)
     )

@@ -62,9 +62,7 @@ def login(*apps: str) -> str:
 def pages(name: str, call: str) -> str:
     """Return the lines that put all pages of a call into the list `name`.
 
-    Args:
-        name: Variable that the code makes.
-        call: The call, without its closing parenthesis and without paging.
+    `call` has neither its closing parenthesis nor the arguments of paging.
     """
     return (
         f"{name}, page = [], 0\n"

@@ -16,11 +16,7 @@ class Tokens:
     """
 
     def __init__(self, salt: str) -> None:
-        """Store the key of a world's tokens.
-
-        Args:
-            salt: Makes tokens differ between worlds.
-        """
+        """Store the salt, which makes tokens differ between worlds."""
         self._key = blake2b(salt.encode(), digest_size=32).digest()
         self._accounts: dict[str, dict[str, Account]] = {}
 
@@ -32,10 +28,7 @@ class Tokens:
     def account(self, database: Database, app: str, token: Any) -> Account | None:
         """Return the account of a token; None if it is not a token of the app.
 
-        Args:
-            database: The world's records; their accounts must not change.
-            app: Name of an app that has accounts.
-            token: Any value.
+        The accounts of the world's records must not change.
         """
         if app not in self._accounts:
             accounts = database.of(ACCOUNTS[app]).values()

@@ -32,11 +32,7 @@ _STATUS = re.compile(r"Response status code is (\d{3}):")
 
 
 def warm(options: dict[str, Any]) -> None:
-    """Import the engine, build its apps and documents, and open and close one world.
-
-    Args:
-        options: `root`, the folder of the world root.
-    """
+    """Import the engine, build its apps and documents, and open and close one world."""
     warnings.simplefilter("ignore")
     os.environ["APPWORLD_ROOT"] = options["root"]
     from appworld import requester

@@ -56,12 +56,7 @@ class Connection:
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send an object.
-
-        Raises:
-            TypeError: It contains a value that cannot be JSON; nothing is sent.
-            ValueError: It contains itself, or too much; nothing is sent.
-        """
+        """Send an object; raise `TypeError` or `ValueError`, and send nothing, if it is no JSON."""
         line = _encode(message).encode() + b"\n"
         if len(line) > MAX_BYTES:
             raise ValueError(f"a message of {len(line)} bytes, more than {MAX_BYTES}")

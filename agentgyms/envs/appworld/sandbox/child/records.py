@@ -24,11 +24,9 @@ class Records:
     """
 
     def __init__(self, home: str, apps: list[str]) -> None:
-        """Store the current state as the initial one.
+        """Store the current state of the apps as the initial one.
 
-        Args:
-            home: Folder of the task's changes to the base databases.
-            apps: The apps to compare.
+        `home` is the folder of the task's changes to the base databases.
         """
         from appworld.common.utils import import_models_module
 

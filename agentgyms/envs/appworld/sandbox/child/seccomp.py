@@ -124,11 +124,8 @@ class _Program(ctypes.Structure):
 def restrict(*, opens: bool) -> bool:
     """Apply the filter to this single-threaded process, permanently; needs `no_new_privs`.
 
-    Args:
-        opens: Whether files may be opened for reading.
-
-    Returns:
-        Whether it is in force, which needs Linux on x86_64 or aarch64.
+    If `opens`, files may be opened for reading. Returns whether the filter is in force, which
+    needs Linux on x86_64 or aarch64.
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _AUDIT_ARCH:
@@ -143,10 +140,8 @@ def restrict(*, opens: bool) -> bool:
 def program(machine: str, pid: int, *, opens: bool = True) -> list[_Instruction]:
     """Return the filter of a process as instructions of classic BPF.
 
-    Args:
-        machine: `x86_64` or `aarch64`.
-        pid: Process id; the process may abort itself, and cannot signal others.
-        opens: Whether files may be opened for reading.
+    The process `pid` may abort itself, and cannot signal others. `machine` is `x86_64` or
+    `aarch64`.
     """
     column = 0 if machine == "x86_64" else 1
     lines: list[_Instruction] = [
