@@ -26,7 +26,7 @@ INFORMATION: Final = frozenset({"examine", "help", "inventory", "look"})
 """Verbs that change nothing by intent."""
 
 Move = tuple[str, int, int]
-"""What a command means: verb, object, receptacle, with -1 for none; the knife comes third."""
+"""The meaning of a command: verb, object, receptacle, with -1 for none; the knife comes third."""
 
 _ALWAYS: Final[Mapping[str, Move]] = {
     name: (name, -1, -1) for name in ("help", "inventory", "look")
@@ -37,9 +37,7 @@ _FIRST_ROAD: Final = "go to "
 class State(GameState):
     """A game being played: a state, its legal commands, and what they change.
 
-    Attributes:
-        moves: The legal commands but for `go to`, and what they mean.
-        admissible: All legal commands, sorted.
+    `moves` maps the legal commands except `go to` to their meaning; `admissible` are all, sorted.
     """
 
     __slots__ = ("admissible", "moves")
@@ -238,7 +236,7 @@ _ACTIONS: Final[Mapping[str, Callable[[State, int, int], str]]] = {
     "take": State._take,
     "use": State._use,
 }
-"""What each verb does to a state: (state, object, receptacle) -> what the player reads."""
+"""The effect of each verb on a state: (state, object, receptacle) -> what the player reads."""
 
 VERBS: Final = frozenset(_ACTIONS)
 """First words of the game's commands."""

@@ -20,16 +20,10 @@ B: Final = 0.4
 
 
 class BM25:
-    """An index of documents in memory. Threads may share it.
+    """An index of documents in memory, each given as its words. Threads may share it.
 
     The score of a document is the sum over the query's words of idf tf / (tf + k1 (1 - b + b length
     / mean length)), with idf = ln(1 + (N - n + 0.5) / (n + 0.5)); the index holds each summand.
-
-    Args:
-        documents: The words of each document.
-
-    Raises:
-        DataCorrupt: No document has a word.
     """
 
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:

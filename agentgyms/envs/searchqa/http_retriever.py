@@ -80,8 +80,7 @@ class HttpRetriever:
     def search(self, query: str, top_k: int) -> Sequence[Hit]:
         """Return the server's results; see `Retriever`.
 
-        Raises:
-            ServerUnavailable: No attempt was answered, or the answer is not a retriever's.
+        Raises `ServerUnavailable` if no attempt was answered, or the answer is not a retriever's.
         """
         return self._cached_search(query, top_k)
 
@@ -148,12 +147,9 @@ _SHARED: WeakValueDictionary[tuple[str, str, str, float], HttpRetriever] = WeakV
 
 
 def shared_retriever(url: str, request_form: str, patience_s: float) -> HttpRetriever:
-    """Return this process's shared retriever for an address, with a shared cache.
+    """Return this process's retriever for an address, with a shared cache.
 
     It is released with its last user.
-
-    Raises:
-        BadOption: An argument is invalid; see `HttpRetriever`.
     """
     token = _token_from_environment()
     made = HttpRetriever(url, request_form=request_form, token=token, patience_s=patience_s)

@@ -54,11 +54,7 @@ PEERS: Final = {
 
 
 class NoRoom(RuntimeError):
-    """The peer's generator fails on this seed: it raises or warns.
-
-    Attributes:
-        states: How many states were searched.
-    """
+    """The peer's generator fails on this seed, after so many states: it raises or warns."""
 
     def __init__(self, message: str, states: int) -> None:
         """Say why."""
@@ -67,16 +63,9 @@ class NoRoom(RuntimeError):
 
 
 def generate(shape: tuple[int, int], boxes: int, seed: int, peer: Peer) -> Room:
-    """Return the peer's room after `random.seed(seed); np.random.seed(seed)`.
+    """Return the peer's room after `random.seed(seed); np.random.seed(seed)`, else raise `NoRoom`.
 
-    Args:
-        shape: Rows and columns.
-        boxes: Number of boxes.
-        seed: In [0, 2**32).
-        peer: The peer's generator.
-
-    Raises:
-        NoRoom: It makes no room from this seed.
+    `shape` are rows and columns; the seed is in [0, 2**32).
     """
     walk, places = random.Random(seed), np.random.RandomState(seed)
     states = 0

@@ -120,17 +120,11 @@ def start_states(
     moves: tuple[int, int],
     draws: NDArray[np.uint64],
 ) -> Starts:
-    """Return for each room a random state with a shortest solution of `moves` moves.
+    """Return for each room a random state with a shortest solution of `moves` (least, most) moves.
 
     The length is sampled uniformly from the room's lengths, then a state of that length uniformly
-    from those without a box on a target.
-
-    Args:
-        boards: Tables for the rooms' size.
-        floor: True at floor. Shape [R, h * w].
-        targets: True at the targets, B of them. Shape [R, h * w].
-        moves: Minimum and maximum length.
-        draws: Random numbers. Shape [R, 2].
+    from those without a box on a target. `floor` and `targets` (B of them) are [R, h * w]; `draws`
+    are random numbers [R, 2].
     """
     layers = distances(boards, floor, targets, moves[1])[moves[0] :]  # [D, M, R]
     overlap = (boards.masks[:, None] & _bits(targets, boards.masks.dtype)) != 0  # [M, R]

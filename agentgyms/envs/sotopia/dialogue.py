@@ -23,12 +23,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """The act of one person in one turn.
-
-    Attributes:
-        kind: The type of action.
-        argument: What is said or done; "" for `NONE` and `LEAVE`.
-    """
+    """The act of one person in one turn; the argument is "" for `NONE` and `LEAVE`."""
 
     kind: Kind
     argument: str = ""

@@ -26,21 +26,13 @@ _MODEL: Final = '"name@http://host:8000/v1", or a mapping with name and url'
 
 
 class Participants:
-    """Partner and judge of one environment.
+    """Partner and judge of one environment; in self-chat the partner is None.
 
-    Attributes:
-        partner: Acts for the other seat; None in self-chat, where the caller does.
-        judge: Rates dialogues.
-        blocking: Whether one of them is a model, so that calls wait for a server.
+    `blocking` is whether one of them is a model, so that calls wait for a server.
     """
 
     def __init__(self, source: str, partner: Any, judge: Any) -> None:
-        """Create both; no connection is opened yet.
-
-        Raises:
-            BadOption: An argument is invalid, or does not fit the source.
-            DependencyNotInstalled: An argument names a model, and the extra `sotopia` is missing.
-        """
+        """Create both; no connection is opened yet."""
         self._clients: list[SyncChatClient] = []
         self.partner = self._partner(_check_choice("partner", partner, source))
         self.judge = self._judge(_check_choice("judge", judge, source))

@@ -26,11 +26,7 @@ RANGES: Final[Mapping[str, tuple[int, int]]] = {
 class Usage:
     """Tokens, calls and cost of models.
 
-    Attributes:
-        prompt: Prompt tokens.
-        response: Response tokens.
-        calls: Number of answers.
-        cost: In the currency of the configured prices; nan without prices.
+    The cost is in the currency of the configured prices; nan without prices.
     """
 
     prompt: int = 0
@@ -52,10 +48,7 @@ class Usage:
 class PartnerReply:
     """A partner's act in one turn.
 
-    Attributes:
-        act: The act.
-        malformed: No answer of the model could be parsed, the retry included; the act is `NOTHING`.
-        usage: Usage of the answers.
+    If it is malformed, no answer of the model could be parsed, and the act is `NOTHING`.
     """
 
     act: Act
@@ -65,12 +58,7 @@ class PartnerReply:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A judge's rating of one person.
-
-    Attributes:
-        scores: By dimension: all of `RANGES`, each within its range.
-        reasons: By dimension; some may be missing.
-    """
+    """A judge's scores of one person for all of `RANGES`; reasons may be missing."""
 
     scores: Mapping[str, int]
     reasons: Mapping[str, str]
@@ -83,12 +71,9 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict on a finished dialogue.
+    """A judge's verdict on a finished dialogue: the ratings of seat 0 and seat 1.
 
-    Attributes:
-        ratings: Of seat 0 and seat 1; None if the episode is unrated.
-        reason: Why it is unrated, in one line.
-        usage: Usage of the answers.
+    They are None if the episode is unrated; `reason` says why, in one line.
     """
 
     ratings: tuple[Rating, Rating] | None
@@ -109,15 +94,8 @@ class Partner(Protocol):
     ) -> PartnerReply:
         """Return the partner's next act; a function of the arguments, as far as models allow it.
 
-        Args:
-            encounter: The encounter; `encounter.seat` is the learner's seat.
-            rules: Rules of the dialogue.
-            dialogue: Turns so far. In simultaneous order without the learner's act of this turn.
-            seat: The partner's seat.
-            seed: Seed of the episode.
-
-        Raises:
-            EnvUnavailable: A model did not answer; retrying is safe.
+        `encounter.seat` is the learner's seat, `seat` the partner's. In simultaneous order the
+        dialogue lacks the learner's act of this turn. After an `EnvUnavailable` a retry is safe.
         """
         ...
 

@@ -51,14 +51,10 @@ class OfficialEngine:
     def __init__(
         self, *, limit_s: float = LIMIT_S, episodes_per_child: int = EPISODES_PER_CHILD
     ) -> None:
-        """Check for the packages; the child is not started yet.
+        """Check for the packages; the child starts later.
 
-        Args:
-            limit_s: Longest time one answer may take.
-            episodes_per_child: Games after which a fresh child takes over.
-
-        Raises:
-            DependencyNotInstalled: This interpreter lacks them and no other is named.
+        An answer may take `limit_s` seconds. After `episodes_per_child` games a fresh child takes
+        over.
         """
         self._python = os.environ.get(PYTHON_VARIABLE) or sys.executable
         if self._python == sys.executable and not is_installed():
@@ -71,9 +67,7 @@ class OfficialEngine:
     def load(self, fields: dict[str, Any]) -> Answer:
         """Start the game with the fields of a game file.
 
-        Raises:
-            DependencyNotInstalled: The interpreter has no alfworld.
-            WorkerLost: The child cannot be started, died, or was late.
+        Raises `WorkerLost` if the child cannot be started, died, or was late.
         """
         if self._episodes >= self._episodes_per_child:
             self.close("recycled")
@@ -87,8 +81,7 @@ class OfficialEngine:
     def step(self, command: str) -> Answer:
         """Take one turn.
 
-        Raises:
-            WorkerLost: The child died or was late; the next `load` starts another.
+        Raises `WorkerLost` if the child died or was late; the next `load` starts another.
         """
         assert self._child is not None, "load comes before step"
         return _answer(self._child.ask({"step": command}))
@@ -110,11 +103,7 @@ class OfficialEngine:
         return child
 
     def close(self, how: End = "closed") -> None:
-        """Terminate the child.
-
-        Args:
-            how: Why, for the counts of `agentgyms.processes.workers`.
-        """
+        """Terminate the child."""
         if self._child is not None:
             self._child.close(how)
             shutil.rmtree(self._child.greeting.get("folder", ""), ignore_errors=True)

@@ -42,14 +42,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Contact:
-    """Two tables of contacts with one person in both.
+    """Two tables of contacts, one for each seat, with one person in both.
 
     No two contacts have the same company and hobby. Goal: 10 when each seat's last naming
-    (`act: name ...`) is the common contact, minus 2 for each other own contact whose name the seat
-    has mentioned until then, in speech or act, but at least 1; 0 before.
-
-    Attributes:
-        tables: The contacts of each seat.
+    (`act: name ...`) is the common contact, minus 2 for each other contact in the seat's table that
+    the seat has mentioned until then, in speech or act, but at least 1; 0 before.
     """
 
     tables: tuple[tuple[Entry, ...], tuple[Entry, ...]]

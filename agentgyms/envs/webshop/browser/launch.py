@@ -81,9 +81,7 @@ class Binaries(NamedTuple):
 def find_binaries(browser: str | None, driver: str | None, headless: bool) -> Binaries:
     """Return the given programs, or else those on the path.
 
-    Raises:
-        BadOption: A given one is not a program, or `headless` is not a boolean.
-        EnvUnavailable: None is given and none is on the path.
+    Raises `EnvUnavailable` if a program is neither given nor on the path.
     """
     if not isinstance(headless, bool):
         raise BadOption(f"headless must be True or False, got {headless!r:.60}")
@@ -107,12 +105,9 @@ def _find(argument: str, given: Any, defaults: tuple[str, ...]) -> str:
 
 
 class DriverProcess(NamedTuple):
-    """A running ChromeDriver.
+    """A running ChromeDriver, and the shell process that ends it.
 
-    Attributes:
-        process: The shell process that ends it.
-        url: Its address.
-        profile: The browser's profile folder, which is removed with it.
+    The browser's profile folder is removed with it.
     """
 
     process: subprocess.Popen[bytes]
@@ -127,11 +122,7 @@ class DriverProcess(NamedTuple):
 
 
 def start_driver(driver: str) -> DriverProcess:
-    """Start ChromeDriver.
-
-    Raises:
-        WorkerLost: It does not start.
-    """
+    """Start ChromeDriver; raise `WorkerLost` if it does not start."""
     for _ in range(_TRIES):  # another process may take the free port first
         if driver_process := _try_driver(driver, _free_port()):
             return driver_process

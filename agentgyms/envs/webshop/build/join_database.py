@@ -32,12 +32,7 @@ class Join:
     def fill(self, table: str, source: Path | None) -> None:
         """Load a file that holds one JSON object; of a repeated key the last entry counts.
 
-        Args:
-            table: Name of the table, for `get`.
-            source: The file; None for an empty table.
-
-        Raises:
-            DataCorrupt: The file is damaged.
+        Without a file the table is empty.
         """
         rows = _rows(source) if source else iter(())
         with self._connection:

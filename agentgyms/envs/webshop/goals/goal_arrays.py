@@ -67,8 +67,7 @@ class GoalTable:
     def of(catalogue: Catalogue, kind: str) -> GoalTable:
         """Return the table of a catalogue. A million goals take about two seconds.
 
-        Raises:
-            DataCorrupt: There are more than `MAX_GOALS` goals.
+        Raises `DataCorrupt` at more than `MAX_GOALS` goals.
         """
         columns = catalogue.columns
         position, instruction, count = _rows(columns, kind)
@@ -98,15 +97,9 @@ class GoalTable:
 
     @staticmethod
     def open(folder: Path, *, num_products: int, **metadata: Any) -> GoalTable:
-        """Memory-map a table that `write` wrote with the same metadata.
+        """Memory-map a table that `write` wrote with the same metadata, else raise `DataCorrupt`.
 
-        Args:
-            folder: The folder.
-            num_products: Number of products of the catalogue, which positions must not exceed.
-            metadata: The metadata given to `write`.
-
-        Raises:
-            DataCorrupt: The files are damaged, or have other metadata.
+        Its positions must be below `num_products`.
         """
         try:
             found = parse_json((folder / "goals.json").read_text(encoding="utf-8"))

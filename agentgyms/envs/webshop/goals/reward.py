@@ -63,17 +63,10 @@ class Purchase:
 def score_purchase(
     goal: Goal, product: Product, price: float, options: Mapping[str, str], nouns: NounExtractor
 ) -> Purchase:
-    """Return the score of buying `product` for `goal`.
+    """Return the score of buying `product` for `goal`, which has at least one attribute.
 
-    It differs from the original in one point: the goal's own product always has `r_type` 1,
-    whatever nouns its title has.
-
-    Args:
-        goal: The goal; it has at least one attribute.
-        product: The product that was bought.
-        price: Its price in dollars, whatever the options.
-        options: The value chosen for each option.
-        nouns: The noun extractor.
+    It differs from the original in one point: the goal's product always has `r_type` 1, whatever
+    nouns its title has. The price in dollars does not depend on the options.
     """
     num_attributes, num_options = len(goal.attributes), len(goal.goal_options)
     num_parts = num_attributes + num_options + 1

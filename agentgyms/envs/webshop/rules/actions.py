@@ -12,12 +12,9 @@ _SECOND_ACTION: Final = re.compile(r"\][^\]]*?\b(?:search|click)\s*\[", re.IGNOR
 
 
 class Action(NamedTuple):
-    """A parsed action.
+    """A parsed action: `search` or `click`, and its argument in lower case.
 
-    Attributes:
-        kind: `search` or `click`.
-        argument: The query or the key to click, in lower case; blanks are collapsed, but not in
-            the mode `compat`.
+    Blanks in the argument are collapsed, but not in the mode `compat`.
     """
 
     kind: Literal["search", "click"]

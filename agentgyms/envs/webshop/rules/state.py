@@ -85,10 +85,8 @@ class PageState:
     def from_json(cls, fields: Mapping[str, Any], shop: Shop) -> PageState:
         """Return the state that `to_json` described, after checking that this shop can reach it.
 
-        Raises:
-            TypeError: A field has the wrong type.
-            ValueError: The fields contradict each other.
-            LookupError: A field is missing, or the shop has no such product.
+        Raises `TypeError`, `ValueError` or `LookupError` at a wrong type, a contradiction, a
+        missing field or an unknown product.
         """
         state = cls(
             page=fields["page"],

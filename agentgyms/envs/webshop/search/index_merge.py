@@ -25,11 +25,9 @@ class Column(NamedTuple):
 
 
 class Merger:
-    """Merges runs.
+    """Merges runs, which are given in the order of their documents.
 
-    Args:
-        corpus: The runs, in the order of their documents.
-        block: Number of postings merged at once; a term with more is merged alone.
+    `block` is the number of postings merged at once; a term with more is merged alone.
     """
 
     def __init__(self, corpus: Runs, block: int = _BLOCK) -> None:

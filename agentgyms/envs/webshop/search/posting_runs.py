@@ -78,11 +78,9 @@ class Runs(NamedTuple):
 
 
 class RunWriter:
-    """Collects documents in runs.
+    """Collects documents in runs, each of which ends after `run_tokens` tokens.
 
-    Args:
-        folder: The folder for runs; None keeps them in memory.
-        run_tokens: Number of tokens after which a run ends.
+    Without a folder the runs stay in memory.
     """
 
     def __init__(self, folder: Path | None, run_tokens: int = RUN_TOKENS) -> None:

@@ -32,11 +32,7 @@ class Term(NamedTuple):
 class Postings:
     """All postings of an index, term after term; thread-safe.
 
-    Args:
-        document: The document of each posting, ascending within a term. [postings]
-        code: The index in `saturation` of each posting. [postings]
-        saturation: See `bm25.saturation`. [C]
-        num_documents: The number of documents in the index.
+    `document` ascends within a term, and `code` is the index in `saturation` of each posting.
     """
 
     def __init__(
@@ -49,16 +45,9 @@ class Postings:
     def score(self, terms: Sequence[Term], k: int) -> tuple[Array, Array]:
         """Return documents, among them the `k` best, and their scores. int32, float64 [M].
 
-        The rarest terms are scored over all their documents. When the remaining terms cannot bring
-        a new document among the best, they are scored for the candidates alone (MaxScore: Turtle
-        and Flood 1995).
-
-        Args:
-            terms: The terms, the rarest first; not empty.
-            k: The number of results.
-
-        Raises:
-            IndexError: A posting has a document number out of range.
+        The terms are given the rarest first. Those are scored over all their documents. When the
+        remaining terms cannot bring a new document among the best, they are scored for the
+        candidates alone (MaxScore: Turtle and Flood 1995).
         """
         accumulator = self._take_accumulator()
         upper_bounds = np.cumsum([term.max_impact for term in reversed(terms)])[::-1].tolist()

@@ -27,8 +27,7 @@ def write_array(
 ) -> list[Any]:
     """Write a one-dimensional array that comes in chunks, as `<name>.npy`.
 
-    Returns:
-        Its row in the table: type, length, size of the file in bytes.
+    Returns its row in the table: type, length, size of the file in bytes.
     """
     kind = np.dtype(dtype)
     part = folder / f"{name}.npy.part"
@@ -55,15 +54,9 @@ def write_table(folder: Path, metadata: Mapping[str, Any], rows: Mapping[str, li
 
 
 def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of a folder.
+    """Return the table of a folder; raise `DataMissing` or `DataCorrupt` if it cannot be used.
 
-    Args:
-        folder: The folder.
-        expected: Metadata that must have these values, such as the version of the format.
-
-    Raises:
-        DataMissing: The table is missing.
-        DataCorrupt: It is damaged, or of another version.
+    `expected` is metadata that must be equal, such as the version of the format.
     """
     try:
         table = dict(parse_json((folder / TABLE).read_text(encoding="utf-8")))
@@ -80,12 +73,7 @@ def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
-    """Return an array mapped into memory, read-only.
-
-    Raises:
-        DataMissing: Its file is missing.
-        DataCorrupt: The file differs from the table in size, type or length.
-    """
+    """Return an array mapped into memory, read-only; its file must agree with the table."""
     path = folder / f"{name}.npy"
     try:
         kind, length, size = table["arrays"][name]
@@ -104,9 +92,7 @@ def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
 def load_array(path: Path, *, mapped: bool = True) -> Array:
     """Return the array of a file, as a read-only memory map or read into memory.
 
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It holds no array, or a truncated one.
+    Raises `OSError`, or `ValueError` if the file holds no array or a truncated one.
     """
     try:
         array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
