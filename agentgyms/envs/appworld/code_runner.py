@@ -60,9 +60,9 @@ class TurnResult(NamedTuple):
     """The result of one turn's code."""
 
     output: str
-    error: str = ""
-    ended: bool = False
-    num_characters: int = 0
+    error: str = ""  # one line, "" if the code did not fail
+    ended: bool = False  # the code ended its process, and with it the episode
+    num_characters: int = 0  # of the output before its middle was cut out
 
 
 class _Resources:

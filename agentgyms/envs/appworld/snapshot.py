@@ -13,8 +13,8 @@ from agentgyms.envs.appworld.sandbox import code_check
 class SavedEpisode:
     """The state of an episode in a snapshot."""
 
-    executed: list[str]
-    digest: str
+    executed: list[str]  # the code of each turn
+    digest: str  # of the records after it
     counts: Counts
     turns: int
     failed_turns: int

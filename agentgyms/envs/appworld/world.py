@@ -18,11 +18,11 @@ Label = Literal["no_op_fail", "no_op_pass"]
 class Brief:
     """The description of a task."""
 
-    task_id: str
+    task_id: str  # `<scenario>_<n>`, n from 1 to 3
     instruction: str
-    supervisor: Mapping[str, str]
-    now: str
-    difficulty: int
+    supervisor: Mapping[str, str]  # first_name, last_name, email, phone_number
+    now: str  # the world's frozen time in ISO 8601, without a time zone
+    difficulty: int  # 1, 2 or 3; 0 if it is not known
     apis: Mapping[str, Sequence[str]]
 
 
@@ -31,9 +31,9 @@ class ApiResponse:
     """The response of an API call: a value, or an exception to raise in the calling code."""
 
     value: Any = None
-    error: str = ""
-    kind: str = "Exception"
-    status: int = 200
+    error: str = ""  # the exception's message; "" if the call succeeded
+    kind: str = "Exception"  # a built-in exception
+    status: int = 200  # HTTP; 0 if no request was made
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,9 +171,9 @@ def _check_patience(patience_s: Any) -> float:
 
 def _pause_s(reply: Reply | None, attempts: int) -> float:
     """Return the pause after a number of attempts: `Retry-After`, or exponential backoff."""
-    query_field = "" if reply is None else reply.headers.get("Retry-After", "").strip()
-    if query_field.isascii() and query_field.isdecimal():
-        return max(float(query_field), _FIRST_PAUSE_S)
+    retry_after = "" if reply is None else reply.headers.get("Retry-After", "").strip()
+    if retry_after.isascii() and retry_after.isdecimal():  # an HTTP date is ignored
+        return max(float(retry_after), _FIRST_PAUSE_S)
     longest = min(_FIRST_PAUSE_S * 2.0 ** min(attempts - 1, 10), _LONGEST_PAUSE_S)
     return longest * _JITTER.uniform(0.5, 1.0)
 

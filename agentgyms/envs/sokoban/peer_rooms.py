@@ -67,6 +67,7 @@ def generate(shape: tuple[int, int], boxes: int, seed: int, peer: Peer) -> Room:
 
     `shape` are rows and columns; the seed is in [0, 2**32).
     """
+    # The peers walk with Python's global generator and place with numpy's.
     walk, places = random.Random(seed), np.random.RandomState(seed)
     states = 0
     for _ in range(_TRIES):
@@ -106,7 +107,7 @@ def _carve(shape: tuple[int, int], walk: random.Random) -> list[tuple[int, int]]
             heading = _HEADINGS[walk.randrange(4)]
         row = max(min(row + heading[0], height - 2), 1)
         column = max(min(column + heading[1], width - 2), 1)
-        carved.add((row - 1, column - 1, walk.randrange(5)))
+        carved.add((row - 1, column - 1, walk.randrange(5)))  # the last draw is the stamp
     cells = {(r + down, c + right) for r, c, stamp in carved for down, right in _STAMPS[stamp]}
     return sorted((r, c) for r, c in cells if 0 < r < height - 1 and 0 < c < width - 1)
 
@@ -167,7 +168,7 @@ def _reverse_search(  # noqa: C901
             if blocked >> to & 1:
                 continue
             behind = 1 << player - delta
-            if number < 4 and occupied & behind:
+            if number < 4 and occupied & behind:  # the first four directions pull a box
                 box, here = boxes.index(player - delta), 1 << player
                 visit(
                     to,

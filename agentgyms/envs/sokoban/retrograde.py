@@ -109,7 +109,7 @@ def _pull(
     player_before = one << np.where(inside, from_row * width + from_column, 0).astype(masks.dtype)
     possible = inside & ((masks & to) == 0) & ((masks & player_before) == 0)
     before = np.flatnonzero(possible)
-    after = np.searchsorted(masks, masks[before] ^ at[before] ^ to[before])
+    after = np.searchsorted(masks, masks[before] ^ at[before] ^ to[before])  # masks are sorted
     return Pull(before, after, at[before, None], player_before[before, None])
 
 
@@ -128,14 +128,14 @@ def start_states(
     """
     layers = distances(boards, floor, targets, moves[1])[moves[0] :]  # [D, M, R]
     overlap = (boards.masks[:, None] & _bits(targets, boards.masks.dtype)) != 0  # [M, R]
-    layers[:, overlap] = 0
+    layers[:, overlap] = 0  # no start has a box on a target
     has = layers.any(axis=1)  # [D, R]
     rows = np.flatnonzero(has.any(axis=0))
     nth = (draws[:, 0] % np.maximum(has.sum(axis=0), 1).astype(np.uint64)).astype(np.int64)
     length = np.argmax(np.cumsum(has, axis=0) > nth, axis=0)  # [R]
     chosen = np.ascontiguousarray(layers[length[rows], :, rows])  # [S, M]
     bits = np.unpackbits(chosen.view(np.uint8), axis=1, bitorder="little")  # [S, M * bits]
-    count = np.cumsum(bits, axis=1, dtype=np.int32)
+    count = np.cumsum(bits, axis=1, dtype=np.int32)  # its first value above n is state n
     nth = (draws[rows, 1] % count[:, -1].astype(np.uint64)).astype(np.int64)
     state = np.argmax(count > nth[:, None], axis=1)
     mask, player = np.divmod(state, 8 * boards.masks.dtype.itemsize)

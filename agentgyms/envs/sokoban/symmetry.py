@@ -34,7 +34,7 @@ def _shift_to_corner(tiles: Tiles) -> Tiles:
     _, height, width = tiles.shape
     floor = tiles != WALL
     down, right = floor.any(axis=2).argmax(axis=1), floor.any(axis=1).argmax(axis=1)
-    rows = (np.arange(height) + down[:, None]) % height
+    rows = (np.arange(height) + down[:, None]) % height  # walls wrap around [R, H]
     columns = (np.arange(width) + right[:, None]) % width
     shifted = np.take_along_axis(tiles, rows[:, :, None], axis=1)
     return np.take_along_axis(shifted, columns[:, None, :], axis=2)

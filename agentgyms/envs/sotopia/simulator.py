@@ -54,8 +54,8 @@ class DialogueSimulator:
         """Return the state after the caller's act, the partner's acts and, at the end, the verdict.
 
         If the partner's first act ended the dialogue, the caller's act is dropped. A malformed text
-        is the act `NOTHING`; `feedback` says to the seat why its text has no effect, else "". After an
-        `EnvUnavailable`, `state` is still valid.
+        is the act `NOTHING`; `feedback` says to the seat why its text has no effect, else "". After
+        an `EnvUnavailable`, `state` is still valid.
         """
         state = self._with_feedback(state, feedback, malformed)
         if self.ending(state) is Ending.OPEN:

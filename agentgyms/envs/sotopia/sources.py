@@ -1,4 +1,4 @@
-"""Sources of encounters: this package's generator, or SOTOPIA's own profiles."""
+"""Sources of encounters: this package's generator, or SOTOPIA's profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds or builds the data of the real engine: generated data, or AppWorld's own."""
+"""Finds or builds the data of the real engine: generated, or that of AppWorld."""
 
 from __future__ import annotations
 

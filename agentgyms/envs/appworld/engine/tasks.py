@@ -1,4 +1,4 @@
-"""The tasks of the real engine: generated ones, or AppWorld's own."""
+"""The tasks of the real engine: generated ones, or those of AppWorld."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class EngineTasks:
         return EngineWorld(fork_servers, self.roots, task_id, difficulty)
 
     def solution(self, task_id: str) -> Sequence[str] | None:
-        """Return the code blocks of the reference solution; None for AppWorld's own tasks."""
+        """Return the code blocks of the reference solution; None for official tasks."""
         if not self._generated:
             return None
         blocks = self.roots.ground_truth(task_id, "solution_blocks")

@@ -59,9 +59,9 @@ class Session:
     """The context of an API call: the caller, the time and the records."""
 
     database: Database
-    now: str
+    now: str  # ISO 8601
     tokens: Tokens
-    account: Account | None = None
+    account: Account | None = None  # None for apps without accounts and for login
 
     @property
     def me(self) -> int:

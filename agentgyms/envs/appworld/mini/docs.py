@@ -25,7 +25,7 @@ _FILLERS = frozenset(
 
 
 class Documentation:
-    """The documentation of apps; it is made when it is first asked for."""
+    """The documentation of apps; it is made at its first use."""
 
     def __init__(self, apps: Mapping[str, App]) -> None:
         """Keep the apps by name, in the order of the documentation."""

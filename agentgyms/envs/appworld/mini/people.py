@@ -23,10 +23,10 @@ class Person:
 
     first_name: str
     last_name: str
-    email: str
-    phone_number: str
-    birthday: str
-    relation: str
+    email: str  # unique; the user name of all accounts
+    phone_number: str  # ten digits
+    birthday: str  # ISO 8601
+    relation: str  # one of `FAMILY` or `CIRCLES`, "" for a stranger
 
     @property
     def name(self) -> str:
@@ -85,7 +85,7 @@ def draw_cast(chance: Chance, split: str) -> Cast:
 
 
 def draw_stranger(chance: Chance, cast: Cast) -> Person:
-    """Return a new person, whose first name no one in the cast has."""
+    """Return a new person with a first name that nobody in the cast has."""
     taken = {person.first_name for person in (cast.supervisor, *cast.contacts)}
     first = chance.pick([name for name in vocabulary.FIRST_NAMES if name not in taken])
     return _person(chance, first, chance.pick([person.last_name for person in cast.strangers]), "")

@@ -77,7 +77,7 @@ class Change:
     kind: type[Record]
     added: Sequence[Mapping[str, Any]] = ()
     updated: Mapping[int, Mapping[str, Any]] | None = None
-    removed: Collection[int] = ()
+    removed: Collection[int] = ()  # ids
 
     def holds(self, outcome: Outcome) -> bool:
         """Return whether the changes of a world are exactly these."""

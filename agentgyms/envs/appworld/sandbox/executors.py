@@ -66,10 +66,10 @@ class Execution:
     """
 
     output: str
-    num_characters: int
-    error_kind: str
-    error: str
-    status: int | None
+    num_characters: int  # of the output before the cut
+    error_kind: str  # type of the exception that ended the code, "" if none did
+    error: str  # type and message in one line of at most 500 characters
+    status: int | None  # HTTP status in the message
     timed_out: bool
 
 

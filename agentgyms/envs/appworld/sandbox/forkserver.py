@@ -40,7 +40,7 @@ _STDERR_TAIL_BYTES: Final = 2000
 class ForkServer:
     """A server process that forks children of one role; thread-safe.
 
-    After a fork of this process itself (`multiprocessing`), the new process starts its own server
+    After a fork of this process itself (`multiprocessing`), the new process starts another server
     on first use, and does not touch this one.
     """
 

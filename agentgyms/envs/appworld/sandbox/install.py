@@ -1,4 +1,4 @@
-"""Installs and finds the real engine, which has a virtual environment of its own.
+"""Installs and finds the real engine, which has a separate virtual environment.
 
 AppWorld pins pydantic 1 and other packages, so no interpreter has both it and this package. The
 files that `appworld install` unpacks must not be published in plain text: they are unpacked where

@@ -28,9 +28,9 @@ class ConcessionStrategy:
     max_stalls: int
 
     def concession(self, turn: int) -> Fraction:
-        """Return the fraction conceded from aspiration to reservation in an own turn, in [0, 1].
+        """Return the fraction conceded from aspiration to reservation in a turn, in [0, 1].
 
-        With x = min(1, turn / duration), turns counted from 0: boulware x², linear x,
+        With x = min(1, turn / duration), the person's turns counted from 0: boulware x², linear x,
         conceder 1 - (1 - x)².
         """
         x = min(Fraction(1), Fraction(turn, self.duration))

@@ -15,7 +15,7 @@ from agentgyms.envs.sotopia.generated.words import word_list, words_of
 
 FULL: Final = 10
 COST: Final = 2
-"""Points lost for each other own contact whose name a person mentions."""
+"""Points lost for each wrong contact of its table that a person mentions."""
 
 _NUM_CONTACTS: Final = 5
 _NUM_VALUES: Final = 4
@@ -135,7 +135,7 @@ class Contact:
         return sum(self.last_named(dialogue, who) == self.common for who in (0, 1)) / 2
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
-        """Return the namings of own contacts except the last; `leave` when settled."""
+        """Return the namings of the seat's contacts except the last; `leave` when settled."""
         if self.settled(dialogue):
             return ("leave",)
         last = self.last_named(dialogue, seat)

@@ -19,7 +19,7 @@ def has_agreed(game: Contact, dialogue: Dialogue, seat: int) -> bool:
 
 
 def name_shared_contact(game: Contact, dialogue: Dialogue, seat: int) -> Act | None:
-    """Return the act of naming an own contact that the other seat has mentioned, or None."""
+    """Return the act of naming a contact that the other seat has mentioned, or None."""
     mentioned = game.uttered(dialogue, 1 - seat, seat) - {game.last_named(dialogue, seat)}
     return Act(Kind.ACTION, f"name {min(mentioned)}") if mentioned else None
 

@@ -71,7 +71,7 @@ def next_action(
 def _negotiate(
     game: Negotiation[Outcome], dialogue: Dialogue, seat: int, offer: Outcome, last_chance: bool
 ) -> str:
-    """Accept an offer as good as the own one, or on the last turn any worthwhile offer."""
+    """Accept an offer as good as its proposal, or on the last turn any worthwhile offer."""
     theirs = game.offer_state(dialogue).standing[1 - seat]
     if theirs is not None:
         worthwhile = last_chance and game.worth(seat, theirs) > 0

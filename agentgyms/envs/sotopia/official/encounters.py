@@ -1,4 +1,4 @@
-"""SOTOPIA's own encounters: its people, scenarios and combinations, and their splits."""
+"""SOTOPIA's encounters: its people, scenarios and combinations, and their splits."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Official:
     def tasks(self, split: str) -> list[Task]:
         """Return the tasks of a split: each combination at both seats.
 
-        `other` has the scenarios that are in none of `all`, `hard` and `pi`; `sample` has 12 of all,
-        from as many families as possible. Raises `DataMissing` if the split has no tasks.
+        `other` has the scenarios that are in none of `all`, `hard` and `pi`; `sample` has 12 of
+        all, from as many families as possible. Raises `DataMissing` if the split has no tasks.
         """
         found = [
             Task(f"{combination}/{seat}", encounter.scenario.source)

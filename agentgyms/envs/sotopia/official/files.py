@@ -79,8 +79,8 @@ _ID: Final = re.compile(r"[\w.:-]+")
 def read_tables(source: Path) -> dict[str, Rows]:
     """Return the rows of each table by the name of its file, sorted by id.
 
-    The source is a folder with the files at any depth, or an archive. Raises `DataCorrupt` also if a
-    row has no id, or two rows have the same id.
+    The source is a folder with the files at any depth, or an archive. Raises `DataCorrupt` also if
+    a row has no id, or two rows have the same id.
     """
     found: dict[str, dict[str, Row]] = {table.file: {} for table in TABLES}
     places: dict[tuple[str, str], str] = {}

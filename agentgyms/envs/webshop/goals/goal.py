@@ -34,7 +34,7 @@ class Goal:
 
     @property
     def option_values(self) -> tuple[str, ...]:
-        """The values of the options asked for."""
+        """The values of the required options."""
         options = self.goal_options
         return options if isinstance(options, tuple) else tuple(options.values())
 

@@ -32,6 +32,7 @@ def draw(
     spread = np.flatnonzero(~np.isnan(pricing[:, 1]))
     low, high = pricing[spread, 0], pricing[spread, 1]
     price[spread] = low + (high - low) * np.array([rng.random() for _ in spread])
+    # The order of draws is the original's: all prices, then all bounds.
     bound = [_bound(above, rng) for above in price[position].tolist()]
     return price, np.array(bound, np.float64)
 

@@ -40,7 +40,7 @@ def saturation(
     `frequency` is tf, `byte` the code of the document's length (`length_byte`), and `mean_length`
     the mean over the documents that have terms.
     """
-    one = np.float32(1)
+    one = np.float32(1)  # single precision throughout, as Lucene
     length = LENGTHS[byte].astype(np.float32)
     inverse = one / (K1 * ((one - B) + B * length / np.float32(mean_length)))
     return np.asarray(frequency.astype(np.float32) * inverse, np.float32)

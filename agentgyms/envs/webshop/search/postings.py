@@ -50,6 +50,7 @@ class Postings:
         candidates alone (MaxScore: Turtle and Flood 1995).
         """
         accumulator = self._take_accumulator()
+        # The most that the terms from each position on can add to a score. [terms]
         upper_bounds = np.cumsum([term.max_impact for term in reversed(terms)])[::-1].tolist()
         new_documents: list[Array] = []
         threshold, read, next_check = 0.0, 0, max(_MIN_CHECKED, k)
@@ -65,7 +66,7 @@ class Postings:
             document, contribution = self._postings(term)
             before = accumulator.take(document)
             accumulator[document] = before + contribution
-            new_documents.append(document[before == 0])
+            new_documents.append(document[before == 0])  # no impact is 0, see `_impact`
             read += term.size
         else:
             at = len(terms)
@@ -116,7 +117,7 @@ class Postings:
         """Return the contributions of a term to the scores of documents, 0 where it is absent."""
         stop = term.start + term.size
         index = np.searchsorted(self._document[term.start : stop], document) + term.start
-        index = np.minimum(index, stop - 1)
+        index = np.minimum(index, stop - 1)  # documents after the last posting
         has = self._document.take(index) == document
         return np.where(has, self._impact(term).take(self._code.take(index)), 0)
 

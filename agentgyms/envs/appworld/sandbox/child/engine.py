@@ -21,7 +21,7 @@ from .line import Connection
 from .records import Records
 
 SEED = 100
-"""Seed of the engine's random numbers, `AppWorld`'s own default."""
+"""Seed of the engine's random numbers, the default of `AppWorld`."""
 
 _CONTROLS = frozenset(
     ["_system_datetime", "raise_on_failure", "track", "client", "show", "_app_name", "_api_name"]

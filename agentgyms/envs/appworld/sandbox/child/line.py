@@ -27,6 +27,7 @@ def excess(line: bytes) -> str:
     """Return what is too much in a line of a process that runs agents' code, "" if nothing is."""
     if len(line) > AGENT_BYTES:
         return f"{len(line)} bytes, more than {AGENT_BYTES}"
+    # Without escapes each quote delimits a string. This counts values before any is parsed.
     outside = line.replace(b"\\\\", b"").replace(b'\\"', b"")
     if outside.count(b'"') <= 2 * AGENT_VALUES:
         pieces = outside.split(b'"')[::2]  # without the strings

@@ -89,7 +89,7 @@ class Records:
         return own if own.exists() else Path(path_store.data, "base_dbs", f"{app}.db")
 
     def _initial_changes(self, app: str) -> list[tuple[str, Any, bool]]:
-        """Return the task's own changes of the base database, as logged by the engine."""
+        """Return the task's changes of the base database, as logged by the engine."""
         return list(self._databases[app].tracker.changes[: self._num_initial_changes[app]])
 
 

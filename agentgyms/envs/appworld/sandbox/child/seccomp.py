@@ -145,12 +145,12 @@ def program(machine: str, pid: int, *, opens: bool = True) -> list[_Instruction]
     """
     column = 0 if machine == "x86_64" else 1
     lines: list[_Instruction] = [
-        (_LOAD, 0, 0, 4),
+        (_LOAD, 0, 0, 4),  # `seccomp_data`: call number at 0, architecture at 4, arguments from 16
         (_EQUAL, 1, 0, _AUDIT_ARCH[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
     ]
-    if column == 0:
+    if column == 0:  # the x32 calls have the same architecture, but other numbers
         lines += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
     lines += [(_AT_LEAST, 0, 1, _FIRST_UNKNOWN), (_RETURN, 0, 0, _REPORT_UNKNOWN)]
     for numbers, action in [
