@@ -34,15 +34,11 @@ _HEADINGS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A generator and its settings.
+    """A generator and its settings."""
 
-    Attributes:
-        depth: Depth of the reverse search (`search_depth`; gym-sokoban's `ttl`).
-        walks: True for the generator of RAGEN and verl-agent: four actions, correct count of box
-            swaps, and a few random steps of the player at the end. False for gym-sokoban's.
-    """
-
-    depth: int
+    depth: int  # depth of the reverse search (`search_depth`; gym-sokoban's `ttl`)
+    # True for the generator of RAGEN and verl-agent: four actions, correct count of box swaps, and
+    # a few random steps of the player at the end. False for gym-sokoban's.
     walks: bool
 
 

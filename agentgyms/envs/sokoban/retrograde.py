@@ -18,21 +18,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boards:
-    """Tables shared by all rooms of one size and number of boxes.
+    """Tables shared by all rooms of one size and number of boxes."""
 
-    Attributes:
-        height: h.
-        width: w.
-        masks: The ways to place the boxes, in the narrowest unsigned type of h * w bits. Shape [M].
-        cells: The boxes' cells. Shape [M, B].
-        pulls: For each direction and box, the reversed pushes.
-    """
-
-    height: int
-    width: int
+    height: int  # h
+    width: int  # w
+    # The ways to place the boxes, in the narrowest unsigned type of h * w bits [M].
     masks: NDArray[Any]
-    cells: NDArray[np.int64]
-    pulls: tuple[Pull, ...]
+    cells: NDArray[np.int64]  # the boxes' cells [M, B]
+    pulls: tuple[Pull, ...]  # for each direction and box, the reversed pushes
 
     @property
     def num_masks(self) -> int:
@@ -41,35 +34,21 @@ class Boards:
 
 
 class Pull(NamedTuple):
-    """Reversed pushes of one box in one direction.
+    """Reversed pushes of one box in one direction."""
 
-    Attributes:
-        before: Indices of the masks before the push.
-        after: Indices of the masks after it.
-        player_after: The player's cell after it, as a bit: where the box was.
-        player_before: The player's cell before it, as a bit.
-    """
-
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
-    player_after: NDArray[Any]
-    player_before: NDArray[Any]
+    before: NDArray[np.int64]  # indices of the masks before the push
+    after: NDArray[np.int64]  # indices of the masks after it
+    player_after: NDArray[Any]  # the player's cell after it, as a bit: where the box was
+    player_before: NDArray[Any]  # the player's cell before it, as a bit
 
 
 class Starts(NamedTuple):
-    """Initial states, for the rooms that have one.
+    """Initial states, for the rooms that have one."""
 
-    Attributes:
-        rows: Indices of the rooms. Shape [S].
-        boxes: Inner cells with a box. Shape [S, h * w], True where one is.
-        player: Inner cell of the player. Shape [S, h * w], True where it is.
-        moves: Length of the shortest solution. Shape [S].
-    """
-
-    rows: NDArray[np.int64]
-    boxes: NDArray[np.bool_]
-    player: NDArray[np.bool_]
-    moves: NDArray[np.int64]
+    rows: NDArray[np.int64]  # indices of the rooms [S]
+    boxes: NDArray[np.bool_]  # inner cells with a box [S, h * w], True where one is
+    player: NDArray[np.bool_]  # inner cell of the player [S, h * w], True where it is
+    moves: NDArray[np.int64]  # length of the shortest solution [S]
 
 
 @lru_cache(maxsize=8)

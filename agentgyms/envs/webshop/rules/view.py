@@ -87,20 +87,15 @@ class Card(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One value of an option.
-
-    Attributes:
-        option: The option's name.
-        value: The text of the value.
-        key: The argument of `click[...]`: the value, or `name: value` where the value alone is
-            that of several options or the label of a button. "" if it cannot be clicked.
-        marked: It is shown as chosen. The original shows some as chosen that are not, and others
-            not that are.
-    """
+    """One value of an option."""
 
     option: str
     value: str
+    # The argument of `click[...]`: the value, or `name: value` where the value alone is that of
+    # several options or the label of a button. "" if it cannot be clicked.
     key: str
+    # It is shown as chosen. The original shows some as chosen that are not, and others not that
+    # are.
     marked: bool
 
 
