@@ -103,10 +103,7 @@ class CodeRunner:
         self._release = weakref.finalize(self, self._resources.release)
 
     def open(self) -> Brief:
-        """Open the task's world, run the code executed so far on it, and return its brief.
-
-        Raises `ReplayMismatch` if that leads to another digest.
-        """
+        """Open a world, run the executed code again, and return its brief; or `ReplayMismatch`."""
         with _not_agents_fault():
             world = self._resources.world = self._tasks.open(self.task_id)
         for code in self.executed:

@@ -78,10 +78,7 @@ class HttpRetriever:
         self._cached_search = lru_cache(_CACHED_QUERIES)(self._request)
 
     def search(self, query: str, top_k: int) -> Sequence[Hit]:
-        """Return the server's results; see `Retriever`.
-
-        Raises `ServerUnavailable` if no attempt was answered, or the answer is not a retriever's.
-        """
+        """Return the server's results; `ServerUnavailable` without an answer. See `Retriever`."""
         return self._cached_search(query, top_k)
 
     def close(self) -> None:
@@ -147,10 +144,7 @@ _SHARED: WeakValueDictionary[tuple[str, str, str, float], HttpRetriever] = WeakV
 
 
 def shared_retriever(url: str, request_form: str, patience_s: float) -> HttpRetriever:
-    """Return this process's retriever for an address, with a shared cache.
-
-    It is released with its last user.
-    """
+    """Return this process's retriever for an address; it is released with its last user."""
     token = _token_from_environment()
     made = HttpRetriever(url, request_form=request_form, token=token, patience_s=patience_s)
     return _SHARED.setdefault((url, request_form, token, float(patience_s)), made)

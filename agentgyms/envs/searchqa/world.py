@@ -34,10 +34,7 @@ class Fact:
 
 @dataclass(slots=True)
 class Entity:
-    """An entity with one fact for each relation; it and its paragraph have the same id.
-
-    `year` is that of birth or foundation; its works are later.
-    """
+    """An entity, with one fact for each relation, and the year of its birth or foundation."""
 
     entity_id: str
     kind: str

@@ -109,10 +109,7 @@ class Recipe:
 
 
 class Made(NamedTuple):
-    """A generated room in compact form: tiles row by row, a byte each.
-
-    `moves` is the length of the shortest solution.
-    """
+    """A room: tiles row by row, a byte each, and the length of its shortest solution."""
 
     height: int
     tiles: bytes

@@ -60,7 +60,7 @@ def check_cell(pixels: Any) -> int:
 
 
 def draw(state: State, cell_pixels: int = tiles.SIDE) -> Picture:
-    """Return the picture of a state, RGB. Shape [H * cell_pixels, W * cell_pixels, 3].
+    """Return the picture of a state, RGB [H * cell_pixels, W * cell_pixels, 3].
 
     The side of a cell is a multiple of 16 pixels.
     """

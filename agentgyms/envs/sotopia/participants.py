@@ -26,10 +26,7 @@ _MODEL: Final = '"name@http://host:8000/v1", or a mapping with name and url'
 
 
 class Participants:
-    """Partner and judge of one environment; in self-chat the partner is None.
-
-    `blocking` is whether one of them is a model, so that calls wait for a server.
-    """
+    """A partner (None in self-chat) and a judge; models among them are blocking."""
 
     def __init__(self, source: str, partner: Any, judge: Any) -> None:
         """Create both; no connection is opened yet."""

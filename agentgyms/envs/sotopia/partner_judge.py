@@ -24,10 +24,7 @@ RANGES: Final[Mapping[str, tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, calls and cost of models.
-
-    The cost is in the currency of the configured prices; nan without prices.
-    """
+    """Tokens, calls and cost of models, in the currency of the prices; nan without prices."""
 
     prompt: int = 0
     response: int = 0
@@ -46,10 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PartnerReply:
-    """A partner's act in one turn.
-
-    If it is malformed, no answer of the model could be parsed, and the act is `NOTHING`.
-    """
+    """A partner's act in one turn; `NOTHING` if it is malformed, the retry included."""
 
     act: Act
     malformed: bool = False
@@ -71,10 +65,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict on a finished dialogue: the ratings of seat 0 and seat 1.
-
-    They are None if the episode is unrated; `reason` says why, in one line.
-    """
+    """The ratings of seat 0 and seat 1; None if unrated, for the reason in one line."""
 
     ratings: tuple[Rating, Rating] | None
     reason: str = ""

@@ -8,10 +8,7 @@ from typing import NamedTuple
 
 
 class HumanInstruction(NamedTuple):
-    """One instruction that a person wrote for a product; without attributes it makes no goal.
-
-    `options` are the values to choose, without the names of the options.
-    """
+    """A person's instruction (no goal without attributes), and option values without names."""
 
     text: str
     attributes: tuple[str, ...]

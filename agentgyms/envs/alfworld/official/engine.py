@@ -65,10 +65,7 @@ class OfficialEngine:
         self._child: Child | None = None
 
     def load(self, fields: dict[str, Any]) -> Answer:
-        """Start the game with the fields of a game file.
-
-        Raises `WorkerLost` if the child cannot be started, died, or was late.
-        """
+        """Start the game with the fields of a game file; `WorkerLost` if the child fails."""
         if self._episodes >= self._episodes_per_child:
             self.close("recycled")
         elif self._child is not None and not self._child.alive:
@@ -79,10 +76,7 @@ class OfficialEngine:
         return _answer(self._child.ask({"load": fields}))
 
     def step(self, command: str) -> Answer:
-        """Take one turn.
-
-        Raises `WorkerLost` if the child died or was late; the next `load` starts another.
-        """
+        """Take one turn; after a `WorkerLost` the next `load` starts another child."""
         assert self._child is not None, "load comes before step"
         return _answer(self._child.ask({"step": command}))
 

@@ -80,10 +80,7 @@ def find_data(folder: Path) -> Path:
 
 
 def divide(source: Path, target: Path, *, link: bool = False, progress: bool = False) -> Roots:
-    """Copy (or hard link) AppWorld's data of `source` to two roots in `target`.
-
-    Existing files are kept, so that an interrupted copy resumes.
-    """
+    """Copy or hard link AppWorld's data to two roots; an interrupted copy resumes."""
     found = find_data(source)
     roots = Roots(target / "world", target / "truth")
     files = files_below(found)

@@ -82,10 +82,7 @@ def _remove_at_exit(folder: Path, process: int) -> None:
 
 
 def generated(python: str) -> Roots:
-    """Return the roots of the generated data, which is built at the first use of a version.
-
-    It is below the data home, or in a temporary folder if the data home is not writable.
-    """
+    """Return the generated data's roots, built on first use (in a temporary folder if need be)."""
     name = _generated_name()
     found = divided(datasets.home() / name)
     if found is not None:
@@ -182,10 +179,7 @@ def _build(work: Path, target: Path, python: str) -> None:
 
 
 def official(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Divide AppWorld's data of a folder, and return its part of the manifest.
-
-    Raises `DataCorrupt` if its splits name missing tasks.
-    """
+    """Divide AppWorld's data of a folder, and return its part of the manifest."""
     if not source.is_dir():
         raise DataMissing(f"{source} is not a folder: expected one with AppWorld's data")
     find_data(source)

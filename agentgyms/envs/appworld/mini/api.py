@@ -36,10 +36,7 @@ PAGE: Final = (
 
 
 class ApiError(Exception):
-    """The error response of an API.
-
-    Its status is 401 (not logged in), 404 (not found), 409 (conflict) or 422 (invalid).
-    """
+    """The error response of an API, with one of the HTTP statuses 401, 404, 409 and 422."""
 
     def __init__(self, status: int, message: str) -> None:
         """Store the status and the message."""
@@ -82,10 +79,7 @@ class Session:
         ]
 
     def find_mine(self, kind: type[R], key: int, what: str) -> R:
-        """Return the caller's record with an id; raise `ApiError` if there is none of the caller's.
-
-        `what` is the kind in words, for the error.
-        """
+        """Return the caller's record with an id, or raise `ApiError`, which names it as `what`."""
         found = self.database.of(kind).get(key)
         if found is None or cast(Any, found).account_id != self.me:
             raise ApiError(404, f"You have no {what} with {kind.FIELDS[0]} {key}.")
@@ -111,10 +105,7 @@ class Api:
     by_name: Mapping[str, Parameter] = field(repr=False)
 
     def __call__(self, session: Session, given: Mapping[str, Any]) -> Plain:
-        """Call the API and return its value; sets the session's account.
-
-        An `ApiError` means that the call is refused and no record was changed.
-        """
+        """Call the API and return its value; an `ApiError` means that no record was changed."""
         values = dict(given)
         if TOKEN.name in self.by_name:
             session.account = self._account(session, values.pop(TOKEN.name, None))

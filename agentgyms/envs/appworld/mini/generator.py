@@ -47,10 +47,7 @@ class SolvedTask:
 
 
 def scenarios(split: str) -> list[tuple[str, Template]]:
-    """Return the names of a split's scenarios with their templates.
-
-    The templates alternate, and so do the difficulties.
-    """
+    """Return a split's scenarios with their templates; templates and difficulties alternate."""
     templates = list(_TEMPLATES[split].values())
     letter = next(letter for letter, name in _LETTERS.items() if name == split)
     rounds = (divmod(index, len(templates)) for index in range(COUNTS[split]))

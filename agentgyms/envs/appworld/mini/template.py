@@ -43,10 +43,7 @@ class Draw:
     """The random choices of one task."""
 
     def __init__(self, scenario: str, number: int, split: str, scene: Scene) -> None:
-        """Prepare the random choices of task 1, 2 or 3 of a scenario.
-
-        The tasks of a scenario share the wording, but no choice.
-        """
+        """Prepare the choices of task 1, 2 or 3 of a scenario, which share the wording alone."""
         self.scene = scene
         self.chance = scene.chance
         self._scenario = scenario
@@ -136,10 +133,7 @@ def template(difficulty: int) -> Callable[[Callable[[Draw], Plan]], Template]:
 
 
 def plan(instruction: str, solution: Sequence[str], *changes: Change, answer: Any = None) -> Plan:
-    """Return a plan with checks of the answer, of the changes, and of all other records.
-
-    A question has no changes; `answer` is None if the task has no answer.
-    """
+    """Return a plan that checks the answer (None if there is none), the changes and all else."""
     checks = [answer_is(answer)]
     if changes:
         checks += [no_op_fail(change.requirement, change.holds) for change in changes]

@@ -26,10 +26,7 @@ class Tokens:
         return blake2b(name.encode(), key=self._key, digest_size=20).hexdigest()
 
     def account(self, database: Database, app: str, token: Any) -> Account | None:
-        """Return the account of a token; None if it is not a token of the app.
-
-        The accounts of the world's records must not change.
-        """
+        """Return the account of a token in unchanged accounts; None if it is not one of the app."""
         if app not in self._accounts:
             accounts = database.of(ACCOUNTS[app]).values()
             self._accounts[app] = {self.issue(app, account): account for account in accounts}

@@ -71,10 +71,7 @@ class MiniWorld:
             return ApiResponse(error=error.text, status=error.status)
 
     def digest(self) -> str:
-        """Return a digest of all records, including the task's status and answer.
-
-        Access tokens are no part of it: logging in changes no record.
-        """
+        """Return a digest of all records, the task's status included; logging in changes none."""
         return self._database.digest()
 
     def report(self) -> Report:

@@ -56,10 +56,7 @@ def is_code(text: str) -> bool:
 
 
 def parse(code: str) -> ast.Module:
-    """Return the syntax tree of code, without warnings about escape sequences.
-
-    Raises `SyntaxError` also if the code is nested too deeply for the parser.
-    """
+    """Return the syntax tree of code; `SyntaxError` also if it is nested too deeply."""
     if warnings.filters[0] != _BROKEN_ESCAPES:
         # One filter for this file name alone; `catch_warnings` is not thread-safe.
         warnings.filterwarnings("ignore", module="<action>")

@@ -14,10 +14,7 @@ _INHERITED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 def role_command(
     python: str, role: str, options: Mapping[str, Any], *, site_packages: bool = True
 ) -> list[str]:
-    """Return the command of the fork server of a role: `executor`, `engine` or `evaluator`.
-
-    The process table shows the options: no secrets.
-    """
+    """Return the command of a role's fork server; the process table shows it: no secrets."""
     # Not -I, which would ignore PYTHONHASHSEED; the environment is trusted.
     flags = ["-P", "-s", "-B"] if site_packages else ["-P", "-s", "-B", "-S"]
     return [python, *flags, str(Path(__file__).with_name("child")), role, json.dumps(options)]

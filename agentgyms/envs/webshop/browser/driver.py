@@ -115,10 +115,7 @@ class Browser:
         self._in_tab(tab, lambda driver: driver.get(url))
 
     def read(self, tab: str, script: str, *arguments: Any) -> Any:
-        """Run a script in a tab until it returns anything but None, and return that.
-
-        Raises `WorkerLost` if it returns None for `LIMIT_S`, or if the browser is lost.
-        """
+        """Run a script in a tab until it returns anything but None (at most `LIMIT_S`)."""
         deadline = time.monotonic() + LIMIT_S
         while True:
             found = self._in_tab(tab, lambda driver: _evaluate(driver, script, arguments))

@@ -79,10 +79,7 @@ class Binaries(NamedTuple):
 
 
 def find_binaries(browser: str | None, driver: str | None, headless: bool) -> Binaries:
-    """Return the given programs, or else those on the path.
-
-    Raises `EnvUnavailable` if a program is neither given nor on the path.
-    """
+    """Return the given programs, or else those on the path; `EnvUnavailable` if one is missing."""
     if not isinstance(headless, bool):
         raise BadOption(f"headless must be True or False, got {headless!r:.60}")
     return Binaries(
@@ -105,10 +102,7 @@ def _find(argument: str, given: Any, defaults: tuple[str, ...]) -> str:
 
 
 class DriverProcess(NamedTuple):
-    """A running ChromeDriver, and the shell process that ends it.
-
-    The browser's profile folder is removed with it.
-    """
+    """A running ChromeDriver, the shell process that ends it, and the browser's profile folder."""
 
     process: subprocess.Popen[bytes]
     url: str

@@ -61,10 +61,7 @@ class Site:
         return self._child.alive
 
     def request(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request.
-
-        Raises `VisitLost` if the visit no longer exists, `WorkerLost` if the site failed.
-        """
+        """Return the reply to a request; `VisitLost` if the visit no longer exists."""
         with self._lock:
             reply = self._child.ask(message)
         if "gone" in reply:

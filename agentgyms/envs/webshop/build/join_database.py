@@ -30,10 +30,7 @@ class Join:
         self._connection.close()
 
     def fill(self, table: str, source: Path | None) -> None:
-        """Load a file that holds one JSON object; of a repeated key the last entry counts.
-
-        Without a file the table is empty.
-        """
+        """Load a file with one JSON object, if any; of a repeated key the last entry counts."""
         rows = _rows(source) if source else iter(())
         with self._connection:
             self._connection.execute(f"DROP TABLE IF EXISTS {table}")

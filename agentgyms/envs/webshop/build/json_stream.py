@@ -46,10 +46,7 @@ def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) ->
 
 
 def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
-    """Yield the items of a file that holds one JSON object; repeated keys are yielded as often.
-
-    Raises `DataCorrupt` as `list_items`.
-    """
+    """Yield the items of a file with one JSON object, repeated keys too; see `list_items`."""
     with path.open("rb") as file:
         text = _Text(path, file, 0, chunk_bytes)
         text.expect("{", "an object with an item for each key")

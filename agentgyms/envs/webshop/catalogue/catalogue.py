@@ -77,10 +77,7 @@ class Catalogue:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """Return the catalogue that `agentgyms data import webshop` wrote to a folder.
-
-        Raises `DataCorrupt` if a file is missing, truncated or of another version.
-        """
+        """Return the catalogue that `agentgyms data import webshop` wrote to a folder."""
         path = Path(folder)
         stored = read_stored(path)
         index = TextIndex.open(path / INDEX)

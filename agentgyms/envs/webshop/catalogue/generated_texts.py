@@ -22,10 +22,7 @@ _TITLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The design of a product, from which its texts are made.
-
-    The series distinguishes it from the brand's other products.
-    """
+    """The design of a product; its series distinguishes it from the brand's others."""
 
     kind: Kind
     line: str

@@ -57,10 +57,7 @@ class GoalTable:
 
     @staticmethod
     def of(catalogue: Catalogue, kind: str) -> GoalTable:
-        """Return the table of a catalogue. A million goals take about two seconds.
-
-        Raises `DataCorrupt` at more than `MAX_GOALS` goals.
-        """
+        """Return the table of a catalogue. A million goals take about two seconds."""
         columns = catalogue.columns
         position, instruction, count = _rows(columns, kind)
         _check_total(catalogue, position, count)
@@ -89,10 +86,7 @@ class GoalTable:
 
     @staticmethod
     def open(folder: Path, *, num_products: int, **metadata: Any) -> GoalTable:
-        """Memory-map a table that `write` wrote with the same metadata, else raise `DataCorrupt`.
-
-        Its positions must be below `num_products`.
-        """
+        """Memory-map a table that `write` wrote with equal metadata, else raise `DataCorrupt`."""
         try:
             found = parse_json((folder / "goals.json").read_text(encoding="utf-8"))
             sizes = tuple(map(int, found.pop("product_sizes")))

@@ -40,10 +40,7 @@ class NounExtractor(Protocol):
 
 
 def open_extractor(name: str = BUILTIN) -> NounExtractor:
-    """Return the extractor of a name: `builtin`, or `spacy:` and the name or folder of a model.
-
-    The original's is `spacy:en_core_web_sm`.
-    """
+    """Return the extractor `builtin`, or `spacy:` and a model (the original's `en_core_web_sm`)."""
     if name == BUILTIN:
         return BuiltinNouns()
     if isinstance(name, str) and name.startswith(SPACY) and name != SPACY:

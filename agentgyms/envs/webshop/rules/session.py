@@ -94,10 +94,7 @@ class ShopSession:
         return self.rules.results(self._state)
 
     def purchase(self) -> Purchase | None:
-        """Return the score of buying the open product as chosen; None if none is open.
-
-        The last score is cached.
-        """
+        """Return the (cached) score of buying the open product as chosen; None if none is open."""
         state = self._state
         if not state.asin:
             return None

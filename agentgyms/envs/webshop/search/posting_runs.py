@@ -78,10 +78,7 @@ class Runs(NamedTuple):
 
 
 class RunWriter:
-    """Collects documents in runs, each of which ends after `run_tokens` tokens.
-
-    Without a folder the runs stay in memory.
-    """
+    """Collects documents in runs of `run_tokens` tokens; without a folder, in memory."""
 
     def __init__(self, folder: Path | None, run_tokens: int = RUN_TOKENS) -> None:
         self._folder, self._run_tokens = folder, run_tokens

@@ -72,10 +72,7 @@ class TextIndex:
 
     @classmethod
     def open(cls, folder: str | Path) -> TextIndex:
-        """Return the index in a folder, mapped into memory.
-
-        Raises `DataMissing` or `DataCorrupt` if a file is missing, damaged or of another version.
-        """
+        """Return the index in a folder, mapped into memory."""
         folder = Path(folder)
         table = read_table(folder, VERSION)
         arrays = {name: map_array(folder, name, table) for name in _ARRAYS}
@@ -154,10 +151,7 @@ class IndexBuilder:
         self._writer.add(text)
 
     def finish(self, doc_ids: Sequence[str]) -> TextIndex:
-        """Return the index; with a folder, its files are then complete.
-
-        `doc_ids` are the ids by position, one for each document; they order equal scores.
-        """
+        """Return the index; `doc_ids`, by position, order equal scores."""
         num_documents = self._writer.num_documents
         if len(doc_ids) != num_documents:
             raise BadOption(f"expected {num_documents} ids, one per document, got {len(doc_ids)}")

@@ -25,10 +25,7 @@ _ADVICE: Final = "import the data set again"
 def write_array(
     folder: Path, name: str, chunks: Iterable[Array], *, dtype: npt.DTypeLike, length: int
 ) -> list[Any]:
-    """Write a one-dimensional array that comes in chunks, as `<name>.npy`.
-
-    Returns its row in the table: type, length, size of the file in bytes.
-    """
+    """Write a 1-d array in chunks as `<name>.npy`; return its type, length and bytes."""
     kind = np.dtype(dtype)
     part = folder / f"{name}.npy.part"
     with part.open("wb") as file:
@@ -54,10 +51,7 @@ def write_table(folder: Path, metadata: Mapping[str, Any], rows: Mapping[str, li
 
 
 def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of a folder; raise `DataMissing` or `DataCorrupt` if it cannot be used.
-
-    `expected` is metadata that must be equal, such as the version of the format.
-    """
+    """Return a folder's table, which must have the expected metadata."""
     try:
         table = dict(parse_json((folder / TABLE).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -90,10 +84,7 @@ def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
 
 
 def load_array(path: Path, *, mapped: bool = True) -> Array:
-    """Return the array of a file, as a read-only memory map or read into memory.
-
-    Raises `OSError`, or `ValueError` if the file holds no array or a truncated one.
-    """
+    """Return a file's array, read or mapped; `OSError`, or `ValueError` if it is damaged."""
     try:
         array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (EOFError, SyntaxError, TokenError, TypeError, OverflowError, MemoryError) as e:

@@ -9,10 +9,7 @@ from agentgyms.envs.appworld.mini.records import Balance, Payment, PurseAccount
 
 
 def pay(session: Session, receiver_id: int, cents: int, note: str, private: bool) -> Payment:
-    """Move cents (above 0) from the caller to another account; return the payment.
-
-    Raises `ApiError`, and changes nothing, if the balance is too low.
-    """
+    """Move cents (above 0) to another account; `ApiError` if the caller's balance is too low."""
     available = balance_of(session, session.me).cents
     if cents > available:
         raise ApiError(

@@ -89,10 +89,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def freeze_clock(kind: str) -> Callable[[str], None]:
-    """Freeze the clock, and return a function that sets it to a date and time in ISO 8601.
-
-    The kind `appworld` needs freezegun.
-    """
+    """Freeze the clock (`appworld` needs freezegun); return a function that sets it in ISO 8601."""
     replaced = {getattr(time, name): frozen for name, frozen in _FUNCTIONS.items()}
     _replace_everywhere({**replaced, os.times: _times})
     # `date.today` and `datetime.today` ask `time.time`.

@@ -53,10 +53,7 @@ def version() -> int:
 
 
 def ruleset(rules: Rules) -> int | None:
-    """Return the file descriptor of a ruleset; None if the kernel has no Landlock.
-
-    `rules` are paths and the rights below them; all other paths are denied.
-    """
+    """Return the descriptor of a ruleset of rights below paths (no others); None without Landlock."""
     abi = version()
     if abi < 1:
         return None

@@ -71,10 +71,7 @@ PRELOADED: Final = (
 
 
 def warm(kind: str) -> None:
-    """Load the modules that the preamble and code may import.
-
-    The kind `appworld` needs AppWorld's interpreter.
-    """
+    """Load the modules that the preamble and code may import."""
     for name in PRELOADED:
         importlib.import_module(name)
     if kind == "appworld":

@@ -24,10 +24,7 @@ class Records:
     """
 
     def __init__(self, home: str, apps: list[str]) -> None:
-        """Store the current state of the apps as the initial one.
-
-        `home` is the folder of the task's changes to the base databases.
-        """
+        """Store the current state as the initial one; `home` has the task's database changes."""
         from appworld.common.utils import import_models_module
 
         self._home = home
