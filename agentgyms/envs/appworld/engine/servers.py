@@ -24,7 +24,7 @@ class Servers:
     """The fork servers of engine workers and of evaluators."""
 
     def __init__(self, python: str, roots: Roots, *, forks: int = FORKS) -> None:
-        """Make the working folders; a server starts at its first use and serves `forks` children."""
+        """Make the working folders; a server starts at its first use, for `forks` children."""
         self._folder = Path(tempfile.mkdtemp(prefix="agentgyms-appworld-"))
         self._names = itertools.count()
         world, truth = self._folder / "world", self._folder / "truth"

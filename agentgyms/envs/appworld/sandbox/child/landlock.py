@@ -53,7 +53,10 @@ def version() -> int:
 
 
 def ruleset(rules: Rules) -> int | None:
-    """Return the descriptor of a ruleset of rights below paths (no others); None without Landlock."""
+    """Return the descriptor of a ruleset; None if the kernel has no Landlock.
+
+    `rules` are paths and the rights below them; all other paths are denied.
+    """
     abi = version()
     if abi < 1:
         return None
