@@ -43,15 +43,7 @@ def display_names(ids: Iterable[str]) -> dict[str, str]:
 
 
 def build_game(problem: Problem, name: str) -> Game:
-    """Return the playable form of a problem.
-
-    Args:
-        problem: Facts and goal.
-        name: The task's id.
-
-    Raises:
-        ValueError: The facts do not make a household.
-    """
+    """Return the playable form of a problem; `ValueError` if its facts do not make a household."""
     house = House(problem)
     names = display_names(problem.ids())
     receptacles = tuple(names[key] for key in house.receptacles)

@@ -26,7 +26,7 @@ INFORMATION: Final = frozenset({"examine", "help", "inventory", "look"})
 """Verbs that change nothing by intent."""
 
 Move = tuple[str, int, int]
-"""What a command means: verb, object, receptacle, with -1 for none; the knife comes third."""
+"""The meaning of a command: verb, object, receptacle, with -1 for none; the knife comes third."""
 
 _ALWAYS: Final[Mapping[str, Move]] = {
     name: (name, -1, -1) for name in ("help", "inventory", "look")
@@ -37,9 +37,7 @@ _FIRST_ROAD: Final = "go to "
 class State(GameState):
     """A game being played: a state, its legal commands, and what they change.
 
-    Attributes:
-        moves: The legal commands but for `go to`, and what they mean.
-        admissible: All legal commands, sorted.
+    `moves` maps the legal commands except `go to` to their meaning; `admissible` are all, sorted.
     """
 
     __slots__ = ("admissible", "moves")
@@ -50,7 +48,7 @@ class State(GameState):
         self._refresh()
 
     def copy(self) -> State:
-        """Return the same state, to be played on its own."""
+        """Return a copy of the state, to be played independently."""
         twin = object.__new__(State)
         twin.game, twin.bits, twin.location = self.game, self.bits, self.location
         twin.held, twin.reached = self.held, self.reached
@@ -61,7 +59,7 @@ class State(GameState):
     # --- playing -------------------------------------------------------------------------------
 
     def find(self, command: str) -> Move | None:
-        """Return what a command means, or None if it is not legal now."""
+        """Return the meaning of a command, or None if it is not legal now."""
         move = self.moves.get(command)
         if move is None:
             r = self.game.roads.get(command)
@@ -70,7 +68,7 @@ class State(GameState):
         return move
 
     def perform(self, move: Move) -> str:
-        """Do what a legal command means and return what the player reads."""
+        """Perform a legal command and return the text for the player."""
         before = self.bits
         verb, o, r = move
         answer = _ACTIONS[verb](self, o, r)
@@ -85,7 +83,7 @@ class State(GameState):
 
     def _go(self, o: int, r: int) -> str:
         there = self.game.location_of[r]
-        self.bits ^= 1 << self.location | 1 << there
+        self.bits ^= 1 << self.location | 1 << there  # location l is bit l
         self.location = there
         return f"You arrive at {self.game.receptacles[r]}. {text.receptacle(self, r)}"
 
@@ -102,6 +100,7 @@ class State(GameState):
         pair = o * len(game.receptacles) + r
         self.bits ^= 1 << (layout.inside + pair) | 1 << (layout.held + o)
         self.bits &= ~(1 << (layout.beside + o * len(game.at) + self.location))
+        # Only what can show later is a part of the state.
         if game.memorable[r] >> o & 1:
             self.bits |= 1 << (layout.taken + pair)
         self.contents[r].remove(o)
@@ -115,7 +114,7 @@ class State(GameState):
         self.bits |= 1 << (layout.inside + pair)
         self.bits &= ~(1 << (layout.taken + pair))
         self._set_beside(o)
-        if o not in self.contents[r]:
+        if o not in self.contents[r]:  # it may lie in two receptacles at once
             insort(self.contents[r], o)
         self.held = -1
         return f"You move the {game.objects[o]} to the {game.receptacles[r]}."
@@ -176,6 +175,7 @@ class State(GameState):
             self._offer_receptacle(moves, r)
         if self.held >= 0:
             self._offer_held(moves, self.held)
+        # The `go to` commands are sorted already and stay together in the sorted list.
         roads = list(game.roads)
         for position in game.blocked[self.location]:
             del roads[position]
@@ -238,7 +238,7 @@ _ACTIONS: Final[Mapping[str, Callable[[State, int, int], str]]] = {
     "take": State._take,
     "use": State._use,
 }
-"""What each verb does to a state: (state, object, receptacle) -> what the player reads."""
+"""The effect of each verb on a state: (state, object, receptacle) -> what the player reads."""
 
 VERBS: Final = frozenset(_ACTIONS)
 """First words of the game's commands."""

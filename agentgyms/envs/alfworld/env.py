@@ -79,8 +79,8 @@ class ALFWorldEnv(TextEnv):
         """Check the arguments; see the class for their meaning.
 
         Raises:
-            BadOption: An argument has a value it cannot have.
-            DataMissing: The official games are not there; the message names the commands.
+            BadOption: An argument has an invalid value.
+            DataMissing: The official games are missing; the message names the commands.
             DependencyNotInstalled: `backend="textworld"` and its packages are missing.
         """
         super().__init__(**common)
@@ -120,8 +120,7 @@ class ALFWorldEnv(TextEnv):
     def act(self, action: str) -> Outcome:
         """Execute the action if it is one of the admissible commands.
 
-        Raises:
-            WorkerLost: `backend="textworld"` and its process died or was late.
+        Raises `WorkerLost` with `backend="textworld"` if its process died or was late.
         """
         outcome = self._play(action)
         if self._official is not None:

@@ -37,11 +37,7 @@ def expert_actions(state: State) -> dict[str, str]:
 
 
 def walkthrough(game: Game, limit: int = 100) -> tuple[str, ...]:
-    """Return the commands with which `best` wins the game.
-
-    Raises:
-        ValueError: They do not win within `limit`.
-    """
+    """Return the commands with which `best` wins the game within `limit` commands."""
     state = State(game)
     commands: list[str] = []
     while not state.won and len(commands) < limit:
@@ -298,8 +294,8 @@ def _put_down(state: State) -> str:
 def _go_on(state: State, receptacles: list[int]) -> str:
     """Go to the next of some receptacles after this location, in cyclic order.
 
-    Receptacles at one location are one stop, at the turn of the first of them: whoever stands there
-    cannot tell for the sake of which it came.
+    Receptacles at one location are one stop, at the turn of the first of them: a player there
+    cannot tell which of them it came for.
     """
     game = state.game
     first = {place: here[0] for place, here in enumerate(game.at) if here}

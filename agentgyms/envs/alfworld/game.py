@@ -38,64 +38,42 @@ class Game:
     A set of objects is an integer with bit o set for object o, and so is a set of receptacles. A
     whole state is one integer too: its bits are the facts that can change, placed by `layout`.
     Only objects that can ever be met are numbered.
-
-    Attributes:
-        name: The task's id.
-        goal: The goal.
-        sentence: The same in words.
-        walkthrough: Commands that win, if the game came with them.
-        receptacles: Names such as `drawer 2`, as the text shows them.
-        location_of: Location of each receptacle.
-        at: Receptacles of each location.
-        openable: Receptacles that open and close.
-        sinks: Receptacles that clean.
-        microwaves: Receptacles that heat.
-        fridges: Receptacles that cool.
-        objects: Names such as `mug 1`.
-        fits: For each receptacle, the objects that may be put there.
-        pickable: Objects that can be held; `cleanable` to `sliceable` and `knives` likewise.
-        vessels: Objects with an inside, and the description of each.
-        targets: Objects of the type the goal asks for.
-        places: Receptacles of the type the goal asks for; none for `look`.
-        lamps: For `look`, pairs of a lamp and the receptacle it stands on.
-        roads: The `go to` commands, sorted, and the receptacle each leads to.
-        blocked: For each location, the positions in `roads` that lead nowhere else, descending.
-        memorable: For each receptacle, the objects whose having been taken from it can show later.
-        initial: The first state.
-        salt: Digest of the game's identity and contents, a part of every state key.
     """
 
     name: str
     goal: Goal
-    sentence: str
-    walkthrough: tuple[str, ...]
-    receptacles: tuple[str, ...]
-    location_of: tuple[int, ...]
-    at: tuple[tuple[int, ...], ...]
-    openable: int
-    sinks: int
-    microwaves: int
-    fridges: int
-    objects: tuple[str, ...]
-    fits: tuple[int, ...]
-    pickable: int
+    sentence: str  # the same in words
+    walkthrough: tuple[str, ...]  # commands that win, if the game came with them
+    receptacles: tuple[str, ...]  # names such as `drawer 2`, as the text shows them
+    location_of: tuple[int, ...]  # location of each receptacle
+    at: tuple[tuple[int, ...], ...]  # receptacles of each location
+    openable: int  # receptacles that open and close
+    sinks: int  # receptacles that clean
+    microwaves: int  # receptacles that heat
+    fridges: int  # receptacles that cool
+    objects: tuple[str, ...]  # names such as `mug 1`
+    fits: tuple[int, ...]  # for each receptacle, the objects that may be put there
+    pickable: int  # objects that can be held; `cleanable` to `sliceable` and `knives` likewise
     cleanable: int
     heatable: int
     coolable: int
     toggleable: int
     sliceable: int
     knives: int
-    vessels: Mapping[int, str]
-    targets: int
-    places: tuple[int, ...]
+    vessels: Mapping[int, str]  # objects with an inside, and the description of each
+    targets: int  # objects of the type the goal asks for
+    places: tuple[int, ...]  # receptacles of the type the goal asks for; none for `look`
+    # For `look`, pairs of a lamp and the receptacle it stands on.
     lamps: tuple[tuple[int, int], ...]
-    roads: Mapping[str, int]
+    roads: Mapping[str, int]  # the `go to` commands, sorted, and the receptacle each leads to
+    # For each location, the positions in `roads` that lead nowhere else, descending.
     blocked: tuple[tuple[int, ...], ...]
+    # For each receptacle, the objects whose having been taken from it can show later.
     memorable: tuple[int, ...]
     initial: int
     layout: Layout
     aim: Aim
-    salt: bytes
+    salt: bytes  # digest of the game's identity and contents, a part of every state key
 
 
 def members(bits: int) -> Iterator[int]:

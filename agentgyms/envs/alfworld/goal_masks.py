@@ -16,12 +16,9 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """The goal as bit masks: every part must hold in at least one of its alternatives.
+    """The goal as bit masks: every part must hold in at least one of its ways.
 
-    Attributes:
-        parts: For each part its ways, and for each way what is wanted.
-        total: Number of literals that must hold together.
-        watched: All bits that count.
+    `total` is the number of literals that must hold together; `watched` are all bits that count.
     """
 
     parts: tuple[tuple[tuple[Wanted, ...], ...], ...]

@@ -91,7 +91,7 @@ class House:
 
     def inside(self, objects: Iterable[int], receptacles: Iterable[int]) -> int:
         """Return the bits for each of the objects being in each of the receptacles."""
-        row = sum(1 << r for r in receptacles)
+        row = sum(1 << r for r in receptacles)  # the bits of one object
         return sum(row << (self.layout.inside + o * len(self.receptacles)) for o in objects)
 
     def memorable(self) -> tuple[int, ...]:

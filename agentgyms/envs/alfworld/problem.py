@@ -39,7 +39,7 @@ FAMILIES: Final = ("pick", "look", "clean", "heat", "cool", "pick2")
 
 _FACT: Final = re.compile(r"\(\s*([^\s()]+)\s+([^\s()]+)(?:\s+([^\s()]+))?\s*\)")
 _MAX_DEPTH: Final = 100
-"""Those of the release are nested less than ten deep."""
+"""Goals in the released games nest less than ten deep."""
 _COMMENT: Final = re.compile(r";[^\n]*")
 _PART: Final = re.compile(r"[()]|[^\s()]+")
 _LEAST_ARGUMENTS: Final = {"objecttype": 2, "receptacletype": 2, "holds": 2}
@@ -66,12 +66,9 @@ _GOALS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The goal of a game.
+    """The goal of a game: its family, and the types of its objects and of their place.
 
-    Attributes:
-        family: One of `FAMILIES`.
-        target: Type of the objects to handle, such as `mug`.
-        place: Type of the receptacle they belong in, or of the lamp for `look`.
+    `place` is the receptacle that they belong in, or the lamp for `look`.
     """
 
     family: str
@@ -109,11 +106,7 @@ class Problem:
 
 
 def parse_problem(text: str) -> tuple[dict[str, tuple[Fact, ...]], Goal]:
-    """Return the initial facts and the goal of a PDDL problem.
-
-    Raises:
-        ValueError: It is not a problem of this domain.
-    """
+    """Return the initial facts and the goal of a PDDL problem; `ValueError` at anything else."""
     text = text.lower()
     if ";" in text:
         text = _COMMENT.sub("", text)
@@ -140,11 +133,7 @@ def _facts(section: str) -> dict[str, tuple[Fact, ...]]:
 
 
 def parse_goal(text: str) -> Goal:
-    """Return the goal of a PDDL condition.
-
-    Raises:
-        ValueError: It is none of the six kinds of goal.
-    """
+    """Return the goal of a PDDL condition; `ValueError` if it is none of the six kinds."""
     literals = list(_literals(_nested(text)))
     used = tuple(sorted(literal[0] for literal in literals))
     family = _GOALS.get(used)

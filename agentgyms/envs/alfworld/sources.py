@@ -65,11 +65,7 @@ def list_tasks(source: Source, split: str, families: frozenset[str]) -> TaskSet:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Tasks of the generator.
-
-    Attributes:
-        rooms: `small` or `large`.
-    """
+    """Tasks of the generator, in `small` or `large` rooms."""
 
     rooms: str
 
@@ -92,20 +88,15 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Official:
-    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`.
-
-    Attributes:
-        folder: What holds the folders of the splits.
-    """
+    """Game files in the folders `<split>/<task>/<trial>`; task ids are `<task>/<trial>`."""
 
     folder: Path
 
     def version(self, split: str) -> str:
         """Return a digest of the split's task ids, each with the size of its game's file in bytes.
 
-        The same files have the same version wherever they are, imported or not. Files are not read:
-        one that was changed without changing its size is not noticed, see `agentgyms data verify`.
-        `sample` has the version of train, which it is drawn from.
+        The same files have the same version wherever they are. Files are not read: a change that
+        keeps the size is not noticed, see `agentgyms data verify`. `sample` has train's version.
         """
         return f"official-{_index(self.folder, _real(split)).digest}"
 
@@ -207,12 +198,7 @@ def _subfolders(folder: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
 
 
 def open_source(source: str, data_path: str | None, rooms: str) -> Source:
-    """Return the source that an environment's arguments name.
-
-    Raises:
-        BadOption: An argument has a value it cannot have.
-        DataMissing: The official games are not there.
-    """
+    """Return the source that an environment's arguments name."""
     if source not in ("generated", "official"):
         raise BadOption(f"source {source!r} is unknown: expected 'generated' or 'official'")
     if rooms not in tuple(SIZES):  # a tuple, in which anything can be looked for

@@ -9,18 +9,11 @@ from agentgyms.envs.alfworld.game import Game, members
 
 
 class GameState:
-    """What holds at one moment of a game.
+    """The facts at one moment of a game.
 
     The state is one integer, `bits`, laid out by `game.layout`; the other attributes follow from it
-    and are kept for speed.
-
-    Attributes:
-        game: What is played.
-        bits: The facts that hold now.
-        location: Where the agent is.
-        held: The object in its hand, or -1.
-        contents: For each receptacle the objects inside, ascending.
-        reached: Literals of the goal that hold.
+    and are kept for speed: the agent's location, the object in its hand or -1, the objects inside
+    each receptacle (ascending), and the literals of the goal that hold.
     """
 
     __slots__ = ("bits", "contents", "game", "held", "location", "reached")

@@ -1,4 +1,4 @@
-"""What the player reads: the wording of every state and of every command's outcome."""
+"""The texts that the player reads: the wording of every state and of every command's outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ADJECTIVES: Final = (
     ({"cool"}, "cold"),
     ({"sliced"}, "sliced"),
 )
-"""What has been done to an object, and the words for it; the first that applies is used."""
+"""The treatments of an object, and the words for it; the first that applies is used."""
 
 
 def introduction(state: GameState) -> str:

@@ -6,11 +6,7 @@ from agentgyms.envs.alfworld.game import Game, members
 
 
 def check_state(game: Game, bits: int) -> None:
-    """Check that `bits` is a valid state of the game.
-
-    Raises:
-        ValueError: It does not; the message says which facts are impossible.
-    """
+    """Check that `bits` is a valid state; a `ValueError` says which facts are impossible."""
     layout = game.layout
     if bits < 0 or bits >> layout.end:
         raise ValueError("the state has facts that this game does not know")

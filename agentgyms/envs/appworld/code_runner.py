@@ -29,12 +29,7 @@ _ENDED: Final = "Execution failed. The code ended its process: {why}. The episod
 
 
 class Limits(NamedTuple):
-    """The limits of one turn's code.
-
-    Attributes:
-        timeout_s: Time limit in seconds.
-        max_calls: Most API calls.
-    """
+    """The limits of one turn's code: seconds, and API calls."""
 
     timeout_s: float
     max_calls: int
@@ -62,19 +57,12 @@ class Counts:
 
 
 class TurnResult(NamedTuple):
-    """The result of one turn's code.
-
-    Attributes:
-        output: The output for the agent.
-        error: Why the code failed, one line; "" if it did not.
-        ended: Whether the code ended its process, and with it the episode.
-        num_characters: Length of the output before its middle was cut out.
-    """
+    """The result of one turn's code."""
 
     output: str
-    error: str = ""
-    ended: bool = False
-    num_characters: int = 0
+    error: str = ""  # one line, "" if the code did not fail
+    ended: bool = False  # the code ended its process, and with it the episode
+    num_characters: int = 0  # of the output before its middle was cut out
 
 
 class _Resources:
@@ -100,14 +88,8 @@ class CodeRunner:
 
     The executor starts with the first code. If the code itself ends its process (by a crash, an
     exit, or by running on after its time is up), the episode ends. A process lost for another
-    reason is replaced: the earlier code runs again on a new world, whose digest must be the same.
-
-    Attributes:
-        task_id: The task.
-        executed: The code executed so far, one string a turn.
-        counts: Counts of the API calls so far.
-        digest: Digest of the world's current records; "" before `open`.
-        completed: Whether the task was declared complete.
+    reason is replaced: the earlier code runs again on a new world, which must end in the same
+    digest.
     """
 
     def __init__(self, tasks: Tasks, task_id: str, engine: Engine, limits: Limits) -> None:
@@ -121,12 +103,7 @@ class CodeRunner:
         self._release = weakref.finalize(self, self._resources.release)
 
     def open(self) -> Brief:
-        """Open the task's world, run the code executed so far on it, and return its brief.
-
-        Raises:
-            WorkerLost: A process cannot be started or was lost.
-            ReplayMismatch: The digest is not the earlier one.
-        """
+        """Open a world, run the executed code again, and return its brief; or `ReplayMismatch`."""
         with _not_agents_fault():
             world = self._resources.world = self._tasks.open(self.task_id)
         for code in self.executed:
@@ -142,11 +119,7 @@ class CodeRunner:
         return world.brief
 
     def run(self, code: str) -> TurnResult:
-        """Run the code of a turn.
-
-        Raises:
-            WorkerLost: A process was lost and cannot be replaced.
-        """
+        """Run the code of a turn; raise `WorkerLost` if a process cannot be replaced."""
         counts = Counts()
         try:
             if not self._alive:
@@ -166,11 +139,7 @@ class CodeRunner:
         )
 
     def report(self) -> Report:
-        """Run the tests on the current world, and return their verdicts.
-
-        Raises:
-            WorkerLost: A process was lost and cannot be replaced.
-        """
+        """Run the tests on the current world, and return their verdicts."""
         try:
             return self._world.report()
         except WorkerLost:

@@ -163,11 +163,7 @@ class AppWorldEnv(TextEnv):
         return sources.choose(self._source, self.split, self._difficulty, self._scenarios)
 
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
-        """Open the task's world; episodes are deterministic.
-
-        Raises:
-            WorkerLost: A process cannot be started.
-        """
+        """Open the task's world; episodes are deterministic."""
         runner = self._new_runner(task)
         self._brief = runner.open()
         report = runner.report() if self._options.score == "turn" else None
@@ -182,7 +178,7 @@ class AppWorldEnv(TextEnv):
 
         Raises:
             WorkerLost: A process was lost and cannot be replaced; the episode is lost with it.
-            ResetNeeded: The snapshot that the episode was restored from says that it is over.
+            ResetNeeded: The episode was restored from a snapshot that was already over.
         """
         if self._over:
             raise ResetNeeded("the episode is over, as its snapshot says: call reset()")
@@ -209,9 +205,7 @@ class AppWorldEnv(TextEnv):
     def load(self, task: Task, state: Any) -> None:
         """Run the executed code again, unless the episode is over.
 
-        Raises:
-            WorkerLost: A process cannot be started or was lost.
-            ReplayMismatch: The records differ from those of the snapshot.
+        Raises `ReplayMismatch` if the records differ from those of the snapshot.
         """
         saved = SavedEpisode.parse(state)
         runner = self._new_runner(task)
@@ -222,11 +216,7 @@ class AppWorldEnv(TextEnv):
             self._brief = runner.open()
 
     def expert_actions(self) -> dict[str, str]:
-        """Return the next block of the reference solution.
-
-        Raises:
-            BadOption: The task has no reference solution.
-        """
+        """Return the next block of the reference solution; `BadOption` if the task has none."""
         blocks = self._source.solution(self._task.task_id)
         if not blocks:
             raise BadOption(
@@ -239,11 +229,7 @@ class AppWorldEnv(TextEnv):
         return {"best": blocks[min(num_done, len(blocks) - 1)]}
 
     def warm(self) -> None:
-        """Start the fork servers, and wait until they are ready.
-
-        Raises:
-            WorkerLost: A fork server cannot be started.
-        """
+        """Start the fork servers, and wait until they are ready."""
         executors.fork_server(self._engine).warm()
         world = self._source.open(self.tasks[0])
         try:

@@ -11,15 +11,7 @@ from agentgyms.envs.appworld.world import Report
 def episode_metrics(
     counts: Counts, failed_turns: int, malformed_turns: int, difficulty: int, report: Report | None
 ) -> dict[str, float]:
-    """Return the metrics by name.
-
-    Args:
-        counts: Counts of API calls so far.
-        failed_turns: Number of turns so far whose code failed.
-        malformed_turns: Number of turns so far without code.
-        difficulty: Difficulty of the task; 0 if it is not known.
-        report: The report of the tests, None if they did not run.
-    """
+    """Return the metrics by name; those of the tests only if they ran."""
     nan = math.nan
     return {
         "api_calls": float(counts.api_calls),

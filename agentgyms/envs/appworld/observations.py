@@ -27,10 +27,8 @@ def introduction(brief: Brief) -> str:
 def shortened(output: str, limit: int, num_characters: int = 0) -> str:
     """Return an output, or its beginning and its end with a mark between them.
 
-    Args:
-        output: The printed text, or its beginning and its end.
-        limit: Most characters to return, with the mark; at least 200.
-        num_characters: Number of printed characters, if `output` does not have all of them.
+    The result has at most `limit` (200 or more) characters, with the mark. If `output` is cut
+    already, `num_characters` is the length that was printed.
     """
     # The number comes from the agent's process and is not trusted.
     total = max(len(output), min(num_characters, _MAX_CHARACTERS))

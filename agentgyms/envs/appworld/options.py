@@ -24,14 +24,7 @@ _STATES: Final = ("code", "database")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The checked options of an environment.
-
-    Attributes:
-        limits: The limits of one turn's code.
-        max_output: Most characters of an observation's output.
-        score: When the tests run: after every `"turn"`, or at the `"end"` of the episode.
-        state: What the state key identifies: `"code"` or `"database"`.
-    """
+    """The checked options of an environment; `AppWorldEnv` gives their meaning."""
 
     limits: Limits
     max_output: int
@@ -42,11 +35,7 @@ class Options:
 def check(
     engine: str, timeout_s: Any, max_api_calls: Any, max_output: Any, score: Any, state: Any
 ) -> Options:
-    """Return the checked arguments, with the engine's defaults for None.
-
-    Raises:
-        BadOption: An argument has an invalid value.
-    """
+    """Return the checked arguments, with the engine's defaults for None."""
     if score is None:
         score = "turn" if engine == "mini" else "end"
     _check_one_of("score", score, _SCORES, " or None")
@@ -64,11 +53,7 @@ def check(
 
 
 def check_scenarios(scenarios: Any) -> list[str] | None:
-    """Return the prefixes of scenario ids, sorted, each once.
-
-    Raises:
-        BadOption: They are not a list of strings.
-    """
+    """Return the prefixes of scenario ids, sorted, each once."""
     if scenarios is None:
         return None
     listed = isinstance(scenarios, Sequence) and not isinstance(scenarios, str)
@@ -80,11 +65,7 @@ def check_scenarios(scenarios: Any) -> list[str] | None:
 
 
 def check_difficulty(difficulty: Any) -> frozenset[int] | None:
-    """Return the set of difficulties, given as one number or as a list.
-
-    Raises:
-        BadOption: It is not None, 1, 2, 3 or a list of these.
-    """
+    """Return the set of difficulties, given as one number or as a list."""
     if difficulty is None:
         return None
     given = difficulty if isinstance(difficulty, list | tuple) else [difficulty]
@@ -96,11 +77,7 @@ def check_difficulty(difficulty: Any) -> frozenset[int] | None:
 
 
 def check_path(data_path: Any) -> str | None:
-    """Return a path as a string.
-
-    Raises:
-        BadOption: It is not a path.
-    """
+    """Return a path as a string."""
     if data_path is None:
         return None
     if not isinstance(data_path, str | os.PathLike) or not isinstance(os.fspath(data_path), str):

@@ -11,20 +11,10 @@ from agentgyms.envs.appworld.sandbox import code_check
 
 @dataclass(frozen=True, slots=True)
 class SavedEpisode:
-    """The state of an episode in a snapshot.
+    """The state of an episode in a snapshot."""
 
-    Attributes:
-        executed: The code of each executed turn.
-        digest: Digest of the records after it.
-        counts: Counts of API calls.
-        turns: Number of turns taken.
-        failed_turns: Number of turns whose code failed.
-        malformed_turns: Number of turns without code.
-        over: Whether the episode has ended.
-    """
-
-    executed: list[str]
-    digest: str
+    executed: list[str]  # the code of each turn
+    digest: str  # of the records after it
     counts: Counts
     turns: int
     failed_turns: int
@@ -35,10 +25,7 @@ class SavedEpisode:
     def parse(cls, state: Any) -> Self:
         """Return the state from its `dataclasses.asdict`, after checking it: it is untrusted.
 
-        Raises:
-            LookupError: A field is missing.
-            TypeError: A field has the wrong type.
-            ValueError: Code is not allowed, or a count is not one.
+        Raises `LookupError`, `TypeError` or `ValueError`.
         """
         executed, digest, over = state["executed"], state["digest"], state["over"]
         if type(executed) is not list or any(_is_refused(code) for code in executed):

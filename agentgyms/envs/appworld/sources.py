@@ -19,13 +19,7 @@ _SAMPLE_SCENARIOS: Final = 2
 
 
 def open_tasks(engine: str, source: str, data_path: str | None) -> Tasks:
-    """Return the tasks of an environment's arguments; equal arguments share one object.
-
-    Raises:
-        BadOption: A value is unknown, or two contradict each other.
-        DataMissing: The tasks' files are missing.
-        DependencyNotInstalled: The AppWorld engine is not installed.
-    """
+    """Return the tasks of an environment's arguments; equal arguments share one object."""
     if engine not in ENGINES:
         raise BadOption(f"engine {engine!r:.60} is unknown: expected one of {', '.join(ENGINES)}")
     if source not in SOURCES:
@@ -61,9 +55,7 @@ def choose(
 ) -> TaskSet:
     """Return the tasks of a split with these difficulties and scenarios; None selects all.
 
-    Raises:
-        BadOption: A prefix in `scenarios` matches no scenario of the split.
-        DataMissing: The tasks' files are missing.
+    Raises `BadOption` if a prefix in `scenarios` matches no scenario of the split.
     """
     of_split = tasks.families("train" if split == "sample" else split)
     for name in scenarios or ():

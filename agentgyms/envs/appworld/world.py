@@ -16,41 +16,24 @@ Label = Literal["no_op_fail", "no_op_pass"]
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """The description of a task.
+    """The description of a task."""
 
-    Attributes:
-        task_id: `<scenario>_<n>`, with one underscore; n counts from 1 to 3.
-        instruction: The instruction.
-        supervisor: `first_name`, `last_name`, `email` and `phone_number` of the supervisor.
-        now: The frozen date and time of the world, in ISO 8601, without a time zone.
-        difficulty: 1, 2 or 3; 0 if it is not known.
-        apis: The APIs of each app that code may call.
-    """
-
-    task_id: str
+    task_id: str  # `<scenario>_<n>`, n from 1 to 3
     instruction: str
-    supervisor: Mapping[str, str]
-    now: str
-    difficulty: int
+    supervisor: Mapping[str, str]  # first_name, last_name, email, phone_number
+    now: str  # the world's frozen time in ISO 8601, without a time zone
+    difficulty: int  # 1, 2 or 3; 0 if it is not known
     apis: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """The response of an API call: a value, or an exception to raise in the calling code.
-
-    Attributes:
-        value: The value of a successful call, as JSON values.
-        error: Message of the exception, such as `Response status code is 401:` and the body in the
-            next line; "" if the call succeeded.
-        kind: Name of the built-in exception.
-        status: HTTP status, 0 if no request was made.
-    """
+    """The response of an API call: a value, or an exception to raise in the calling code."""
 
     value: Any = None
-    error: str = ""
-    kind: str = "Exception"
-    status: int = 200
+    error: str = ""  # the exception's message; "" if the call succeeded
+    kind: str = "Exception"  # a built-in exception
+    status: int = 200  # HTTP; 0 if no request was made
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +92,16 @@ class World(Protocol):
     def call(self, app: str, api: str, arguments: Mapping[str, Any]) -> ApiResponse:
         """Return an API's response; unknown apps, APIs and arguments have an error as response.
 
-        Raises:
-            WorkerLost: The process that holds the world died.
+        This and the methods below raise `WorkerLost` if a process that they need died.
         """
         ...
 
     def digest(self) -> str:
-        """Return a digest of the apps' records: equal records have equal digests, others do not.
-
-        Raises:
-            WorkerLost: The process that holds the world died.
-        """
+        """Return a digest of the apps' records: equal records have equal digests, others do not."""
         ...
 
     def report(self) -> Report:
-        """Run the tests on the current records, and return their verdicts.
-
-        Raises:
-            WorkerLost: A process needed for this died.
-        """
+        """Run the tests on the current records, and return their verdicts."""
         ...
 
     def close(self) -> None:
@@ -142,19 +116,11 @@ class Tasks(Protocol):
     """Version of the tasks, which recordings contain."""
 
     def families(self, split: str) -> Mapping[str, int]:
-        """Return the difficulty (0: unknown) of each task of a split, in the benchmark's order.
-
-        Raises:
-            DataMissing: The data is missing.
-        """
+        """Return the difficulty (0: unknown) of each task of a split, in the benchmark's order."""
         ...
 
     def open(self, task_id: str) -> World:
-        """Return a new world of a task, in its initial state.
-
-        Raises:
-            WorkerLost: Its process cannot be started.
-        """
+        """Return a new world of a task, in its initial state."""
         ...
 
     def solution(self, task_id: str) -> Sequence[str] | None:

@@ -20,16 +20,10 @@ B: Final = 0.4
 
 
 class BM25:
-    """An index of documents in memory. Threads may share it.
+    """An index of documents in memory, each given as its words. Threads may share it.
 
     The score of a document is the sum over the query's words of idf tf / (tf + k1 (1 - b + b length
     / mean length)), with idf = ln(1 + (N - n + 0.5) / (n + 0.5)); the index holds each summand.
-
-    Args:
-        documents: The words of each document.
-
-    Raises:
-        DataCorrupt: No document has a word.
     """
 
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:
@@ -47,9 +41,11 @@ class BM25:
         place += np.frombuffer(word, np.int32).astype(np.int64) * len(length)
         place, frequency = np.unique(place, return_counts=True)
         term, document = np.divmod(place, len(length))
+        # First posting of each word. [V + 1]
         self._start = np.searchsorted(term, np.arange(len(self._number) + 1))
         num_with_term = np.diff(self._start)
         idf = np.log(1 + (len(length) - num_with_term + 0.5) / (num_with_term + 0.5))
+        # [documents]
         norm = K1 * (1 - B + B * lengths / lengths.mean())
         saturation = frequency / (norm[document] + frequency)
         self._document = document.astype(np.int32)

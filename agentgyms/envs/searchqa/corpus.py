@@ -22,11 +22,7 @@ class FileState(NamedTuple):
 
 
 def state_of(path: str | os.PathLike[str]) -> FileState:
-    """Return the state of a file.
-
-    Raises:
-        DataMissing: The file does not exist.
-    """
+    """Return the state of a file; raise `DataMissing` if it does not exist."""
     file = Path(path)
     if not file.is_file():
         raise DataMissing(f"there is no file {file}: expected one of JSON lines")
@@ -36,11 +32,9 @@ def state_of(path: str | os.PathLike[str]) -> FileState:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One paragraph that a search can find.
+    """One paragraph that a search can find; the id is "" if the retriever gives none.
 
-    Attributes:
-        doc_id: Its id in the corpus; "" if the retriever gives none.
-        contents: `"Title"`, a line break and the text, as in Search-R1's corpora.
+    `contents` is `"Title"`, a line break and the text, as in Search-R1's corpora.
     """
 
     doc_id: str
@@ -63,13 +57,9 @@ class Document:
 
 
 def read_document(fields: Mapping[str, Any]) -> Document:
-    """Parse a document from a JSON object.
+    """Parse a document from a JSON object, else raise `ValueError`.
 
-    Args:
-        fields: `contents`, and an `id` that is a string or an integer; other keys are ignored.
-
-    Raises:
-        ValueError: The object is not a document.
+    It has `contents`, and an `id` that is a string or an integer; other keys are ignored.
     """
     contents, doc_id = fields.get("contents"), fields.get("id", "")
     if not isinstance(contents, str) or not contents.strip():
@@ -106,12 +96,7 @@ def load_corpus(path: str | os.PathLike[str]) -> list[Document]:
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, object) for each line of a JSON-lines file; blank lines are skipped.
-
-    Raises:
-        DataMissing: The file does not exist.
-        DataCorrupt: A line is not a JSON object, or the file is not UTF-8.
-    """
+    """Yield (place, object) for each line of a JSON-lines file; blank lines are skipped."""
     file = state_of(path).path
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):

@@ -166,8 +166,7 @@ class SearchQAEnv(TextEnv):
     def act(self, action: str) -> Outcome:
         """Search, or end the episode with the answer.
 
-        Raises:
-            ServerUnavailable: The retriever at `retriever` does not answer.
+        Raises `ServerUnavailable` if the retriever at `retriever` does not answer.
         """
         read = _ACTION.fullmatch(action.strip()) if len(action) <= MAX_ACTION else None
         text = " ".join(read[2].split()) if read else ""

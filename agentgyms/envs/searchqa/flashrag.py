@@ -46,13 +46,12 @@ def load_questions(
         path: A folder with `<data set>/<file>.jsonl` (see `FILES`), or one file, which is read for
             every split; a line's `data_source` then names its data set.
         split: A key of `FILES`; `sample` is the first 12 questions.
-        data_sets: Names of data sets; None means those of the seven benchmarks that exist, and all
-            of a single file.
+        data_sets: The names of data sets; None means those of the seven benchmarks that exist, and
+            all of a single file.
 
     Raises:
         DataMissing: The file or folder does not exist, or has no file of the split.
-        DataCorrupt: A line is not a question, or an id occurs twice; the message names file and
-            line.
+        DataCorrupt: A line is not a question, or an id occurs twice; the message names the line.
     """
     source = Path(path)
     wanted = None if data_sets is None else frozenset(data_sets)

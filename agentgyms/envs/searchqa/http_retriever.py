@@ -78,11 +78,7 @@ class HttpRetriever:
         self._cached_search = lru_cache(_CACHED_QUERIES)(self._request)
 
     def search(self, query: str, top_k: int) -> Sequence[Hit]:
-        """Return the server's results; see `Retriever`.
-
-        Raises:
-            ServerUnavailable: No attempt was answered, or the answer is not a retriever's.
-        """
+        """Return the server's results; `ServerUnavailable` without an answer. See `Retriever`."""
         return self._cached_search(query, top_k)
 
     def close(self) -> None:
@@ -148,13 +144,7 @@ _SHARED: WeakValueDictionary[tuple[str, str, str, float], HttpRetriever] = WeakV
 
 
 def shared_retriever(url: str, request_form: str, patience_s: float) -> HttpRetriever:
-    """Return this process's shared retriever for an address, with a shared cache.
-
-    It is released with its last user.
-
-    Raises:
-        BadOption: An argument is invalid; see `HttpRetriever`.
-    """
+    """Return this process's retriever for an address; it is released with its last user."""
     token = _token_from_environment()
     made = HttpRetriever(url, request_form=request_form, token=token, patience_s=patience_s)
     return _SHARED.setdefault((url, request_form, token, float(patience_s)), made)
@@ -175,9 +165,9 @@ def _check_patience(patience_s: Any) -> float:
 
 def _pause_s(reply: Reply | None, attempts: int) -> float:
     """Return the pause after a number of attempts: `Retry-After`, or exponential backoff."""
-    query_field = "" if reply is None else reply.headers.get("Retry-After", "").strip()
-    if query_field.isascii() and query_field.isdecimal():
-        return max(float(query_field), _FIRST_PAUSE_S)
+    retry_after = "" if reply is None else reply.headers.get("Retry-After", "").strip()
+    if retry_after.isascii() and retry_after.isdecimal():  # an HTTP date is ignored
+        return max(float(retry_after), _FIRST_PAUSE_S)
     longest = min(_FIRST_PAUSE_S * 2.0 ** min(attempts - 1, 10), _LONGEST_PAUSE_S)
     return longest * _JITTER.uniform(0.5, 1.0)
 

@@ -42,11 +42,7 @@ _BUILDINGS: Final = ("Bridge", "Tower", "Theatre", "Hall", "Lighthouse", "Gate",
 
 
 class NameGenerator:
-    """Generates unique invented names.
-
-    Args:
-        chance: Random source.
-    """
+    """Generates unique invented names."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -78,9 +74,7 @@ class NameGenerator:
     def word(self, kind: str) -> str:
         """Return a new capitalized word.
 
-        Args:
-            kind: `first`, `last`, `place`, `water`, `high` or `word`; kinds differ in their
-                endings.
+        Kinds differ in their endings: `first`, `last`, `place`, `water`, `high` or `word`.
         """
         while True:
             word = (self._stem() + self._chance.pick(_ENDINGS[kind])).capitalize()

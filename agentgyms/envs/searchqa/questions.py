@@ -24,15 +24,10 @@ GENERATED_VERSION: Final = f"closed-world-{VERSION}"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question.
+    """One question; its family is the number of hops, or the data set.
 
-    Attributes:
-        question_id: Its id among all questions of its source.
-        family: The number of hops, or the name of the data set.
-        text: The question.
-        golden: The accepted answers.
-        support: Ids of the documents that are needed, in the order of the hops; empty if unknown.
-        titles: Their titles.
+    `support` has the ids of the needed documents in the order of the hops; it is empty if they are
+    unknown.
     """
 
     question_id: str
@@ -44,13 +39,7 @@ class Question:
 
 
 class QuestionSet:
-    """The questions of one split; environments share it.
-
-    Attributes:
-        by_id: Questions by id.
-        tasks: The tasks.
-        version: Version of questions and answers.
-    """
+    """The questions of one split; environments share it."""
 
     def __init__(self, split: str, questions: Iterable[Question], version: str) -> None:
         """Raise `ValueError` if two questions share an id."""

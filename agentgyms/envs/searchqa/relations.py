@@ -16,13 +16,9 @@ TABLE = "closed_world.toml"
 class Relation:
     """A relation of an entity to one value.
 
-    Attributes:
-        name: Its name within the kind.
-        value: The kind of its values; "" for a date, a number or a name without a paragraph.
-        mutual: Whether it is symmetric.
-        facts: Sentence templates for the entity's paragraph.
-        questions: Question templates for the value.
-        phrases: Templates that describe the value without naming it, for multi-hop questions.
+    `value` is the kind of its values, "" for a date, a number or a name without a paragraph.
+    `facts` are sentence templates for the entity's paragraph; `questions` ask for the value;
+    `phrases` describe the value without naming it, for multi-hop questions.
     """
 
     name: str
@@ -35,17 +31,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of entity.
+    """A kind of entity, and the templates of its paragraphs.
 
-    Attributes:
-        name: Its name.
-        count: Number of entities.
-        introductions: Templates of a paragraph's first sentence.
-        traits: Descriptions that no question asks for.
-        short: Templates of short references to the entity.
-        asides: Sentences that answer no question.
-        reference: Template of the entity's name in a question.
-        relations: Relations by name.
+    No question asks for the `traits`, and the `asides` answer none. `reference` is the template of
+    the entity's name in a question, `short` of short references to it.
     """
 
     name: str

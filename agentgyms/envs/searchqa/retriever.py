@@ -44,14 +44,8 @@ class BM25Retriever:
     """BM25 over documents in memory, in the variant of Lucene (k1 = 0.9, b = 0.4, as Pyserini).
 
     Documents with equal scores are in the order of the corpus; one without a word of the query is
-    never returned. Results are cached by query. Threads may share it.
-
-    Args:
-        documents: The corpus; 60,000 documents of 100 words take about 5 s to index and
-            3 kB each.
-
-    Raises:
-        DataCorrupt: No document contains a word.
+    never returned. Results are cached by query. Threads may share it. 60,000 documents of 100 words
+    take about 5 s to index and 3 kB each.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:

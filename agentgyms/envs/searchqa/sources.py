@@ -30,13 +30,7 @@ class QuestionSource(NamedTuple):
 def open_questions(
     source: str, split: str, data_path: FilePath | None, datasets: Any
 ) -> QuestionSource:
-    """Return the questions that an environment's arguments name; files are read immediately.
-
-    Raises:
-        BadOption: An argument is invalid, or two arguments conflict.
-        DataMissing: A file does not exist.
-        DataCorrupt: A line is not a question.
-    """
+    """Return the questions that an environment's arguments name; files are read immediately."""
     if source not in SOURCES:
         raise BadOption(f"source {source!r} is unknown: expected one of {', '.join(SOURCES)}")
     if source == "generated":
@@ -72,10 +66,6 @@ def open_retriever(
     """Return a function that creates the retriever, and whether the retriever is on a server.
 
     Environments with equal arguments share the retriever.
-
-    Raises:
-        BadOption: An argument is invalid, or two arguments conflict.
-        DataMissing: The corpus file does not exist.
     """
     if corpus is not None and (retriever is not None or source == "generated"):
         raise BadOption(
@@ -110,12 +100,7 @@ def closed_world_retriever() -> BM25Retriever:
 
 
 def corpus_retriever(path: FilePath) -> BM25Retriever:
-    """Return BM25 over a corpus file; cached until the file changes.
-
-    Raises:
-        DataMissing: The file does not exist.
-        DataCorrupt: A line is not a document.
-    """
+    """Return BM25 over a corpus file; cached until the file changes."""
     return _cached_retriever(state_of(path))
 
 

@@ -21,13 +21,9 @@ _TRIES: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact about an entity: one value of a relation.
+    """A fact about an entity: one value of a relation, with its accepted spellings.
 
-    Attributes:
-        relation: Name of the relation.
-        text: The value as in the paragraph.
-        golden: Accepted spellings of the value; the first is `text`.
-        entity_id: Id of the value's entity, "" if it has no paragraph.
+    `text` is the value as in the paragraph. `entity_id` is "" if the value has no paragraph.
     """
 
     relation: str
@@ -38,15 +34,7 @@ class Fact:
 
 @dataclass(slots=True)
 class Entity:
-    """An entity.
-
-    Attributes:
-        entity_id: Its id, and that of its paragraph.
-        kind: A kind of `closed_world.toml`.
-        name: Its unique name.
-        year: Year of birth or foundation; its works are later.
-        facts: Facts by relation, one each.
-    """
+    """An entity, with one fact for each relation, and the year of its birth or foundation."""
 
     entity_id: str
     kind: str
@@ -62,12 +50,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All entities and their documents.
-
-    Attributes:
-        entities: Entities by id.
-        documents: One paragraph for each, in random order.
-    """
+    """All entities by id, and one paragraph for each, in random order."""
 
     entities: dict[str, Entity]
     documents: tuple[Document, ...]

@@ -23,15 +23,9 @@ NUM_ACTIONS: Final = 9
 
 @dataclass(frozen=True)
 class Room:
-    """A room in its initial state.
+    """A room in its initial state; height and width include the walls.
 
-    Attributes:
-        height: Rows, walls included.
-        width: Columns, walls included.
-        floor: Mask of the cells that are not walls.
-        targets: Mask of the targets.
-        boxes: Mask of the boxes.
-        player: The bit of the player's cell.
+    Floor, targets and boxes are masks of cells, and the player is the bit of one.
     """
 
     height: int
@@ -90,13 +84,7 @@ _PUSHED: Final = Effect(True, True)
 
 
 class State:
-    """The current positions of boxes and player.
-
-    Attributes:
-        room: The room; states share it.
-        boxes: Mask of the boxes.
-        player: Bit of the player's cell.
-    """
+    """The current positions of boxes (a mask) and player (a bit) in a room, which states share."""
 
     __slots__ = ("boxes", "player", "room")
 
@@ -157,11 +145,8 @@ class State:
 class Rewards:
     """Rewards of a turn; the defaults are gym-sokoban's.
 
-    Attributes:
-        step: For every turn.
-        on_target: If a box was pushed onto a target.
-        off_target: If a box was pushed off a target.
-        solved: If all targets are covered.
+    `step` is for every turn, `on_target` and `off_target` for a box that was pushed onto or off a
+    target, `solved` for covering all targets.
     """
 
     step: float = -0.1
@@ -188,14 +173,10 @@ def cells_of(mask: int) -> Iterator[int]:
 
 
 def room_of_tiles(tiles: Sequence[Iterable[int]], fixed: Sequence[Sequence[int]] = ()) -> Room:
-    """Return the room with these tiles.
+    """Return the room with these tiles [H, W], among which there must be exactly one player.
 
-    Args:
-        tiles: Shape [H, W]. gym-sokoban's `room_state`, or tiles with `PLAYER_ON_TARGET`.
-        fixed: gym-sokoban's `room_fixed`, which shows whether the player is on a target.
-
-    Raises:
-        ValueError: There is not exactly one player.
+    They are gym-sokoban's `room_state`, with its `room_fixed`, which shows whether the player is on
+    a target; or tiles with `PLAYER_ON_TARGET` alone.
     """
     codes = [[int(tile) for tile in row] for row in tiles]
     for row, under in zip(codes, fixed, strict=False):
@@ -228,10 +209,7 @@ _MASKS: Final = (
 def room_of_bytes(height: int, width: int, tiles: bytes) -> Room:
     """Return the room with these tiles, which must have exactly one player.
 
-    Args:
-        height: Rows.
-        width: Columns.
-        tiles: Row by row, a byte each, `PLAYER_ON_TARGET` among them.
+    They come row by row, a byte each, `PLAYER_ON_TARGET` among them.
     """
     rows = [tiles[i : i + width] for i in range(0, height * width, width)]
     last_first = b"\0".join([bytes(width), *rows])[::-1]

@@ -152,7 +152,7 @@ class SokobanEnv(TextEnv):
         return list_tasks(self._source, self.split)
 
     def draw_task(self, seed: int, rng: np.random.Generator) -> str:
-        """Return a random room, or the seed's own with `compat_seed`."""
+        """Return a random room, or that of the seed with `compat_seed`."""
         if isinstance(self.tasks, SeedSet) and seed in self.tasks.seeds:
             return self.tasks.task_id(seed)
         return super().draw_task(seed, rng)

@@ -46,14 +46,10 @@ Integers = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Parameters of rooms.
+    """Parameters of rooms; height and width include the outer walls.
 
-    Attributes:
-        height: Rows, the outer walls included.
-        width: Columns, the outer walls included.
-        boxes: Number of boxes and of targets.
-        walls: Least and greatest share of inner cells that are walls.
-        moves: Least and greatest number of moves of a shortest solution.
+    `walls` is the least and greatest share of inner cells that are walls, `moves` the least and
+    greatest length of a shortest solution.
     """
 
     height: int
@@ -113,13 +109,7 @@ class Recipe:
 
 
 class Made(NamedTuple):
-    """A generated room in compact form.
-
-    Attributes:
-        height: Rows.
-        tiles: Tiles row by row, a byte each.
-        moves: Length of the shortest solution.
-    """
+    """A room: tiles row by row, a byte each, and the length of its shortest solution."""
 
     height: int
     tiles: bytes
@@ -134,20 +124,10 @@ class Made(NamedTuple):
 def make_rooms(
     recipe: Recipe, split: str, count: int, *, fewer: bool = False, progress: bool = True
 ) -> list[Made]:
-    """Return the first `count` rooms of a split.
+    """Return the first `count` rooms of a split, or fewer if `fewer` and new ones become rare.
 
     Rooms of two splits have different floor plans (walls and targets), and no two rooms of a split
-    are equal up to rotation, reflection and translation.
-
-    Args:
-        recipe: Parameters of the rooms.
-        split: One of `SPLITS`.
-        count: Number of rooms.
-        fewer: Return fewer rooms, at least one, if new ones become rare.
-        progress: Show a progress bar if it takes longer than a second.
-
-    Raises:
-        BadOption: The search found fewer rooms.
+    are equal up to rotation, reflection and translation. Raises `BadOption` if too few are found.
     """
     size = max(_MIN_BATCH, min(_MAX_BATCH, _MAX_TABLE_SIZE // recipe.table_size))
     found: dict[bytes, Made] = {}

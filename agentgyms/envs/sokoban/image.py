@@ -52,11 +52,7 @@ _CACHED_PIXELS: Final = 512 * 512
 
 
 def check_cell(pixels: Any) -> int:
-    """Return the side of a cell in pixels.
-
-    Raises:
-        BadOption: It is not a multiple of 16 up to `MAX_CELL`.
-    """
+    """Return the side of a cell in pixels, a multiple of 16 up to `MAX_CELL`."""
     whole = isinstance(pixels, int) and not isinstance(pixels, bool)
     if not whole or not 0 < pixels <= MAX_CELL or pixels % tiles.SIDE:
         raise BadOption(f"cell_pixels must be a multiple of 16 up to {MAX_CELL}, got {pixels!r}")
@@ -64,14 +60,9 @@ def check_cell(pixels: Any) -> int:
 
 
 def draw(state: State, cell_pixels: int = tiles.SIDE) -> Picture:
-    """Return the picture of a state.
+    """Return the picture of a state, RGB [H * cell_pixels, W * cell_pixels, 3].
 
-    Args:
-        state: What to draw.
-        cell_pixels: Side of a cell, a multiple of 16.
-
-    Returns:
-        Shape [H * cell_pixels, W * cell_pixels, 3], RGB.
+    The side of a cell is a multiple of 16 pixels.
     """
     room, player = state.room, state.player
     large = room.height * room.width * cell_pixels**2 > _CACHED_PIXELS

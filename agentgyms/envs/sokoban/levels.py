@@ -36,22 +36,13 @@ _ROW: Final = re.compile(r"[#\-_.$*@+ ]+")
 
 
 class Drawing(NamedTuple):
-    """The text of a level.
-
-    Attributes:
-        where: File and line, for errors.
-        rows: Its lines.
-    """
+    """The text of a level, and its file and line, for errors."""
 
     where: str
     rows: list[str]
 
     def room(self) -> Room:
-        """Return the room.
-
-        Raises:
-            DataCorrupt: The level is invalid.
-        """
+        """Return the room; raise `DataCorrupt` if the level is invalid."""
         for row in self.rows:
             if not _ROW.fullmatch(row):
                 raise DataCorrupt(
@@ -75,12 +66,7 @@ class Drawing(NamedTuple):
 
 
 def read_drawings(path: Path) -> list[Drawing]:
-    """Return the levels of a file, separated by blank lines or lines such as `; 17`.
-
-    Raises:
-        DataMissing: The file cannot be read.
-        DataCorrupt: It is not a text file, or has no level.
-    """
+    """Return the levels of a file, separated by blank lines or lines such as `; 17`."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as e:

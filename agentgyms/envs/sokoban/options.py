@@ -38,14 +38,8 @@ COMPAT: Final = frozenset({"peer", "search_depth"})
 def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turns: int) -> Source:
     """Return the source of rooms that an environment's arguments name.
 
-    Args:
-        given: The arguments that differ from their defaults.
-        arguments: All arguments of rooms, defaults included.
-        max_turns: Turns of an episode, in which a generated room can be solved.
-
-    Raises:
-        BadOption: An argument is invalid, or belongs to another source.
-        DataMissing: There are no level files.
+    `given` are the arguments that differ from their defaults, `arguments` all. Generated rooms can
+    be solved in `max_turns`.
     """
     levels, compat = arguments["levels"], arguments["compat_seed"]
     if not isinstance(compat, bool):
@@ -70,11 +64,7 @@ def _check_unused(given: Mapping[str, Any], names: frozenset[str], what: str) ->
 
 
 def check_size(size: Any) -> tuple[int, int]:
-    """Return rows and columns.
-
-    Raises:
-        BadOption: The size is not a whole number or a pair of them, or too small.
-    """
+    """Return rows and columns of a whole number or a pair of them."""
     sides = [size, size] if isinstance(size, int) and not isinstance(size, bool) else size
     if not _is_pair(sides, int) or min(sides) < _MIN_SIDE or max(sides) == _MIN_SIDE:
         raise BadOption(
@@ -179,11 +169,7 @@ def _peers(shape: tuple[int, int], boxes: int, peer: Any, depth: Any) -> Peers:
 
 
 def check_path(levels: Any) -> str:
-    """Return `levels` as a path string.
-
-    Raises:
-        BadOption: It is not a path.
-    """
+    """Return `levels` as a path string."""
     path = os.fspath(levels) if isinstance(levels, os.PathLike) else levels
     if not isinstance(path, str):
         raise BadOption(f"levels must be the path of a folder or file, got {levels!r}")
@@ -202,11 +188,7 @@ def _levels(path: str) -> Levels:
 
 
 def check_rewards(rewards: Any) -> Rewards:
-    """Return the rewards, with the benchmark's defaults.
-
-    Raises:
-        BadOption: It is not a mapping from names of `Rewards` to finite numbers.
-    """
+    """Return the rewards, with the benchmark's defaults."""
     known = [field.name for field in dataclasses.fields(Rewards)]
     if rewards is None:
         return Rewards()

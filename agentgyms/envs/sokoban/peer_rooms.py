@@ -34,15 +34,11 @@ _HEADINGS: Final = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A generator and its settings.
+    """A generator and its settings."""
 
-    Attributes:
-        depth: Depth of the reverse search (`search_depth`; gym-sokoban's `ttl`).
-        walks: True for the generator of RAGEN and verl-agent: four actions, correct count of box
-            swaps, and a few random steps of the player at the end. False for gym-sokoban's.
-    """
-
-    depth: int
+    depth: int  # depth of the reverse search (`search_depth`; gym-sokoban's `ttl`)
+    # True for the generator of RAGEN and verl-agent: four actions, correct count of box swaps, and
+    # a few random steps of the player at the end. False for gym-sokoban's.
     walks: bool
 
 
@@ -54,11 +50,7 @@ PEERS: Final = {
 
 
 class NoRoom(RuntimeError):
-    """The peer's generator fails on this seed: it raises or warns.
-
-    Attributes:
-        states: How many states were searched.
-    """
+    """The peer's generator fails on this seed, after so many states: it raises or warns."""
 
     def __init__(self, message: str, states: int) -> None:
         """Say why."""
@@ -67,17 +59,11 @@ class NoRoom(RuntimeError):
 
 
 def generate(shape: tuple[int, int], boxes: int, seed: int, peer: Peer) -> Room:
-    """Return the peer's room after `random.seed(seed); np.random.seed(seed)`.
+    """Return the peer's room after `random.seed(seed); np.random.seed(seed)`, else raise `NoRoom`.
 
-    Args:
-        shape: Rows and columns.
-        boxes: Number of boxes.
-        seed: In [0, 2**32).
-        peer: The peer's generator.
-
-    Raises:
-        NoRoom: It makes no room from this seed.
+    `shape` are rows and columns; the seed is in [0, 2**32).
     """
+    # The peers walk with Python's global generator and place with numpy's.
     walk, places = random.Random(seed), np.random.RandomState(seed)
     states = 0
     for _ in range(_TRIES):
@@ -117,7 +103,7 @@ def _carve(shape: tuple[int, int], walk: random.Random) -> list[tuple[int, int]]
             heading = _HEADINGS[walk.randrange(4)]
         row = max(min(row + heading[0], height - 2), 1)
         column = max(min(column + heading[1], width - 2), 1)
-        carved.add((row - 1, column - 1, walk.randrange(5)))
+        carved.add((row - 1, column - 1, walk.randrange(5)))  # the last draw is the stamp
     cells = {(r + down, c + right) for r, c, stamp in carved for down, right in _STAMPS[stamp]}
     return sorted((r, c) for r, c in cells if 0 < r < height - 1 and 0 < c < width - 1)
 
@@ -178,7 +164,7 @@ def _reverse_search(  # noqa: C901
             if blocked >> to & 1:
                 continue
             behind = 1 << player - delta
-            if number < 4 and occupied & behind:
+            if number < 4 and occupied & behind:  # the first four directions pull a box
                 box, here = boxes.index(player - delta), 1 << player
                 visit(
                     to,

@@ -18,21 +18,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boards:
-    """Tables shared by all rooms of one size and number of boxes.
+    """Tables shared by all rooms of one size and number of boxes."""
 
-    Attributes:
-        height: h.
-        width: w.
-        masks: The ways to place the boxes, in the narrowest unsigned type of h * w bits. Shape [M].
-        cells: The boxes' cells. Shape [M, B].
-        pulls: For each direction and box, the reversed pushes.
-    """
-
-    height: int
-    width: int
+    height: int  # h
+    width: int  # w
+    # The ways to place the boxes, in the narrowest unsigned type of h * w bits [M].
     masks: NDArray[Any]
-    cells: NDArray[np.int64]
-    pulls: tuple[Pull, ...]
+    cells: NDArray[np.int64]  # the boxes' cells [M, B]
+    pulls: tuple[Pull, ...]  # for each direction and box, the reversed pushes
 
     @property
     def num_masks(self) -> int:
@@ -41,35 +34,21 @@ class Boards:
 
 
 class Pull(NamedTuple):
-    """Reversed pushes of one box in one direction.
+    """Reversed pushes of one box in one direction."""
 
-    Attributes:
-        before: Indices of the masks before the push.
-        after: Indices of the masks after it.
-        player_after: The player's cell after it, as a bit: where the box was.
-        player_before: The player's cell before it, as a bit.
-    """
-
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
-    player_after: NDArray[Any]
-    player_before: NDArray[Any]
+    before: NDArray[np.int64]  # indices of the masks before the push
+    after: NDArray[np.int64]  # indices of the masks after it
+    player_after: NDArray[Any]  # the player's cell after it, as a bit: where the box was
+    player_before: NDArray[Any]  # the player's cell before it, as a bit
 
 
 class Starts(NamedTuple):
-    """Initial states, for the rooms that have one.
+    """Initial states, for the rooms that have one."""
 
-    Attributes:
-        rows: Indices of the rooms. Shape [S].
-        boxes: Inner cells with a box. Shape [S, h * w], True where one is.
-        player: Inner cell of the player. Shape [S, h * w], True where it is.
-        moves: Length of the shortest solution. Shape [S].
-    """
-
-    rows: NDArray[np.int64]
-    boxes: NDArray[np.bool_]
-    player: NDArray[np.bool_]
-    moves: NDArray[np.int64]
+    rows: NDArray[np.int64]  # indices of the rooms [S]
+    boxes: NDArray[np.bool_]  # inner cells with a box [S, h * w], True where one is
+    player: NDArray[np.bool_]  # inner cell of the player [S, h * w], True where it is
+    moves: NDArray[np.int64]  # length of the shortest solution [S]
 
 
 @lru_cache(maxsize=8)
@@ -109,7 +88,7 @@ def _pull(
     player_before = one << np.where(inside, from_row * width + from_column, 0).astype(masks.dtype)
     possible = inside & ((masks & to) == 0) & ((masks & player_before) == 0)
     before = np.flatnonzero(possible)
-    after = np.searchsorted(masks, masks[before] ^ at[before] ^ to[before])
+    after = np.searchsorted(masks, masks[before] ^ at[before] ^ to[before])  # masks are sorted
     return Pull(before, after, at[before, None], player_before[before, None])
 
 
@@ -120,28 +99,22 @@ def start_states(
     moves: tuple[int, int],
     draws: NDArray[np.uint64],
 ) -> Starts:
-    """Return for each room a random state with a shortest solution of `moves` moves.
+    """Return for each room a random state with a shortest solution of `moves` (least, most) moves.
 
     The length is sampled uniformly from the room's lengths, then a state of that length uniformly
-    from those without a box on a target.
-
-    Args:
-        boards: Tables for the rooms' size.
-        floor: True at floor. Shape [R, h * w].
-        targets: True at the targets, B of them. Shape [R, h * w].
-        moves: Minimum and maximum length.
-        draws: Random numbers. Shape [R, 2].
+    from those without a box on a target. `floor` and `targets` (B of them) are [R, h * w]; `draws`
+    are random numbers [R, 2].
     """
     layers = distances(boards, floor, targets, moves[1])[moves[0] :]  # [D, M, R]
     overlap = (boards.masks[:, None] & _bits(targets, boards.masks.dtype)) != 0  # [M, R]
-    layers[:, overlap] = 0
+    layers[:, overlap] = 0  # no start has a box on a target
     has = layers.any(axis=1)  # [D, R]
     rows = np.flatnonzero(has.any(axis=0))
     nth = (draws[:, 0] % np.maximum(has.sum(axis=0), 1).astype(np.uint64)).astype(np.int64)
     length = np.argmax(np.cumsum(has, axis=0) > nth, axis=0)  # [R]
     chosen = np.ascontiguousarray(layers[length[rows], :, rows])  # [S, M]
     bits = np.unpackbits(chosen.view(np.uint8), axis=1, bitorder="little")  # [S, M * bits]
-    count = np.cumsum(bits, axis=1, dtype=np.int32)
+    count = np.cumsum(bits, axis=1, dtype=np.int32)  # its first value above n is state n
     nth = (draws[rows, 1] % count[:, -1].astype(np.uint64)).astype(np.int64)
     state = np.argmax(count > nth[:, None], axis=1)
     mask, player = np.divmod(state, 8 * boards.masks.dtype.itemsize)

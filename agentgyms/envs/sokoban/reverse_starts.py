@@ -26,12 +26,8 @@ def start_states(
 ) -> Starts:
     """Return a state with a shortest solution of `moves` moves for each room where one was found.
 
-    Args:
-        shape: Inner rows and columns.
-        floor: True at floor. Shape [R, h * w].
-        targets: True at the targets. Shape [R, h * w].
-        moves: Minimum and maximum length.
-        names: Names of the random sources, one for each room.
+    `shape` are inner rows and columns; `floor` and `targets` are [R, h * w]; `names` are those of
+    the rooms' random sources.
     """
     rows, boxes, players, lengths = [], [], [], []
     for row, name in enumerate(names):

@@ -64,12 +64,9 @@ def list_tasks(source: Source, split: str) -> TaskSet:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Rooms of this package's generator.
+    """Rooms of this package's generator; valid and test have a tenth of the training rooms each.
 
-    Attributes:
-        recipe: Parameters of the rooms.
-        rooms: Number of training rooms; valid and test have a tenth of it each.
-        fewer: Whether fewer rooms are allowed if there are not so many.
+    `fewer` allows fewer rooms if there are not so many.
     """
 
     recipe: Recipe
@@ -125,13 +122,7 @@ def family_of(moves: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """A peer's rooms by seed; task ids are `seed-<n>`.
-
-    Attributes:
-        shape: Rows and columns.
-        boxes: Number of boxes.
-        peer: The peer's generator.
-    """
+    """A peer's rooms by seed; task ids are `seed-<n>`."""
 
     shape: tuple[int, int]
     boxes: int
@@ -149,8 +140,7 @@ class Peers:
     def room(self, split: str, task_id: str) -> Room:
         """Return the seed's room; if the peer makes none, that of the next seed with a room.
 
-        Raises:
-            BadOption: Many consecutive seeds have no room.
+        Raises `BadOption` if many consecutive seeds have none.
         """
         first, states = int(task_id.rpartition("-")[2]), 0
         for tried in range(1, _SEEDS_TRIED + 1):
@@ -193,11 +183,7 @@ class SeedSet(TaskSet):
         return known and task_id == self.task_id(int(seed))
 
     def find(self, task_id: str) -> Task:
-        """Return the task of this id, listed or not.
-
-        Raises:
-            UnknownTask: The split has no such seed.
-        """
+        """Return the task of this id, listed or not."""
         return Task(task_id, self._family) if task_id in self else super().find(task_id)
 
 
@@ -205,11 +191,8 @@ class SeedSet(TaskSet):
 class Levels:
     """Level files: a folder with the folders `train`, `valid` and `test`, or files alone, for test.
 
-    Task ids are `<split>/<file>/<number in the file>`.
-
-    Attributes:
-        path: The folder, or a single file.
-        changed: Modification time of the newest file in ns; part of the cache key.
+    Task ids are `<split>/<file>/<number in the file>`. `changed` is the modification time of the
+    newest file in ns, a part of the cache key.
     """
 
     path: Path

@@ -13,16 +13,10 @@ Tiles = NDArray[np.uint8]
 
 
 def canonical(tiles: Tiles) -> NDArray[np.bytes_]:
-    """Return for each room a name that is equal for its symmetric copies only.
+    """Return for each room [R, H, W] a name that is equal for its symmetric copies only. Shape [R].
 
     Copies are rotated or reflected (a square room has eight symmetries, others four), and
-    translated where walls leave space.
-
-    Args:
-        tiles: Rooms as tile numbers. Shape [R, H, W].
-
-    Returns:
-        H * W + 2 bytes for each room, the smallest name of its copies. Shape [R].
+    translated where walls leave space. A name has H * W + 2 bytes, the smallest of its copies.
     """
     copies = [_names(_shift_to_corner(copy)) for copy in _symmetries(tiles)]
     smallest: NDArray[np.bytes_] = np.sort(np.stack(copies), axis=0)[0]
@@ -40,7 +34,7 @@ def _shift_to_corner(tiles: Tiles) -> Tiles:
     _, height, width = tiles.shape
     floor = tiles != WALL
     down, right = floor.any(axis=2).argmax(axis=1), floor.any(axis=1).argmax(axis=1)
-    rows = (np.arange(height) + down[:, None]) % height
+    rows = (np.arange(height) + down[:, None]) % height  # walls wrap around [R, H]
     columns = (np.arange(width) + right[:, None]) % width
     shifted = np.take_along_axis(tiles, rows[:, :, None], axis=1)
     return np.take_along_axis(shifted, columns[:, None, :], axis=2)

@@ -23,12 +23,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """The act of one person in one turn.
-
-    Attributes:
-        kind: The type of action.
-        argument: What is said or done; "" for `NONE` and `LEAVE`.
-    """
+    """The act of one person in one turn; the argument is "" for `NONE` and `LEAVE`."""
 
     kind: Kind
     argument: str = ""
@@ -68,19 +63,14 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When a dialogue ends, and which seats act in which turn.
+    """When a dialogue ends, and which seats act in which turn."""
 
-    Attributes:
-        order: `"round-robin"` (the benchmark's: seat 0 acts in turn 0) or `"simultaneous"`.
-        max_turns: Turns of the dialogue; in round-robin order each is one person's.
-        stale_turns: The dialogue is stale after more `none` acts in a row than this.
-        masked_turns_count: Waiting for the other person's turn counts as a `none` act, as in the
-            package; otherwise only acts of acting people count.
-    """
-
+    # `"round-robin"` (the benchmark's: seat 0 acts in turn 0) or `"simultaneous"`.
     order: str = "round-robin"
-    max_turns: int = 20
-    stale_turns: int = 2
+    max_turns: int = 20  # turns of the dialogue; in round-robin order each is one person's
+    stale_turns: int = 2  # the dialogue is stale after more `none` acts in a row than this
+    # Waiting for the other person's turn counts as a `none` act, as in the package; otherwise only
+    # acts of acting people count.
     masked_turns_count: bool = False
 
     def acting(self, number: int) -> tuple[int, ...]:

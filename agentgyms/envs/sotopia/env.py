@@ -197,8 +197,7 @@ class SOTOPIAEnv(TextEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> Outcome:
         """Start the dialogue; a partner at seat 0 acts first.
 
-        Raises:
-            EnvUnavailable: The partner does not respond.
+        Raises `EnvUnavailable` if the partner does not respond.
         """
         simulator = self._new_simulator(task, int(rng.integers(_SEED_RANGE)))
         self._state = simulator.begin()
@@ -212,9 +211,8 @@ class SOTOPIAEnv(TextEnv):
     def act(self, action: str) -> Outcome:
         """Apply the agent's action and the partner's acts that follow.
 
-        Raises:
-            EnvUnavailable: The partner does not respond. The state is unchanged: the same action
-                may be retried.
+        Raises `EnvUnavailable` if the partner does not respond. The state is then unchanged: the
+        same action may be retried.
         """
         simulator, read = self._simulator, action_parsing.parse_action(action)
         if isinstance(read, action_parsing.ParseFailure):
@@ -236,11 +234,7 @@ class SOTOPIAEnv(TextEnv):
         self._simulator = simulator
 
     def expert_actions(self) -> dict[str, str]:
-        """Return the next action of each expert for the seat that acts next.
-
-        Raises:
-            BadOption: The scenario is not a generated game, so there is no expert.
-        """
+        """Return each expert's next action for the seat that acts next; generated games only."""
         encounter = self._simulator.encounter
         if encounter.game is None:
             raise BadOption(

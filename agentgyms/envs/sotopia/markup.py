@@ -30,11 +30,9 @@ _SKIPPED: Final = re.compile(
 
 
 def visible_text(text: str, viewer: int | None) -> str:
-    """Return the part of a text that a viewer sees.
+    """Return the part of a text that a seat sees, or the environment (None), which sees everything.
 
-    Args:
-        text: With or without mark-up; parts may have an attribute `viewer`, such as `agent_0`.
-        viewer: A seat, or None for the environment, which sees everything.
+    Parts of mark-up may have an attribute `viewer`, such as `agent_0`.
     """
     if not text:
         return ""

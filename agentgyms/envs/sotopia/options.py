@@ -20,12 +20,7 @@ _BEST_GOAL: Final = 10
 
 
 def check_source(source: Any, split: str) -> str:
-    """Return the source of tasks.
-
-    Raises:
-        BadOption: The source does not exist.
-        UnknownSplit: The source does not have the split.
-    """
+    """Return the source of tasks, which must have the split."""
     if not isinstance(source, str) or source not in SPLITS:
         raise BadOption(f"source must be one of {', '.join(SPLITS)}, got {source!r:.60}")
     check_split(split, SPLITS[source], f"SOTOPIAEnv with source={source!r}")
@@ -33,11 +28,7 @@ def check_source(source: Any, split: str) -> str:
 
 
 def check_path(source: str, data_path: Any) -> str | None:
-    """Return the path as a string.
-
-    Raises:
-        BadOption: It is not a path, or the source reads no files.
-    """
+    """Return the path as a string; a source that reads no files must have none."""
     if data_path is None:
         return None
     if not isinstance(data_path, str | os.PathLike) or not isinstance(os.fspath(data_path), str):
@@ -50,11 +41,7 @@ def check_path(source: str, data_path: Any) -> str | None:
 
 
 def check_rules(order: Any, max_turns: Any, stale_turns: Any, masked_turns_count: Any) -> Rules:
-    """Return the rules of dialogues.
-
-    Raises:
-        BadOption: An argument is invalid.
-    """
+    """Return the rules of dialogues."""
     if not isinstance(order, str) or order not in ORDERS:
         raise BadOption(f"order must be one of {', '.join(ORDERS)}, got {order!r:.60}")
     for name, value in (("max_dialogue_turns", max_turns), ("stale_turns", stale_turns)):
@@ -66,11 +53,7 @@ def check_rules(order: Any, max_turns: Any, stale_turns: Any, masked_turns_count
 
 
 def check_threshold(success_threshold: Any) -> float:
-    """Return the goal score above which an episode is a success.
-
-    Raises:
-        BadOption: It is not a number, or no goal score can exceed it.
-    """
+    """Return the goal score above which an episode is a success; some score must exceed it."""
     number = isinstance(success_threshold, int | float) and type(success_threshold) is not bool
     if not number or not 0 <= success_threshold < _BEST_GOAL:
         raise BadOption(

@@ -26,21 +26,10 @@ _MODEL: Final = '"name@http://host:8000/v1", or a mapping with name and url'
 
 
 class Participants:
-    """Partner and judge of one environment.
-
-    Attributes:
-        partner: Acts for the other seat; None in self-chat, where the caller does.
-        judge: Rates dialogues.
-        blocking: Whether one of them is a model, so that calls wait for a server.
-    """
+    """A partner (None in self-chat) and a judge; models among them are blocking."""
 
     def __init__(self, source: str, partner: Any, judge: Any) -> None:
-        """Create both; no connection is opened yet.
-
-        Raises:
-            BadOption: An argument is invalid, or does not fit the source.
-            DependencyNotInstalled: An argument names a model, and the extra `sotopia` is missing.
-        """
+        """Create both; no connection is opened yet."""
         self._clients: list[SyncChatClient] = []
         self.partner = self._partner(_check_choice("partner", partner, source))
         self.judge = self._judge(_check_choice("judge", judge, source))

@@ -24,14 +24,7 @@ RANGES: Final[Mapping[str, tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, calls and cost of models.
-
-    Attributes:
-        prompt: Prompt tokens.
-        response: Response tokens.
-        calls: Number of answers.
-        cost: In the currency of the configured prices; nan without prices.
-    """
+    """Tokens, calls and cost of models, in the currency of the prices; nan without prices."""
 
     prompt: int = 0
     response: int = 0
@@ -50,13 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PartnerReply:
-    """A partner's act in one turn.
-
-    Attributes:
-        act: The act.
-        malformed: No answer of the model could be parsed, the retry included; the act is `NOTHING`.
-        usage: Usage of the answers.
-    """
+    """A partner's act in one turn; `NOTHING` if it is malformed, the retry included."""
 
     act: Act
     malformed: bool = False
@@ -65,12 +52,7 @@ class PartnerReply:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A judge's rating of one person.
-
-    Attributes:
-        scores: By dimension: all of `RANGES`, each within its range.
-        reasons: By dimension; some may be missing.
-    """
+    """A judge's scores of one person for all of `RANGES`; reasons may be missing."""
 
     scores: Mapping[str, int]
     reasons: Mapping[str, str]
@@ -83,13 +65,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict on a finished dialogue.
-
-    Attributes:
-        ratings: Of seat 0 and seat 1; None if the episode is unrated.
-        reason: Why it is unrated, in one line.
-        usage: Usage of the answers.
-    """
+    """The ratings of seat 0 and seat 1; None if unrated, for the reason in one line."""
 
     ratings: tuple[Rating, Rating] | None
     reason: str = ""
@@ -109,15 +85,8 @@ class Partner(Protocol):
     ) -> PartnerReply:
         """Return the partner's next act; a function of the arguments, as far as models allow it.
 
-        Args:
-            encounter: The encounter; `encounter.seat` is the learner's seat.
-            rules: Rules of the dialogue.
-            dialogue: Turns so far. In simultaneous order without the learner's act of this turn.
-            seat: The partner's seat.
-            seed: Seed of the episode.
-
-        Raises:
-            EnvUnavailable: A model did not answer; retrying is safe.
+        `encounter.seat` is the learner's seat, `seat` the partner's. In simultaneous order the
+        dialogue lacks the learner's act of this turn. After an `EnvUnavailable` a retry is safe.
         """
         ...
 

@@ -46,13 +46,8 @@ class Person:
 class Scenario:
     """A situation with a goal for each seat: fields of SOTOPIA's `EnvironmentProfile`.
 
-    Attributes:
-        scenario_id: Id in the benchmark.
-        codename: A short name.
-        source: Origin of the scenario, such as `craigslist_bargains`.
-        text: The situation; like the goals it may have mark-up that only some viewers see.
-        goals: Of seat 0 and seat 1, each hidden from the other seat.
-        relationship: Relationship of the two people.
+    Each goal is hidden from the other seat. Text and goals may have mark-up that only some viewers
+    see. `source` is the scenario's origin, such as `craigslist_bargains`.
     """
 
     scenario_id: str
@@ -65,15 +60,10 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Encounter:
-    """One task: a scenario, its two people, and the learner's seat.
+    """One task, `<combination>/<seat>`: a scenario, its two people, and the learner's seat.
 
-    Attributes:
-        task_id: `<combination>/<seat>`.
-        scenario: The situation.
-        people: At seat 0 and seat 1.
-        seat: The learner's seat.
-        hard: Whether it belongs to SOTOPIA-hard.
-        game: The rules that score a generated game; None for open situations.
+    `hard` is whether it belongs to SOTOPIA-hard; `game` scores a generated game, and is None for
+    open situations.
     """
 
     task_id: str

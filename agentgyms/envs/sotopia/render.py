@@ -18,12 +18,10 @@ _GENDERS: Final = {"Man": "male", "Woman": "female", "Nonbinary": "nonbinary"}
 
 
 def context(encounter: Encounter, viewer: int | None) -> str:
-    """Return the situation, the people and their goals.
+    """Return the situation, the people and their goals as a seat sees them, or (None) the judge.
 
-    Args:
-        encounter: The encounter.
-        viewer: A seat, which does not see the other seat's goal, and only what the relationship
-            allows of the other profile; None for environment and judge, who see everything.
+    A seat does not see the other seat's goal, and only those parts of the other profile that the
+    relationship allows.
     """
     names = [person.name for person in encounter.people]
     lines = [
@@ -51,13 +49,7 @@ def first_observation(encounter: Encounter, viewer: int | None) -> str:
 
 
 def turn_text(encounter: Encounter, number: int, turn: Turn) -> str:
-    """Return the line that both seats see after a turn, without `none` acts.
-
-    Args:
-        encounter: The encounter.
-        number: Number of the turn, from 0.
-        turn: The acts.
-    """
+    """Return the line that both seats see after turn `number` (from 0), without `none` acts."""
     return f"Turn #{number}: {';'.join(_act_texts(encounter, turn))}\n"
 
 

@@ -16,14 +16,9 @@ _NO_USAGE: Final = Usage()
 class DialogueState:
     """The state of an episode.
 
-    Attributes:
-        dialogue: The turns so far.
-        pending: In self-chat and simultaneous order, seat 0's act until seat 1 has acted.
-        malformed: Number of malformed texts of the learner.
-        partner_malformed: Number of malformed texts of the partner.
-        feedback_texts: For each seat, why its last text had no effect, else "".
-        usage: Tokens, calls and cost of models so far.
-        verdict: The judge's verdict once the episode is over, else None.
+    `pending` is, in self-chat and simultaneous order, seat 0's act until seat 1 has acted.
+    `feedback_texts` say for each seat why its last text had no effect, else "". `verdict` is None
+    until the episode is over.
     """
 
     dialogue: tuple[Turn, ...] = ()
@@ -39,13 +34,7 @@ class DialogueState:
 class DialogueSimulator:
     """Maps a state and an act to the next state; neither the simulator nor a state is mutated.
 
-    Attributes:
-        encounter: Who meets whom; `encounter.seat` is the learner's.
-        rules: Of the dialogue.
-        partner: Acts for the other seat; None where the caller acts for both.
-        judge: Rates the dialogue when it is over.
-        seed: Seed of partner and judge.
-        max_turns: Maximum number of the caller's actions.
+    Without a partner the caller acts for both seats. `max_turns` counts the caller's actions.
     """
 
     encounter: Encounter
@@ -56,11 +45,7 @@ class DialogueSimulator:
     max_turns: int
 
     def begin(self) -> DialogueState:
-        """Return the first state in which the caller acts.
-
-        Raises:
-            EnvUnavailable: The partner acts first and does not respond.
-        """
+        """Return the first state in which the caller acts."""
         return self._with_partner_turns(DialogueState())
 
     def step(
@@ -68,16 +53,9 @@ class DialogueSimulator:
     ) -> DialogueState:
         """Return the state after the caller's act, the partner's acts and, at the end, the verdict.
 
-        If the partner's first act ended the dialogue, the caller's act is dropped.
-
-        Args:
-            state: State in which the caller acts.
-            act: The caller's act; `NOTHING` for a malformed text.
-            feedback: Why the text has no effect, for the seat's next observation; "" if it has.
-            malformed: Whether the text was malformed.
-
-        Raises:
-            EnvUnavailable: The partner does not respond; `state` is still valid.
+        If the partner's first act ended the dialogue, the caller's act is dropped. A malformed text
+        is the act `NOTHING`; `feedback` says to the seat why its text has no effect, else "". After
+        an `EnvUnavailable`, `state` is still valid.
         """
         state = self._with_feedback(state, feedback, malformed)
         if self.ending(state) is Ending.OPEN:

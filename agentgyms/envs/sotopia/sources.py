@@ -1,4 +1,4 @@
-"""Sources of encounters: this package's generator, or SOTOPIA's own profiles."""
+"""Sources of encounters: this package's generator, or SOTOPIA's profiles."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ class _Files(NamedTuple):
 
 
 class EncounterSource(NamedTuple):
-    """The encounters of a split.
-
-    Attributes:
-        version: Version of the split's data; snapshots and recordings store it.
-        load: Returns the tasks.
-        encounter: Returns the encounter of a task id.
-    """
+    """The encounters of a split; snapshots and recordings store its version."""
 
     version: str
     load: Callable[[], TaskSet]
@@ -42,14 +36,7 @@ def open_source(
 ) -> EncounterSource:
     """Open the encounters that an environment's arguments name.
 
-    Args:
-        source: `"generated"` or `"official"`.
-        split: A split of the source.
-        data_path: A folder or archive with SOTOPIA's profiles, instead of the imported ones.
-
-    Raises:
-        DataMissing: The profiles are missing, or have no task of the split.
-        DataCorrupt: The profiles are damaged.
+    `data_path` is a folder or archive with SOTOPIA's profiles, instead of the imported ones.
     """
     if source == "generated":
         return _generated(split)
@@ -57,11 +44,7 @@ def open_source(
 
 
 def filter_families(opened: EncounterSource, families: Any) -> EncounterSource:
-    """Return the source restricted to some families, a list of names.
-
-    Raises:
-        BadOption: It is not such a list, or names a family that the split does not have.
-    """
+    """Return the source restricted to a list of families, which the split must have."""
     tasks = opened.load()
     known = list(tasks.families())
     listed = isinstance(families, Sequence) and not isinstance(families, str)

@@ -27,21 +27,15 @@ def write(state: DialogueState, seed: int) -> dict[str, Any]:
 
 
 def read_seed(value: Any) -> int:
-    """Return the seed in a value that `write` returned.
-
-    Raises:
-        ValueError: It is not a seed.
-    """
+    """Return the seed in a value that `write` returned."""
     return _count(value["seed"], "'seed'")
 
 
 def read(value: Any, simulator: DialogueSimulator) -> DialogueState:
     """Return the state in a value that `write` returned.
 
-    Raises:
-        LookupError: A part is missing.
-        TypeError: A part has the wrong type.
-        ValueError: It is not a state of this episode in which the caller acts, or its end.
+    Raises `LookupError`, `TypeError` or `ValueError` if it is not a state of this episode in which
+    the caller acts, or its end.
     """
     pending, verdict = value["pending"], value["verdict"]
     state = DialogueState(

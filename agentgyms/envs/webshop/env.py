@@ -197,7 +197,7 @@ class WebShopEnv(TextEnv):
         self._session = session
 
     def expert_actions(self) -> dict[str, str]:
-        """Return the next action towards buying the goal's own product with its options."""
+        """Return the next action towards buying the goal's product with its options."""
         from agentgyms.envs.webshop.expert import best
 
         return {"best": best(self._session)}

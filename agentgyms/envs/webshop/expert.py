@@ -30,12 +30,8 @@ def best(session: ShopSession) -> str:
 
     The expert searches with words of the instruction, or else of the title, that find the product;
     goes to its page in the fewest clicks; chooses the missing options; and buys. It skips an option
-    that the product does not have or that cannot be clicked, which happens with `compat` and in the
-    official catalogue: the purchase then scores less than 1. Where no query finds the product, the
-    action is a search as well.
-
-    Args:
-        session: The session. After the purchase, the first action of another purchase is returned.
+    that the product does not have or that cannot be clicked (with `compat` and in the official
+    catalogue): the purchase then scores less than 1.
     """
     rules, state = session.rules, session.state
     if state.asin != rules.goal.asin or state.page == "done":
@@ -48,9 +44,8 @@ def best(session: ShopSession) -> str:
 def queries(rules: Rules) -> Iterator[tuple[str, ...]]:
     """Yield groups of queries; the expert uses the first group that finds the product.
 
-    The first group has words of the instruction, alone and with the fine category; then come the
-    title, and the product's whole indexed text without its options. Queries are in lower case and
-    without brackets.
+    First come words of the instruction, alone and with the fine category; then the title; then the
+    product's whole indexed text without its options.
     """
     goal = rules.goal
     goal_words = f"{' '.join(goal.attributes)} {goal.query} {' '.join(goal.option_values)}"
@@ -77,7 +72,7 @@ def _approach(rules: Rules, state: PageState) -> str:
 def _best_query(rules: Rules) -> tuple[str, int | None]:
     """Return the query that shows the product on the earliest page, and that page.
 
-    Return the title and None if no query finds the product.
+    They are the title and None if no query finds the product.
     """
     for group in queries(rules):
         pages = {}

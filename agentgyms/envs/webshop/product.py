@@ -8,13 +8,7 @@ from typing import NamedTuple
 
 
 class HumanInstruction(NamedTuple):
-    """One instruction that a person wrote for a product.
-
-    Attributes:
-        text: The instruction, as written.
-        attributes: The attributes asked for; an instruction without any makes no goal.
-        options: The option values to choose, without the names of the options.
-    """
+    """A person's instruction (no goal without attributes), and option values without names."""
 
     text: str
     attributes: tuple[str, ...]
@@ -25,21 +19,11 @@ class HumanInstruction(NamedTuple):
 class Product:
     """One product, after the cleaning that WebShop's `load_products` does.
 
-    Attributes:
-        asin: Its id, as in the file; at most 10 characters.
-        title: Its name.
-        description: Its description.
-        bullet_points: Its features; the first one is indexed for the search.
-        category: One of `beauty`, `electronics`, `fashion`, `garden`, `grocery`.
-        query: The fine category, in lower case.
-        product_category: The path of categories, separated by ` › `.
-        attributes: Its attributes; `DUMMY_ATTR` alone where they are not known.
-        options: The values of each option, in the order of the page, all in lower case.
-        pricing: One price, or the lowest and the highest, in dollars.
-        image: URL of its picture, "" if it has none.
-        instruction: The instruction of its synthetic goals, "" if it has none.
-        instruction_attributes: The attributes of those goals.
-        human: The instructions that people wrote for it.
+    The asin has at most 10 characters; the first bullet point is indexed for the search; `query` is
+    the fine category, in lower case; `product_category` is the path of categories, separated by
+    ` › `; `attributes` are `DUMMY_ATTR` alone if unknown; option values are in lower case, in the
+    order of the page; `pricing` is one price, or the lowest and the highest, in dollars. `image`
+    and `instruction` are "" if the product has none.
     """
 
     asin: str

@@ -23,13 +23,7 @@ _CACHED_SEARCHES: Final = 256
 
 
 class Shop:
-    """The data that all episodes share; immutable and thread-safe.
-
-    Attributes:
-        catalogue: The products and their search.
-        goals: The goals, and the products' prices.
-        nouns: The noun extractor of the reward.
-    """
+    """The data that all episodes share; immutable and thread-safe."""
 
     def __init__(self, catalogue: Catalogue, goals: GoalList, nouns: NounExtractor) -> None:
         """Store the parts; the last products and searches are cached."""
@@ -38,22 +32,14 @@ class Shop:
         self._search = lru_cache(_CACHED_SEARCHES)(self._search_uncached)
 
     def position(self, asin: str) -> int:
-        """Return the position of a product in the catalogue.
-
-        Raises:
-            LookupError: No product has this asin.
-        """
+        """Return the position of a product in the catalogue; `LookupError` if it has none."""
         position = self.catalogue.position(asin)
         if position is None:
             raise LookupError(f"the catalogue has no product {asin!r:.80}")
         return position
 
     def product(self, asin: str) -> Product:
-        """Return the product.
-
-        Raises:
-            LookupError: No product has this asin.
-        """
+        """Return the product; `LookupError` if no product has this asin."""
         return self._product(self.position(asin))
 
     def products(self, positions: tuple[int, ...]) -> list[Product]:

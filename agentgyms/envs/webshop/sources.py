@@ -52,20 +52,7 @@ def open_shop(
     """Return the shop of an environment's arguments; environments of a process share it.
 
     An official catalogue is opened and checked at once; the generated one is made when it is first
-    needed.
-
-    Args:
-        source: `generated` or `official`.
-        data_path: The folder that `agentgyms data import webshop` made, or None for the default.
-        goals: `synthetic` or `human`.
-        goal_seed: Seed of prices and price bounds.
-        nouns: The noun extractor: `builtin`, or `spacy:` and a model or its path.
-
-    Raises:
-        BadOption: An argument has an invalid value, or two contradict each other.
-        DataMissing: The official catalogue or spaCy's model is missing.
-        DataCorrupt: The catalogue is damaged.
-        DependencyNotInstalled: `nouns` needs spaCy, which is not installed.
+    needed. `WebShopEnv` gives the arguments' meaning and the errors.
     """
     if source not in SOURCES:
         raise BadOption(f"source {source!r} is unknown: expected one of {', '.join(SOURCES)}")

@@ -8,13 +8,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Furniture:
-    """A type of receptacle.
+    """A type of receptacle, such as `CounterTop`; `holds` are sorts of things, see `Thing.sort`.
 
-    Attributes:
-        name: Such as `CounterTop`; `SinkBasin` cleans, `Microwave` heats, `Fridge` cools.
-        openable: Whether it has a door.
-        holds: Sorts of things that go there, see `Thing.sort`.
-        word: `in` or `on`, for task sentences.
+    `SinkBasin` cleans, `Microwave` heats, `Fridge` cools. `word` is `in` or `on`, for sentences.
     """
 
     name: str
@@ -25,13 +21,10 @@ class Furniture:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A type of object.
+    """A type of object, such as `ButterKnife`; its sort decides where it goes.
 
-    Attributes:
-        name: Such as `ButterKnife`.
-        sort: Decides where it goes.
-        traits: Some of `cleanable`, `heatable`, `coolable`, `sliceable`, `vessel`, `lamp`.
-        mass: Whether English does not count it: some bread, not a bread.
+    Traits are some of `cleanable`, `heatable`, `coolable`, `sliceable`, `vessel`, `lamp`. `mass` is
+    whether English does not count it: some bread, not a bread.
     """
 
     name: str
@@ -42,15 +35,9 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A kind of room.
+    """A kind of room, such as `kitchen`, with the families of tasks that it allows.
 
-    Attributes:
-        name: Such as `kitchen`.
-        always: Furniture that every room of this kind has.
-        sometimes: Furniture it may have.
-        repeated: Furniture of which a large room has several.
-        things: Objects found in it.
-        families: Kinds of task that can be set in it.
+    A large room has several pieces of the furniture in `repeated`.
     """
 
     name: str

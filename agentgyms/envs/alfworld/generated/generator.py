@@ -47,14 +47,9 @@ _SENTENCES: Final = {
 class Household:
     """The contents of a task, in the catalogue's terms.
 
-    Attributes:
-        plan: The room.
-        stored: Objects and the number of the receptacle each is in.
-        inner: Pairs of numbers in `stored`: the first object is in the second, a vessel.
-        family: Kind of task.
-        target: Type of object it is about.
-        place: Type of receptacle it belongs in, or of the lamp.
-        wording: Which of the family's sentences states the task.
+    `stored` has objects, each with the number of its receptacle; `inner` has pairs of numbers in
+    `stored`: the first object is in the second, a vessel. `place` is the target's type of
+    receptacle, or that of the lamp. `wording` selects the family's sentence.
     """
 
     plan: FloorPlan

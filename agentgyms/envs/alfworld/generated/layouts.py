@@ -23,13 +23,10 @@ _SHARED_PLACE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class FloorPlan:
-    """One room.
+    """One room; its number is unique among the plans of one size.
 
-    Attributes:
-        number: Unique among the plans of one size.
-        room: Its kind.
-        furniture: Types of its receptacles, sorted; a repeated type is there several times.
-        places: Location number of each.
+    `furniture` has the types of its receptacles, sorted, with repetitions, and `places` the
+    location number of each.
     """
 
     number: int

@@ -59,16 +59,13 @@ def write_games(
     ALFWorld has no folder for `sample`, whose tasks are some of train: they go to `train`.
 
     Args:
-        split: Which split's tasks.
-        folder: Where to; what is there is written over.
+        split: The split of the tasks.
+        folder: The target; existing files are replaced.
         rooms: `small` or `large`.
-        task_ids: Which of the split's tasks; None for all of them.
+        task_ids: Some of the split's tasks; None for all of them.
 
     Returns:
         The game files.
-
-    Raises:
-        UnknownSplit: The generator has no such split.
     """
     check_split(split, tuple(generator.COUNTS), "the generator")
     if task_ids is None:

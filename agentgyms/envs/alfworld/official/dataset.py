@@ -24,11 +24,7 @@ def keep(name: str) -> str | None:
 
 
 def describe(name: str, content: bytes) -> Item:
-    """Return the item of a game file; its digest ignores the JSON's formatting.
-
-    Raises:
-        ValueError: The file is damaged.
-    """
+    """Return the item of a game file; its digest ignores the JSON's formatting."""
     split, task, trial, _ = name.split("/")
     parse_game(content)
     try:

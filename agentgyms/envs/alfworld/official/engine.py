@@ -51,14 +51,10 @@ class OfficialEngine:
     def __init__(
         self, *, limit_s: float = LIMIT_S, episodes_per_child: int = EPISODES_PER_CHILD
     ) -> None:
-        """Check for the packages; the child is not started yet.
+        """Check for the packages; the child starts later.
 
-        Args:
-            limit_s: Longest time one answer may take.
-            episodes_per_child: Games after which a fresh child takes over.
-
-        Raises:
-            DependencyNotInstalled: This interpreter lacks them and no other is named.
+        An answer may take `limit_s` seconds. After `episodes_per_child` games a fresh child takes
+        over.
         """
         self._python = os.environ.get(PYTHON_VARIABLE) or sys.executable
         if self._python == sys.executable and not is_installed():
@@ -69,12 +65,7 @@ class OfficialEngine:
         self._child: Child | None = None
 
     def load(self, fields: dict[str, Any]) -> Answer:
-        """Start the game with the fields of a game file.
-
-        Raises:
-            DependencyNotInstalled: The interpreter has no alfworld.
-            WorkerLost: The child cannot be started, died, or was late.
-        """
+        """Start the game with the fields of a game file; `WorkerLost` if the child fails."""
         if self._episodes >= self._episodes_per_child:
             self.close("recycled")
         elif self._child is not None and not self._child.alive:
@@ -85,11 +76,7 @@ class OfficialEngine:
         return _answer(self._child.ask({"load": fields}))
 
     def step(self, command: str) -> Answer:
-        """Take one turn.
-
-        Raises:
-            WorkerLost: The child died or was late; the next `load` starts another.
-        """
+        """Take one turn; after a `WorkerLost` the next `load` starts another child."""
         assert self._child is not None, "load comes before step"
         return _answer(self._child.ask({"step": command}))
 
@@ -110,11 +97,7 @@ class OfficialEngine:
         return child
 
     def close(self, how: End = "closed") -> None:
-        """Terminate the child.
-
-        Args:
-            how: Why, for the counts of `agentgyms.processes.workers`.
-        """
+        """Terminate the child."""
         if self._child is not None:
             self._child.close(how)
             shutil.rmtree(self._child.greeting.get("folder", ""), ignore_errors=True)

@@ -48,15 +48,10 @@ _ADVICE: Final = "import the data set again: agentgyms data import alfworld PATH
 
 
 def read_game(path: Path, name: str) -> Game:
-    """Return the game in a file.
+    """Return the game in a `game.tw-pddl`.
 
-    Args:
-        path: A `game.tw-pddl`.
-        name: The task's id.
-
-    Raises:
-        DataMissing: There is no such file.
-        DataCorrupt: The file is damaged, or of a generation with other rules or other wording.
+    Raises `DataMissing` without the file, and `DataCorrupt` if it is damaged or of a generation
+    with other rules or other wording.
     """
     try:
         content = path.read_bytes()
@@ -69,11 +64,7 @@ def read_game(path: Path, name: str) -> Game:
 
 
 def parse_game(content: bytes) -> Problem:
-    """Parse the problem in the content of a game file.
-
-    Raises:
-        ValueError: It is damaged or of another generation.
-    """
+    """Parse the content of a game file; `ValueError` if it is damaged or of another generation."""
     fields = _fields(content)
     sentence, grammar = _split_task(fields["grammar"])
     check_generation(fields["pddl_domain"], grammar)
@@ -105,11 +96,7 @@ def _split_task(grammar: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4)
 def check_generation(domain: str, grammar: str) -> None:
-    """Check that rules and wording are those of the engine.
-
-    Raises:
-        ValueError: They are not.
-    """
+    """Check that rules and wording are those of the engine; raise `ValueError` if not."""
     rules, wording = domain_digest(domain), grammar_digest(grammar)
     if rules in _DOMAINS and wording in _GRAMMARS:
         return

@@ -24,12 +24,7 @@ _TASK_FILES: Final = ("specs.json", "dbs")
 
 
 class Roots(NamedTuple):
-    """A divided data root.
-
-    Attributes:
-        world: AppWorld's root for engine workers; its `data` has no ground truth.
-        truth: AppWorld's root for evaluators.
-    """
+    """A divided data root: `world` for engine workers, without ground truth, and `truth`."""
 
     world: Path
     truth: Path
@@ -41,11 +36,7 @@ class Roots(NamedTuple):
         return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
     def tasks(self, split: str) -> list[str]:
-        """Return the task ids of a split, in the benchmark's order.
-
-        Raises:
-            DataMissing: The data has no such split.
-        """
+        """Return the task ids of a split, in the benchmark's order."""
         file = self.world / "data" / "datasets" / f"{split}.txt"
         if not file.is_file():
             raise DataMissing(f"AppWorld's data in {self.world} has no split {split!r}: no {file}")
@@ -53,11 +44,7 @@ class Roots(NamedTuple):
         return [line.partition(":")[0] for line in lines]
 
     def specs(self, task_id: str) -> dict[str, Any]:
-        """Return the instruction, supervisor and date of a task.
-
-        Raises:
-            DataMissing: There is no such task.
-        """
+        """Return the instruction, supervisor and date of a task; `DataMissing` if it is absent."""
         return dict(_read(self.world / "data" / "tasks" / task_id / "specs.json"))
 
     def ground_truth(self, task_id: str, name: str) -> Any:
@@ -82,11 +69,7 @@ def divided(folder: Path) -> Roots | None:
 
 
 def find_data(folder: Path) -> Path:
-    """Return the folder of AppWorld's data: the given folder, or its `data`.
-
-    Raises:
-        DataMissing: Neither has AppWorld's data.
-    """
+    """Return the folder of AppWorld's data: the given folder, or its `data`."""
     for candidate in (folder, folder / "data"):
         if all((candidate / name).is_dir() for name in ("base_dbs", "api_docs", "datasets")):
             return candidate
@@ -97,17 +80,7 @@ def find_data(folder: Path) -> Path:
 
 
 def divide(source: Path, target: Path, *, link: bool = False, progress: bool = False) -> Roots:
-    """Copy AppWorld's data to two roots in a new folder.
-
-    Args:
-        source: A folder with AppWorld's data, which is not changed.
-        target: The folder to make; existing files are kept, so that an interrupted copy resumes.
-        link: Make hard links instead of copies where possible.
-        progress: Show a progress bar.
-
-    Raises:
-        DataMissing: There is no such data.
-    """
+    """Copy or hard link AppWorld's data to two roots; an interrupted copy resumes."""
     found = find_data(source)
     roots = Roots(target / "world", target / "truth")
     files = files_below(found)

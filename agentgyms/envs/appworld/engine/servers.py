@@ -24,13 +24,7 @@ class Servers:
     """The fork servers of engine workers and of evaluators."""
 
     def __init__(self, python: str, roots: Roots, *, forks: int = FORKS) -> None:
-        """Make the working folders; the servers start at their first use.
-
-        Args:
-            python: The interpreter that has AppWorld.
-            roots: The data.
-            forks: Number of children after which another server process replaces one.
-        """
+        """Make the working folders; a server starts at its first use, for `forks` children."""
         self._folder = Path(tempfile.mkdtemp(prefix="agentgyms-appworld-"))
         self._names = itertools.count()
         world, truth = self._folder / "world", self._folder / "truth"

@@ -1,4 +1,4 @@
-"""Finds or builds the data of the real engine: generated data, or AppWorld's own."""
+"""Finds or builds the data of the real engine: generated, or that of AppWorld."""
 
 from __future__ import annotations
 
@@ -47,15 +47,8 @@ generated.build(sys.argv[2])
 def find(source: Source, path: str | os.PathLike[str] | None, python: str) -> Roots:
     """Return the roots of a source; generated data is built at its first use.
 
-    Args:
-        source: `generated`, or `official` for AppWorld's own data.
-        path: A folder with AppWorld's data, or one that `divide` made; by default the generated
-            data below the data home, or the data set "appworld".
-        python: The interpreter that has AppWorld.
-
-    Raises:
-        DataMissing: The data is missing.
-        EnvUnavailable: The generated data could not be built.
+    `path` is a folder with AppWorld's data, or one that `divide` made; by default the generated
+    data below the data home, or the data set "appworld".
     """
     if path is not None:
         return _divided_folder(Path(path).absolute(), os.getpid())
@@ -89,16 +82,7 @@ def _remove_at_exit(folder: Path, process: int) -> None:
 
 
 def generated(python: str) -> Roots:
-    """Return the roots of the generated data, which is built at the first use of a version.
-
-    It is below the data home, or in a temporary folder if the data home is not writable.
-
-    Args:
-        python: The interpreter that has AppWorld.
-
-    Raises:
-        EnvUnavailable: The data could not be built.
-    """
+    """Return the generated data's roots, built on first use (in a temporary folder if need be)."""
     name = _generated_name()
     found = divided(datasets.home() / name)
     if found is not None:
@@ -114,11 +98,7 @@ def generated(python: str) -> Roots:
 
 
 def find_generated() -> Roots:
-    """Return the roots of the generated data below the data home, without building it.
-
-    Raises:
-        DataMissing: This version is not built there yet.
-    """
+    """Return the roots of the generated data below the data home, without building it."""
     folder = datasets.home() / _generated_name()
     if (found := divided(folder)) is None:
         raise DataMissing(
@@ -199,17 +179,7 @@ def _build(work: Path, target: Path, python: str) -> None:
 
 
 def official(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Divide AppWorld's data of a folder, and return its part of the manifest.
-
-    Args:
-        source: A folder with AppWorld's data.
-        target: The folder to write.
-        progress: Show progress bars.
-
-    Raises:
-        DataMissing: The folder has no such data.
-        DataCorrupt: Its splits name tasks that are missing.
-    """
+    """Divide AppWorld's data of a folder, and return its part of the manifest."""
     if not source.is_dir():
         raise DataMissing(f"{source} is not a folder: expected one with AppWorld's data")
     find_data(source)

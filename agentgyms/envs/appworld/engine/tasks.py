@@ -1,4 +1,4 @@
-"""The tasks of the real engine: generated ones, or AppWorld's own."""
+"""The tasks of the real engine: generated ones, or those of AppWorld."""
 
 from __future__ import annotations
 
@@ -24,19 +24,7 @@ class EngineTasks:
     def __init__(
         self, source: Source = "generated", data_path: str | os.PathLike[str] | None = None
     ) -> None:
-        """Find the engine and the data; generated data is built at its first use.
-
-        Args:
-            source: `generated`, or `official` for AppWorld's own data.
-            data_path: A folder with such data, instead of the one below the data home.
-
-        Raises:
-            BadOption: The source is unknown.
-            DependencyNotInstalled: AppWorld is not installed, or has another version.
-            DataMissing: The data is missing.
-            DataCorrupt: The data is damaged.
-            EnvUnavailable: The generated data could not be built.
-        """
+        """Find the engine and the data; generated data is built at its first use."""
         if source not in get_args(Source):
             raise BadOption(
                 f"source={source!r}: expected one of {', '.join(map(repr, get_args(Source)))}"
@@ -47,12 +35,7 @@ class EngineTasks:
         self._generated = source == "generated"
 
     def families(self, split: str) -> Mapping[str, int]:
-        """Return the difficulty (0: unknown) of each task of a split, in the benchmark's order.
-
-        Raises:
-            UnknownSplit: AppWorld has no such split.
-            DataMissing: This data has no such split.
-        """
+        """Return the difficulty (0: unknown) of each task of a split, in the benchmark's order."""
         if split not in SPLITS:
             raise UnknownSplit(f"split {split!r}: expected one of {', '.join(SPLITS)}")
         return {task: self._difficulty(task) for task in self.roots.tasks(split)}
@@ -62,12 +45,7 @@ class EngineTasks:
         return int(metadata.get("difficulty") or 0)
 
     def open(self, task_id: str) -> EngineWorld:
-        """Return a new world of a task in its initial state; a process lost meanwhile is replaced.
-
-        Raises:
-            WorkerLost: Its process cannot be started.
-            DataMissing: The data has no such task.
-        """
+        """Return a new world of a task in its initial state; a lost process is replaced."""
         fork_servers, difficulty = servers(self.python, self.roots), self._difficulty(task_id)
         for _ in range(_ATTEMPTS - 1):
             with suppress(WorkerLost):
@@ -75,7 +53,7 @@ class EngineTasks:
         return EngineWorld(fork_servers, self.roots, task_id, difficulty)
 
     def solution(self, task_id: str) -> Sequence[str] | None:
-        """Return the code blocks of the reference solution; None for AppWorld's own tasks."""
+        """Return the code blocks of the reference solution; None for official tasks."""
         if not self._generated:
             return None
         blocks = self.roots.ground_truth(task_id, "solution_blocks")

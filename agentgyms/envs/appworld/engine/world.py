@@ -21,18 +21,7 @@ class EngineWorld:
     """The apps of one task in an engine worker; implements `World`."""
 
     def __init__(self, servers: Servers, roots: Roots, task_id: str, difficulty: int) -> None:
-        """Open the world in its initial state.
-
-        Args:
-            servers: The fork servers of workers and evaluators.
-            roots: The data.
-            task_id: The task.
-            difficulty: Difficulty of the task, 0 if it is not known.
-
-        Raises:
-            WorkerLost: The worker did not start.
-            DataMissing: There is no such task.
-        """
+        """Open the world in its initial state; difficulty 0 means that it is not known."""
         specs = roots.specs(task_id)
         self._servers = servers
         self._experiment = servers.experiment()
@@ -70,11 +59,7 @@ class EngineWorld:
         return self._worker.pid
 
     def call(self, app: str, api: str, arguments: Mapping[str, Any]) -> ApiResponse:
-        """Return an API's response.
-
-        Raises:
-            WorkerLost: The worker died.
-        """
+        """Return an API's response."""
         response = self._worker.request({"call": [app, api, dict(arguments)]}, LIMIT_S)
         if "raise" in response:
             kind, message, status = response["raise"]
@@ -83,19 +68,11 @@ class EngineWorld:
         return ApiResponse(value=response["value"])
 
     def digest(self) -> str:
-        """Return a digest of the changes of the apps' records since the beginning.
-
-        Raises:
-            WorkerLost: The worker died.
-        """
+        """Return a digest of the changes of the apps' records since the beginning."""
         return str(self._worker.request({"digest": True}, LIMIT_S)["digest"])
 
     def report(self) -> Report:
-        """Run the tests on the current records, and return their verdicts.
-
-        Raises:
-            WorkerLost: The worker, or the evaluator, died.
-        """
+        """Run the tests on the current records, and return their verdicts."""
         self._worker.request({"save": self._experiment.name}, LIMIT_S)
         evaluator = self._servers.evaluators.fork()
         try:

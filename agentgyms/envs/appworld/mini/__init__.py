@@ -1,1 +1,1 @@
-"""MiniAppWorld: this package's own apps, people and tasks, in pure Python."""
+"""MiniAppWorld: this package's apps, people and tasks, in pure Python."""

@@ -36,12 +36,7 @@ PAGE: Final = (
 
 
 class ApiError(Exception):
-    """The error response of an API.
-
-    Attributes:
-        status: HTTP status: 401 (not logged in), 404 (not found), 409 (conflict), 422 (invalid).
-        message: The error message.
-    """
+    """The error response of an API, with one of the HTTP statuses 401, 404, 409 and 422."""
 
     def __init__(self, status: int, message: str) -> None:
         """Store the status and the message."""
@@ -58,19 +53,12 @@ class ApiError(Exception):
 
 @dataclass(slots=True)
 class Session:
-    """The context of an API call: the caller, the time and the records.
-
-    Attributes:
-        database: The records, which the API reads and changes.
-        now: The time, in ISO 8601.
-        tokens: The access tokens of the world.
-        account: The account of the given token; None for apps without accounts and for login.
-    """
+    """The context of an API call: the caller, the time and the records."""
 
     database: Database
-    now: str
+    now: str  # ISO 8601
     tokens: Tokens
-    account: Account | None = None
+    account: Account | None = None  # None for apps without accounts and for login
 
     @property
     def me(self) -> int:
@@ -91,27 +79,14 @@ class Session:
         ]
 
     def find_mine(self, kind: type[R], key: int, what: str) -> R:
-        """Return the caller's record with an id.
-
-        Args:
-            kind: The class of the record, which has `account_id`.
-            key: Its id.
-            what: The kind in words, for the error.
-
-        Raises:
-            ApiError: There is none, or it is another's.
-        """
+        """Return the caller's record with an id, or raise `ApiError`, which names it as `what`."""
         found = self.database.of(kind).get(key)
         if found is None or cast(Any, found).account_id != self.me:
             raise ApiError(404, f"You have no {what} with {kind.FIELDS[0]} {key}.")
         return found
 
     def add(self, record: Record) -> None:
-        """Add a record to the database.
-
-        Raises:
-            ApiError: There are already `MAX_RECORDS` of its kind.
-        """
+        """Add a record; raise `ApiError` if there are already `MAX_RECORDS` of its kind."""
         if len(self.database.of(type(record))) >= MAX_RECORDS:
             raise ApiError(409, f"No room: there are {MAX_RECORDS} records of this kind.")
         self.database.add(record)
@@ -119,17 +94,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API of an app.
-
-    Attributes:
-        app: Name of the app.
-        name: Its name.
-        description: What it does, for the documentation.
-        parameters: Its parameters, in order.
-        returns: An example of a returned value, with all fields.
-        run: Function of a `Session` and the values of the parameters, without the token.
-        by_name: The parameters by name.
-    """
+    """One API of an app."""
 
     app: str
     name: str
@@ -140,15 +105,7 @@ class Api:
     by_name: Mapping[str, Parameter] = field(repr=False)
 
     def __call__(self, session: Session, given: Mapping[str, Any]) -> Plain:
-        """Call the API and return its value.
-
-        Args:
-            session: The context of the call; its account is set here.
-            given: Arguments by name, any JSON values.
-
-        Raises:
-            ApiError: The call is refused; no record was changed.
-        """
+        """Call the API and return its value; an `ApiError` means that no record was changed."""
         values = dict(given)
         if TOKEN.name in self.by_name:
             session.account = self._account(session, values.pop(TOKEN.name, None))
@@ -166,11 +123,7 @@ class Api:
         return account
 
     def _parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of all parameters without the token.
-
-        Raises:
-            ApiError: An argument is unknown, missing or invalid.
-        """
+        """Return the values of all parameters without the token; refuse what is invalid."""
         for name in given:
             if name not in self.by_name:
                 raise ApiError(422, self._unknown(name))
@@ -197,23 +150,10 @@ def _value(parameter: Parameter, given: Any) -> Any:
 
 
 class App:
-    """An app, and its APIs, which are declared with `api`.
-
-    Attributes:
-        name: Its name.
-        description: Its description in the documentation.
-        accounts: The class of its accounts; None for an app without login.
-        apis: Its APIs by name, in the order of the documentation.
-    """
+    """An app, and its APIs by name, in the order of the documentation."""
 
     def __init__(self, name: str, description: str, accounts: type[Account] | None = None) -> None:
-        """Make an app; one with accounts has a login API.
-
-        Args:
-            name: Its name.
-            description: What it is for.
-            accounts: The class of its accounts.
-        """
+        """Make an app; one with a class of accounts has a login API."""
         self.name = name
         self.description = description
         self.accounts = accounts
@@ -224,10 +164,7 @@ class App:
     def api(self, description: str, *parameters: Parameter, returns: Plain) -> Callable[[F], F]:
         """Return a decorator that makes a function an API of this app, under the function's name.
 
-        Args:
-            description: What it does.
-            parameters: Its parameters; the token is added to them.
-            returns: An example of a returned value.
+        The token is added to the parameters. `returns` is an example of a returned value.
         """
 
         def declare(run: F) -> F:
@@ -269,13 +206,7 @@ class App:
 
 
 def page(records: list[Plain], page_index: int, page_limit: int) -> list[Plain]:
-    """Return one page of a list; pages after the end are empty.
-
-    Args:
-        records: All results.
-        page_index: Page, counted from 0.
-        page_limit: Most results of a page, at least 1.
-    """
+    """Return one page of a list, counted from 0; pages after the end are empty."""
     start = page_index * page_limit
     return records[start : start + page_limit]
 

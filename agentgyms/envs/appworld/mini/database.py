@@ -25,14 +25,7 @@ class Database:
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        """Store the records; those of a table must be sorted by id.
-
-        Args:
-            records: Records of any kinds.
-
-        Raises:
-            ValueError: Ids of a table do not increase.
-        """
+        """Store records of any kinds; in each table their ids must increase."""
         self._tables: dict[str, dict[int, Record]] = {name: {} for name in TABLES}
         self._digests: dict[str, bytes] = {}
         for record in records:
@@ -50,11 +43,7 @@ class Database:
         return cast("Mapping[int, R]", self._tables[kind.TABLE])
 
     def table(self, name: str) -> Mapping[int, Record]:
-        """Return the records of a table by id; the mapping must not be changed.
-
-        Raises:
-            KeyError: The table does not exist.
-        """
+        """Return the records of a table by id; the mapping must not be changed."""
         return self._tables[name]
 
     def next_id(self, kind: type[Record]) -> int:
@@ -62,32 +51,20 @@ class Database:
         return next(reversed(self._tables[kind.TABLE]), 0) + 1
 
     def add(self, record: Record) -> None:
-        """Add a record.
-
-        Raises:
-            ValueError: Its id is not above those of its table.
-        """
+        """Add a record; raise `ValueError` if its id is not above those of its table."""
         key, expected = record.key, self.next_id(type(record))
         if key < expected:
             raise ValueError(f"{record.TABLE} {key} is not a new id: expected at least {expected}")
         self._write(record.TABLE)[key] = record
 
     def replace(self, record: Record) -> None:
-        """Replace the record that has the same id.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """Replace the record that has the same id; raise `KeyError` if there is none."""
         if record.key not in self._tables[record.TABLE]:
             raise KeyError(f"{record.TABLE} {record.key}")
         self._write(record.TABLE)[record.key] = record
 
     def remove(self, record: Record) -> None:
-        """Remove the record with this one's id.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """Remove the record with this one's id; raise `KeyError` if there is none."""
         del self._write(record.TABLE)[record.key]
 
     def digest(self) -> str:

@@ -25,7 +25,7 @@ _FILLERS = frozenset(
 
 
 class Documentation:
-    """The documentation of apps; it is made when it is first asked for."""
+    """The documentation of apps; it is made at its first use."""
 
     def __init__(self, apps: Mapping[str, App]) -> None:
         """Keep the apps by name, in the order of the documentation."""
@@ -50,9 +50,8 @@ class Documentation:
     def search(self, query: str) -> list[tuple[str, str]]:
         """Return the app and API names that a query finds, those with most of its words first.
 
-        Args:
-            query: Words in any case, in the singular or the plural. Names of the app and the API
-                count most, then the description, then names of parameters and of what is returned.
+        Words match in any case, in the singular or the plural. Names of the app and the API count
+        most, then the description, then names of parameters and of returned fields.
         """
         words = _split(query) - _FILLERS
         if not words:

@@ -40,25 +40,14 @@ _NUM_DAYS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class SolvedTask:
-    """A task with its reference solution.
-
-    Attributes:
-        task: Its initial records and its requirements.
-        solution: Code blocks that solve it, one per turn.
-    """
+    """A task with its reference solution: code blocks that solve it, one per turn."""
 
     task: MiniTask
     solution: tuple[str, ...]
 
 
 def scenarios(split: str) -> list[tuple[str, Template]]:
-    """Return the names of a split's scenarios with their templates.
-
-    The templates alternate, and so do the difficulties.
-
-    Args:
-        split: One of `COUNTS`.
-    """
+    """Return a split's scenarios with their templates; templates and difficulties alternate."""
     templates = list(_TEMPLATES[split].values())
     letter = next(letter for letter, name in _LETTERS.items() if name == split)
     rounds = (divmod(index, len(templates)) for index in range(COUNTS[split]))
@@ -77,11 +66,7 @@ def task_ids(scenario: str) -> list[str]:
 def make_task(task_id: str) -> SolvedTask:
     """Return the task of an id, whether or not a split lists it.
 
-    Args:
-        task_id: `<template>-<letter of the split><number>_<n>`, such as `countnotes-t002_3`.
-
-    Raises:
-        UnknownTask: It is not such an id.
+    An id is `<template>-<letter of the split><number>_<n>`, such as `countnotes-t002_3`.
     """
     match = _TASK_ID.fullmatch(task_id)
     split = _LETTERS[match[2]] if match else ""

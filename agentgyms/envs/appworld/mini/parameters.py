@@ -24,11 +24,7 @@ class InvalidValue(ValueError):
 class Parameter(ABC):
     """One parameter of an API.
 
-    Attributes:
-        name: Its name.
-        description: Its description in the documentation.
-        default: Its value if it is not given; `REQUIRED` if it must be given. None is a valid
-            value only if it is the default.
+    Its default is `REQUIRED` if it must be given. None is a valid value only if it is the default.
     """
 
     name: str
@@ -46,11 +42,7 @@ class Parameter(ABC):
         return []
 
     def parse(self, value: Any) -> Any:
-        """Check a given value, and return the value for the API.
-
-        Raises:
-            InvalidValue: The value is invalid.
-        """
+        """Return the API's value of a given one; raise `InvalidValue` if it is invalid."""
         if value is None and self.default is None:
             return None
         return self._parse(value)
@@ -244,11 +236,7 @@ class Answer(Parameter):
 
 
 def _scalar(value: Any) -> str | int | float:
-    """Return a number or text.
-
-    Raises:
-        InvalidValue: It has another type, or is too large.
-    """
+    """Return a number or text; refuse other types and numbers that are too large."""
     if isinstance(value, str):
         if len(value) > 10_000:
             raise InvalidValue(f"text of at most 10000 characters, given {len(value)}")
@@ -261,11 +249,7 @@ def _scalar(value: Any) -> str | int | float:
 
 
 def _text(value: Any) -> str:
-    """Return the value, which must be a string that UTF-8 can encode.
-
-    Raises:
-        InvalidValue: It is not.
-    """
+    """Return the value, which must be a string that UTF-8 can encode."""
     if not isinstance(value, str):
         raise InvalidValue(f"text, given {shown(value)}")
     if not value.isascii():

@@ -19,23 +19,14 @@ _NUM_STRANGERS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person.
-
-    Attributes:
-        first_name: Given name; several people of a task may share it.
-        last_name: Family name.
-        email: Unique; also the user name of all accounts.
-        phone_number: Ten digits.
-        birthday: ISO 8601 date.
-        relation: Relation to the supervisor: one of `FAMILY` or `CIRCLES`, or "" for a stranger.
-    """
+    """One person."""
 
     first_name: str
     last_name: str
-    email: str
-    phone_number: str
-    birthday: str
-    relation: str
+    email: str  # unique; the user name of all accounts
+    phone_number: str  # ten digits
+    birthday: str  # ISO 8601
+    relation: str  # one of `FAMILY` or `CIRCLES`, "" for a stranger
 
     @property
     def name(self) -> str:
@@ -47,11 +38,8 @@ class Person:
 class Cast:
     """The people of one task.
 
-    Attributes:
-        supervisor: The supervisor.
-        contacts: The supervisor's contacts: family first, then the circles.
-        strangers: People with accounts who are not contacts; each has the first name of a contact,
-            and the first one also the supervisor's last name.
+    Contacts are the family first, then the circles. Each stranger has the first name of a contact,
+    and the first one also the supervisor's last name.
     """
 
     supervisor: Person
@@ -74,14 +62,7 @@ class Cast:
 
 
 def draw_cast(chance: Chance, split: str) -> Cast:
-    """Return the people of a task.
-
-    Each split has its own last names.
-
-    Args:
-        chance: The random generator.
-        split: One of `SPLITS`.
-    """
+    """Return the people of a task; the last names differ between splits."""
     last_names = chance.sample(
         vocabulary.LAST_NAMES[SPLITS.index(split) :: len(SPLITS)], len(vocabulary.LAST_NAMES)
     )
@@ -104,7 +85,7 @@ def draw_cast(chance: Chance, split: str) -> Cast:
 
 
 def draw_stranger(chance: Chance, cast: Cast) -> Person:
-    """Return a new person, whose first name no one in the cast has."""
+    """Return a new person with a first name that nobody in the cast has."""
     taken = {person.first_name for person in (cast.supervisor, *cast.contacts)}
     first = chance.pick([name for name in vocabulary.FIRST_NAMES if name not in taken])
     return _person(chance, first, chance.pick([person.last_name for person in cast.strangers]), "")

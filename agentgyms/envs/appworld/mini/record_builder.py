@@ -36,11 +36,7 @@ _MAX_ID: Final = 999
 class Scene:
     """The records of a task by table, with random ids, which give no hint of the solution.
 
-    Attributes:
-        chance: The task's random generator.
-        cast: The people. All have a purse account; some have accounts of the other apps too.
-        now: The date and time of the task.
-        me: The supervisor.
+    All people of the cast have a purse account; some have accounts of the other apps too.
     """
 
     def __init__(self, chance: Chance, cast: Cast, now: datetime) -> None:
@@ -71,11 +67,7 @@ class Scene:
         return self._accounts[app, person.email]
 
     def database(self, *more: Record) -> Database:
-        """Return all records as a database.
-
-        Args:
-            more: Further records, of tables in which the scene has no records.
-        """
+        """Return all records as a database, with more of tables in which the scene has none."""
         records = {kind.TABLE: self.of(kind) for kind in KINDS}
         # Apps list these by id, and document that order as the order of time.
         records["notebook.Note"] = _in_time(self.of(Note), "created_at", "updated_at")

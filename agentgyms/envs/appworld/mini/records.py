@@ -18,12 +18,7 @@ DEFAULT_LIST: Final = "inbox"
 
 
 class Record:
-    """The base class of records.
-
-    Attributes:
-        TABLE: Name of the table, `<app>.<Class>`.
-        FIELDS: Names of the fields; the first is the id.
-    """
+    """The base class of records; the first of `FIELDS` is the id."""
 
     __slots__ = ()
     TABLE: ClassVar[str] = ""

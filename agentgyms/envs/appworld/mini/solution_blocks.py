@@ -60,12 +60,7 @@ def login(*apps: str) -> str:
 
 
 def pages(name: str, call: str) -> str:
-    """Return the lines that put all pages of a call into the list `name`.
-
-    Args:
-        name: Variable that the code makes.
-        call: The call, without its closing parenthesis and without paging.
-    """
+    """Return the lines that put all pages of a call (not closed) into the list `name`."""
     return (
         f"{name}, page = [], 0\n"
         f"while batch := {call}, page_index=page, page_limit=20):\n"

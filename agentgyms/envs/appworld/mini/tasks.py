@@ -16,14 +16,7 @@ class MiniTasks:
     """Version of the tasks, which recordings contain."""
 
     def families(self, split: str) -> Mapping[str, int]:
-        """Return the difficulty of each task of a split, scenario by scenario.
-
-        Args:
-            split: `train`, `dev`, `test_normal` or `test_challenge`.
-
-        Raises:
-            UnknownSplit: It is another name.
-        """
+        """Return the difficulty of each task of a split, scenario by scenario."""
         check_split(split, tuple(COUNTS), "MiniAppWorld")
         return {
             task_id: template.difficulty
@@ -32,17 +25,9 @@ class MiniTasks:
         }
 
     def open(self, task_id: str) -> MiniWorld:
-        """Return a new world of a task, in its initial state.
-
-        Raises:
-            UnknownTask: There is no such task.
-        """
+        """Return a new world of a task, in its initial state."""
         return MiniWorld(make_task(task_id).task)
 
     def solution(self, task_id: str) -> Sequence[str]:
-        """Return the code blocks of a task's reference solution, one per turn.
-
-        Raises:
-            UnknownTask: There is no such task.
-        """
+        """Return the code blocks of a task's reference solution, one per turn."""
         return make_task(task_id).solution

@@ -40,22 +40,10 @@ _IGNORED_FIELDS: Final = frozenset({"updated_at"})
 
 
 class Draw:
-    """The random choices of one task.
-
-    Attributes:
-        scene: Its records, with the background records.
-        chance: The task's random generator.
-    """
+    """The random choices of one task."""
 
     def __init__(self, scenario: str, number: int, split: str, scene: Scene) -> None:
-        """Prepare the random choices of a task.
-
-        Args:
-            scenario: Name of the scenario; its tasks share the wording, but no choice.
-            number: Number of the task, from 1 to 3.
-            split: Its split, which determines the items to choose from.
-            scene: Its records.
-        """
+        """Prepare the choices of task 1, 2 or 3 of a scenario, which share the wording alone."""
         self.scene = scene
         self.chance = scene.chance
         self._scenario = scenario
@@ -63,14 +51,10 @@ class Draw:
         self._items_of_split = _ITEMS_OF_SPLIT[split]
 
     def choose(self, what: str, items: Sequence[T]) -> T:
-        """Return one of the items; the scenario's other tasks get other items.
+        """Return one of at least 3 items; the scenario's other tasks get other items.
 
         If there are 12 items or more, each of train, dev and test_normal has its own items, so that
         code learned on one split does not solve tasks of another.
-
-        Args:
-            what: Name of the choice in the scenario.
-            items: At least 3.
         """
         if len(items) >= _MIN_DIVIDED:
             items = items[self._items_of_split]
@@ -84,21 +68,13 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The required changes of the records of a kind; there must be no others.
-
-    Attributes:
-        requirement: The requirement in words.
-        kind: The class of the records.
-        added: Required fields of each new record; other fields may have any value.
-        updated: New values of fields, by the id of the changed record.
-        removed: Ids of the removed records.
-    """
+    """The required changes of the records of a kind; there must be no others."""
 
     requirement: str
     kind: type[Record]
     added: Sequence[Mapping[str, Any]] = ()
     updated: Mapping[int, Mapping[str, Any]] | None = None
-    removed: Collection[int] = ()
+    removed: Collection[int] = ()  # ids
 
     def holds(self, outcome: Outcome) -> bool:
         """Return whether the changes of a world are exactly these."""
@@ -131,13 +107,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a task: its instruction, solution and requirements.
-
-    Attributes:
-        instruction: The instruction.
-        solution: Code blocks that solve the task, one per turn.
-        checks: The requirements.
-    """
+    """The plan of a task: its instruction, solution (one block per turn) and requirements."""
 
     instruction: str
     solution: tuple[str, ...]
@@ -146,13 +116,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The template of a scenario.
-
-    Attributes:
-        name: Its name, in lower case letters.
-        difficulty: 1, 2 or 3.
-        plan: Function that adds a task's records to its scene and returns the plan.
-    """
+    """The template of a scenario; `plan` adds a task's records to its scene."""
 
     name: str
     difficulty: int
@@ -169,14 +133,7 @@ def template(difficulty: int) -> Callable[[Callable[[Draw], Plan]], Template]:
 
 
 def plan(instruction: str, solution: Sequence[str], *changes: Change, answer: Any = None) -> Plan:
-    """Return a plan with checks of the answer, of the changes, and of all other records.
-
-    Args:
-        instruction: The instruction.
-        solution: Code blocks that solve the task.
-        changes: The required changes; none for a question.
-        answer: The right answer; None if the task has no answer.
-    """
+    """Return a plan that checks the answer (None if there is none), the changes and all else."""
     checks = [answer_is(answer)]
     if changes:
         checks += [no_op_fail(change.requirement, change.holds) for change in changes]

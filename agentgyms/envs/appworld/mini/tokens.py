@@ -16,11 +16,7 @@ class Tokens:
     """
 
     def __init__(self, salt: str) -> None:
-        """Store the key of a world's tokens.
-
-        Args:
-            salt: Makes tokens differ between worlds.
-        """
+        """Store the salt, which makes tokens differ between worlds."""
         self._key = blake2b(salt.encode(), digest_size=32).digest()
         self._accounts: dict[str, dict[str, Account]] = {}
 
@@ -30,13 +26,7 @@ class Tokens:
         return blake2b(name.encode(), key=self._key, digest_size=20).hexdigest()
 
     def account(self, database: Database, app: str, token: Any) -> Account | None:
-        """Return the account of a token; None if it is not a token of the app.
-
-        Args:
-            database: The world's records; their accounts must not change.
-            app: Name of an app that has accounts.
-            token: Any value.
-        """
+        """Return the account of a token in unchanged accounts; None if it is not one of the app."""
         if app not in self._accounts:
             accounts = database.of(ACCOUNTS[app]).values()
             self._accounts[app] = {self.issue(app, account): account for account in accounts}

@@ -27,12 +27,7 @@ class Changes(NamedTuple, Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The records of a world before and after the agent's actions.
-
-    Attributes:
-        before: The initial records.
-        after: The current records.
-    """
+    """The records of a world before and after the agent's actions."""
 
     before: Database
     after: Database
@@ -49,11 +44,7 @@ class Outcome:
         return json.loads(answer) if answer else NOT_GIVEN
 
     def changed_tables(self, ignore: Collection[str] = ()) -> set[str]:
-        """Return the names of tables whose records differ; `supervisor.Task` never counts.
-
-        Args:
-            ignore: Names of further tables to ignore.
-        """
+        """Return the names of tables whose records differ; `supervisor.Task` never counts."""
         return {
             name
             for name in TABLES
@@ -74,12 +65,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement.
+    """One requirement; an exception in `holds` counts as not met.
 
-    Attributes:
-        requirement: The requirement in words.
-        label: Whether it fails or passes without any action.
-        holds: Whether it is met; an exception counts as not met.
+    `label` is whether it fails or passes without any action.
     """
 
     requirement: str
@@ -100,8 +88,7 @@ def no_op_pass(requirement: str, holds: Callable[[Outcome], bool]) -> Check:
 def answer_is(expected: Any) -> Check:
     """Return the check that the task was completed with this answer, and as a success.
 
-    Args:
-        expected: A number, text, or a list of these in any order; None if the task has no answer.
+    The answer is a number, text, or a list of these in any order; None if the task has none.
     """
     text = "without an answer" if expected is None else "with the right answer"
     return no_op_fail(

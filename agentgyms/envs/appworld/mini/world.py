@@ -18,14 +18,7 @@ from agentgyms.envs.appworld.world import ApiResponse, Brief, Report
 
 @dataclass(frozen=True, slots=True)
 class MiniTask:
-    """A task and its initial records.
-
-    Attributes:
-        brief: The description of the task.
-        database: The initial records. Worlds copy them; they must not be changed.
-        checks: Its requirements.
-        salt: Makes access tokens differ between tasks.
-    """
+    """A task and its initial records, which worlds copy and nobody changes."""
 
     brief: Brief
     database: Database
@@ -63,13 +56,7 @@ class MiniWorld:
         return Outcome(self._task.database, self._database)
 
     def call(self, app: str, api: str, arguments: Mapping[str, Any]) -> ApiResponse:
-        """Return an API's response; errors of the call are in the response.
-
-        Args:
-            app: Name of an app.
-            api: Name of one of its APIs.
-            arguments: Arguments by name, any JSON values.
-        """
+        """Return an API's response; errors of the call are in the response."""
         called = APPS.get(app)
         if called is None:
             return ApiResponse(error=f"No app named '{_name(app)}' found.", status=0)
@@ -84,10 +71,7 @@ class MiniWorld:
             return ApiResponse(error=error.text, status=error.status)
 
     def digest(self) -> str:
-        """Return a digest of all records, including the task's status and answer.
-
-        It does not include access tokens: logging in changes no record.
-        """
+        """Return a digest of all records, the task's status included; logging in changes none."""
         return self._database.digest()
 
     def report(self) -> Report:

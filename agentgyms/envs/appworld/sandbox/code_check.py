@@ -21,12 +21,7 @@ _BUILTINS: Final = frozenset({"exit", "quit", "open"})
 
 
 class Refusal(NamedTuple):
-    """Why code is not executed.
-
-    Attributes:
-        output: The output in AppWorld's words.
-        reason: The same in one line.
-    """
+    """Why code is not executed: AppWorld's output, and the reason in one line."""
 
     output: str
     reason: str

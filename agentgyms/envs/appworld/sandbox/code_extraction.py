@@ -31,15 +31,11 @@ class NoCode(ValueError):
 
 
 def extract_code(action: str) -> str:
-    """Return the code of an action, stripped and dedented.
+    """Return the code of an action, stripped and dedented; raise `NoCode` if it has none.
 
     A fenced block (```` ```python ````, ```` ```py ```` or no name) or `<code>` tags around the
-    code are removed. Of several blocks the first one counts, as in AppWorld's own agent: the model
-    wrote the others without seeing an output. A block that is not closed ends with the action. If
-    the whole text parses as code, it is not searched for blocks, so that strings may contain them.
-
-    Raises:
-        NoCode: The code is empty or the action is longer than `MAX_ACTION`.
+    code are removed. Of several blocks the first one counts, as in AppWorld's agent: the model
+    wrote the others without seeing an output. A block that is not closed ends with the action.
     """
     if len(action) > MAX_ACTION:
         raise NoCode(f"the action is longer than {MAX_ACTION} characters")
@@ -60,11 +56,7 @@ def is_code(text: str) -> bool:
 
 
 def parse(code: str) -> ast.Module:
-    """Return the syntax tree of code, without warnings about escape sequences.
-
-    Raises:
-        SyntaxError: It is not Python, or nested too deeply for the parser.
-    """
+    """Return the syntax tree of code; `SyntaxError` also if it is nested too deeply."""
     if warnings.filters[0] != _BROKEN_ESCAPES:
         # One filter for this file name alone; `catch_warnings` is not thread-safe.
         warnings.filterwarnings("ignore", module="<action>")

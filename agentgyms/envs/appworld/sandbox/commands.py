@@ -14,25 +14,14 @@ _INHERITED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 def role_command(
     python: str, role: str, options: Mapping[str, Any], *, site_packages: bool = True
 ) -> list[str]:
-    """Return the command of the fork server of a role.
-
-    Args:
-        python: Its interpreter.
-        role: `executor`, `engine` or `evaluator`.
-        options: The role's options, as JSON values. The process table shows them: no secrets.
-        site_packages: Whether installed packages can be imported.
-    """
+    """Return the command of a role's fork server; the process table shows it: no secrets."""
     # Not -I, which would ignore PYTHONHASHSEED; the environment is trusted.
     flags = ["-P", "-s", "-B"] if site_packages else ["-P", "-s", "-B", "-S"]
     return [python, *flags, str(Path(__file__).with_name("child")), role, json.dumps(options)]
 
 
 def role_environment(**more: str) -> dict[str, str]:
-    """Return the environment variables of a fork server, without this process's secrets.
-
-    Args:
-        more: Variables to add.
-    """
+    """Return the environment variables of a fork server, without this process's secrets."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return (
         inherited

@@ -61,21 +61,15 @@ class ConfinementWarning(RuntimeWarning):
 class Execution:
     """The result of a turn's code.
 
-    Attributes:
-        output: The output of AppWorld's `execute`, with two differences: addresses of objects are
-            masked, and the middle of more than 65,536 characters is cut out.
-        num_characters: Length of the output before the cut.
-        error_kind: Type of the exception that ended the code, "" if none did.
-        error: Type and message in one line of at most 500 characters, "" without an exception.
-        status: HTTP status in the message, None if there is none.
-        timed_out: Whether the time limit ended the code.
+    `output` is that of AppWorld's `execute`, but addresses of objects are masked, and the middle
+    of more than 65,536 characters is cut out.
     """
 
     output: str
-    num_characters: int
-    error_kind: str
-    error: str
-    status: int | None
+    num_characters: int  # of the output before the cut
+    error_kind: str  # type of the exception that ended the code, "" if none did
+    error: str  # type and message in one line of at most 500 characters
+    status: int | None  # HTTP status in the message
     timed_out: bool
 
 
@@ -101,11 +95,7 @@ class Executor:
         return self._worker.alive
 
     def begin(self, brief: Brief) -> None:
-        """Set up a task's APIs and time for the code.
-
-        Raises:
-            WorkerDied: The process ended.
-        """
+        """Set up a task's APIs and time for the code."""
         begin = {
             "apis": {app: list(apis) for app, apis in brief.apis.items()},
             "now": brief.now,
@@ -119,12 +109,8 @@ class Executor:
     def run(self, code: str, call: Call, *, timeout_s: float, max_calls: int) -> Execution:
         """Run code after the code of the turns before.
 
-        Args:
-            code: What the agent wrote.
-            call: Executes an API call: app, API, arguments.
-            timeout_s: Time limit in seconds, with the time of its calls, above 0. A call that is
-                running `GRACE_S` after it is the last one.
-            max_calls: Most API calls; further calls raise an exception in the code.
+        `timeout_s` includes the time of the code's API calls; a call that is running `GRACE_S`
+        after it is the last one. Calls beyond `max_calls` raise an exception in the code.
 
         Raises:
             WorkerDied: The process ended, or was killed `GRACE_S` after the time limit or because
@@ -234,25 +220,12 @@ def _encodable(text: str) -> str:
 
 
 def executor(kind: Kind) -> Executor:
-    """Return a new executor; all but the first start in milliseconds.
-
-    Args:
-        kind: `mini` uses this interpreter, `appworld` that of AppWorld.
-
-    Raises:
-        WorkerLost: Its process cannot be started.
-        DependencyNotInstalled: AppWorld is not installed.
-    """
+    """Return a new executor; all but the first start in milliseconds."""
     return Executor(fork_server(kind).fork())
 
 
 def fork_server(kind: Kind) -> ForkServer:
-    """Return this process's fork server of a kind of executor; it ends with this process.
-
-    Raises:
-        BadOption: There is no such kind.
-        DependencyNotInstalled: AppWorld is not installed.
-    """
+    """Return this process's fork server of a kind of executor; it ends with this process."""
     if kind not in ("mini", "appworld"):
         raise BadOption(f"kind: expected 'mini' or 'appworld', got {kind!r}")
     with _servers_lock:
@@ -270,14 +243,7 @@ def fork_server(kind: Kind) -> ForkServer:
 
 
 def confinement(kind: Kind = "mini") -> dict[str, Any]:
-    """Return the confinement of an executor on this system.
-
-    Args:
-        kind: The kind of executor.
-
-    Raises:
-        WorkerLost: Its process cannot be started.
-    """
+    """Return the confinement of an executor on this system."""
     probe = executor(kind)
     try:
         probe.begin(Brief("probe_1", "", {}, "2023-05-18T12:00:00", 0, {}))

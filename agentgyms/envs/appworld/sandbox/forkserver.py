@@ -40,7 +40,7 @@ _STDERR_TAIL_BYTES: Final = 2000
 class ForkServer:
     """A server process that forks children of one role; thread-safe.
 
-    After a fork of this process itself (`multiprocessing`), the new process starts its own server
+    After a fork of this process itself (`multiprocessing`), the new process starts another server
     on first use, and does not touch this one.
     """
 
@@ -56,12 +56,12 @@ class ForkServer:
         """Store the arguments; the server starts at the first use.
 
         Args:
-            command: Command of the server, from `role_command`.
+            command: The server's command, from `role_command`.
             environment: All its environment variables.
-            start_limit_s: Longest time until it is ready.
-            forks: Number of children after which another server process replaces it, at least 1;
-                this bounds its leaks.
-            kind: Name of its children in the counts of `agentgyms.processes.workers`.
+            start_limit_s: The longest time until it is ready.
+            forks: The number of children after which another server process replaces it, at least
+                1; this bounds its leaks.
+            kind: The name of its children in the counts of `agentgyms.processes.workers`.
         """
         self._command = list(command)
         self._environment = dict(environment)
@@ -79,23 +79,13 @@ class ForkServer:
     def warm(self) -> None:
         """Start the server if it does not run, and wait until it is ready.
 
-        Raises:
-            WorkerLost: It did not start, or not in time.
-            EnvUnavailable: This system cannot fork.
+        Raises `EnvUnavailable` if this system cannot fork.
         """
         with self._lock:
             self._server()
 
     def fork(self, limit_s: float = 30) -> Worker:
-        """Return a new child.
-
-        Args:
-            limit_s: Longest time to wait for it, once the server is ready.
-
-        Raises:
-            WorkerLost: The server did not start, or did not fork in time.
-            EnvUnavailable: This system cannot fork.
-        """
+        """Return a new child; `limit_s` counts once the server is ready."""
         with self._lock:
             process = self._server()
             try:

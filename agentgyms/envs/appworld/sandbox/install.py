@@ -1,4 +1,4 @@
-"""Installs and finds the real engine, which has its target_python virtual environment.
+"""Installs and finds the real engine, which has a separate virtual environment.
 
 AppWorld pins pydantic 1 and other packages, so no interpreter has both it and this package. The
 files that `appworld install` unpacks must not be published in plain text: they are unpacked where
@@ -62,8 +62,8 @@ def interpreter(environment: Path) -> Path:
 def python() -> str:
     """Return the interpreter that has AppWorld.
 
-    Raises:
-        DependencyNotInstalled: There is none, its version is wrong, or AppWorld is not unpacked.
+    Raises `DependencyNotInstalled` if there is none, or its AppWorld has another version or is
+    not unpacked.
     """
     from_environment = os.environ.get(PYTHON_VARIABLE)
     if not from_environment and not interpreter(folder()).exists():
@@ -77,8 +77,7 @@ def python() -> str:
 def check(executable: str) -> None:
     """Check, once per process, that an interpreter has the right AppWorld, unpacked.
 
-    Raises:
-        DependencyNotInstalled: It does not; the message says what is wrong and what to do.
+    Raises `DependencyNotInstalled` with what is wrong and what to do.
     """
     found = _probe(executable)
     if found == "missing":
@@ -191,18 +190,7 @@ def _step(what: str, command: Sequence[str], **variables: str) -> None:
 
 
 def download(executable: str, target: Path) -> Path:
-    """Download AppWorld's target_python data with its target_python command.
-
-    Args:
-        executable: The interpreter that has AppWorld.
-        target: An empty folder.
-
-    Returns:
-        The folder, which then has `data`.
-
-    Raises:
-        EnvUnavailable: The download failed.
-    """
+    """Download the data into an empty folder with AppWorld's command; return the folder."""
     _step(
         "download AppWorld's data",
         [executable, "-m", "appworld.cli", "download", "data", "--root", str(target)],

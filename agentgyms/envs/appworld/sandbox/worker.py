@@ -23,10 +23,7 @@ _END_WAIT_S: Final = 1.0
 class WorkerDied(WorkerLost):
     """A child process ended, timed out, or violated the protocol.
 
-    Attributes:
-        signal: The signal that ended it, None if none did; a kill by this class does not count.
-        exit_code: Its exit code, None if it did not exit by itself.
-        timed_out: Whether it was killed because it did not respond in time.
+    `signal` is None if this class killed it; `exit_code` is None if it did not exit by itself.
     """
 
     def __init__(
@@ -58,12 +55,9 @@ class Worker:
     ) -> None:
         """Store the parts.
 
-        Args:
-            end: This side's socket of the connection.
-            pid: Process id of the child.
-            ended: Function that waits up to so many seconds for the child to end, kills it if it
-                does not, and counts the end; returns its wait status, None if it was killed.
-            signalled: Function that stops the child (`pause`) or continues it (`resume`).
+        `ended` waits up to so many seconds for the child to end, kills it if it does not, counts
+        the end, and returns the wait status, None if it was killed. `signalled` stops the child
+        (`pause`) or continues it (`resume`).
         """
         self.pid = pid
         self._socket = end
@@ -95,15 +89,7 @@ class Worker:
             return b""
 
     def send(self, message: Mapping[str, Any], limit_s: float = 30) -> None:
-        """Send an object.
-
-        Args:
-            message: An object of JSON values.
-            limit_s: Longest time until the child has received it.
-
-        Raises:
-            WorkerDied: The child has ended, or did not receive it in time.
-        """
+        """Send an object; raise `WorkerDied` if the child did not receive it in time."""
         try:
             self._socket.settimeout(max(limit_s, 0.001))
             self._socket.sendall(json.dumps(message).encode() + b"\n")
@@ -115,12 +101,8 @@ class Worker:
     def receive(self, limit_s: float) -> dict[str, Any]:
         """Return the next object from the child.
 
-        Args:
-            limit_s: Longest time to wait for it.
-
-        Raises:
-            WorkerDied: The child has ended, timed out, or sent something else than an object; it
-                is killed.
+        Raises `WorkerDied` if the child has ended, timed out, or sent anything but an object; it is
+        killed.
         """
         deadline = time.monotonic() + limit_s
         if limit_s <= 0:  # else a child that sends without end would never time out
@@ -162,13 +144,8 @@ class Worker:
     def request(self, message: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
         """Send an object and return the response.
 
-        Args:
-            message: An object of JSON values.
-            limit_s: Longest time to wait for the response.
-
-        Raises:
-            WorkerDied: The child has ended, or timed out.
-            WorkerLost: The response is an `error` of the child; it is killed.
+        Raises `WorkerDied` as `receive`, and `WorkerLost` if the response is an `error` of the
+        child, which is then killed.
         """
         self.send(message, limit_s)
         response = self.receive(limit_s)
@@ -193,21 +170,13 @@ class Worker:
         self.close()
 
     def close(self, reason: End = "closed") -> None:
-        """Kill the child and close the connection; a second call does nothing.
-
-        Args:
-            reason: The reason, for the counts of `agentgyms.processes.workers`.
-        """
+        """Kill the child and close the connection; a second call does nothing."""
         if self._socket.fileno() >= 0:
             self._socket.close()
             self._ended(0, reason)
 
     def protocol_error(self, what: str) -> WorkerDied:
-        """Kill the child because it violated the protocol, and return the error.
-
-        Args:
-            what: What it did, such as `sent a line that is not JSON`.
-        """
+        """Kill the child because it violated the protocol, and return the error."""
         self.close("lost")
         return WorkerDied(f"the worker {self.pid} was ended: it {what}")
 

@@ -25,14 +25,8 @@ class Bargaining(Negotiation[int]):
     """A thing for a price.
 
     Goal of the buyer: 10 (limit - price) / (limit - target); of the seller:
-    10 (price - limit) / (target - limit); rounded half up, cut to [0, 10], 0 without a deal.
-
-    Attributes:
-        item: What is sold.
-        listed: The advertised price.
-        targets: Target price of each seat.
-        limits: Price at which a deal is worth nothing to each seat.
-        reasons: Why each seat wants to deal.
+    10 (price - limit) / (target - limit); rounded half up, cut to [0, 10], 0 without a deal. At its
+    limit a deal is worth nothing to a seat. `listed` is the advertised price.
     """
 
     item: str

@@ -18,10 +18,9 @@ _LAST_TURNS: Final = 3
 class ConcessionStrategy:
     """The strategy parameters of a scripted person, drawn with the seed.
 
-    Attributes:
-        curve: One of `CURVES` (Faratin, Sierra and Jennings 1998, time-dependent tactics).
-        duration: Own turns until the demand reaches the reservation value.
-        max_stalls: Turns of the other person without progress after which this person leaves.
+    `curve` is one of `CURVES` (Faratin, Sierra and Jennings 1998, time-dependent tactics). The
+    demand reaches the reservation value after `duration` turns of the person, who leaves after
+    `max_stalls` turns of the other one without progress.
     """
 
     curve: str
@@ -29,9 +28,9 @@ class ConcessionStrategy:
     max_stalls: int
 
     def concession(self, turn: int) -> Fraction:
-        """Return the fraction conceded from aspiration to reservation in an own turn, in [0, 1].
+        """Return the fraction conceded from aspiration to reservation in a turn, in [0, 1].
 
-        With x = min(1, turn / duration), turns counted from 0: boulware x², linear x,
+        With x = min(1, turn / duration), the person's turns counted from 0: boulware x², linear x,
         conceder 1 - (1 - x)².
         """
         x = min(Fraction(1), Fraction(turn, self.duration))
@@ -41,14 +40,7 @@ class ConcessionStrategy:
 
 
 def draw_strategy(name: str, rules: Rules, seat: int, seed: int) -> ConcessionStrategy:
-    """Return a random strategy; the duration leaves turns for an agreement.
-
-    Args:
-        name: Name of the combination.
-        rules: Rules of the dialogue.
-        seat: The person's seat.
-        seed: Seed of the episode.
-    """
+    """Return a random strategy for a seat; the duration leaves turns for an agreement."""
     chance = Chance("scripted-v1", name, seat, seed)
     curve = chance.pick(CURVES)
     longest = max(1, num_turns(rules, seat) - _LAST_TURNS)

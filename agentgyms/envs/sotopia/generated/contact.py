@@ -15,7 +15,7 @@ from agentgyms.envs.sotopia.generated.words import word_list, words_of
 
 FULL: Final = 10
 COST: Final = 2
-"""Points lost for each other own contact whose name a person mentions."""
+"""Points lost for each wrong contact of its table that a person mentions."""
 
 _NUM_CONTACTS: Final = 5
 _NUM_VALUES: Final = 4
@@ -42,14 +42,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Contact:
-    """Two tables of contacts with one person in both.
+    """Two tables of contacts, one for each seat, with one person in both.
 
     No two contacts have the same company and hobby. Goal: 10 when each seat's last naming
-    (`act: name ...`) is the common contact, minus 2 for each other own contact whose name the seat
-    has mentioned until then, in speech or act, but at least 1; 0 before.
-
-    Attributes:
-        tables: The contacts of each seat.
+    (`act: name ...`) is the common contact, minus 2 for each other contact in the seat's table that
+    the seat has mentioned until then, in speech or act, but at least 1; 0 before.
     """
 
     tables: tuple[tuple[Entry, ...], tuple[Entry, ...]]
@@ -138,7 +135,7 @@ class Contact:
         return sum(self.last_named(dialogue, who) == self.common for who in (0, 1)) / 2
 
     def suggestions(self, dialogue: Dialogue, seat: int) -> tuple[str, ...]:
-        """Return the namings of own contacts except the last; `leave` when settled."""
+        """Return the namings of the seat's contacts except the last; `leave` when settled."""
         if self.settled(dialogue):
             return ("leave",)
         last = self.last_named(dialogue, seat)

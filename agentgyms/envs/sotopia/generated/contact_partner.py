@@ -19,22 +19,16 @@ def has_agreed(game: Contact, dialogue: Dialogue, seat: int) -> bool:
 
 
 def name_shared_contact(game: Contact, dialogue: Dialogue, seat: int) -> Act | None:
-    """Return the act of naming an own contact that the other seat has mentioned, or None."""
+    """Return the act of naming a contact that the other seat has mentioned, or None."""
     mentioned = game.uttered(dialogue, 1 - seat, seat) - {game.last_named(dialogue, seat)}
     return Act(Kind.ACTION, f"name {min(mentioned)}") if mentioned else None
 
 
 def next_clue(game: Contact, dialogue: Dialogue, seat: int, chance: Chance) -> Act:
-    """Return the partner's next utterance.
+    """Return the partner's next utterance, from its own table alone.
 
     It denies knowing a stranger who was just named; else it answers words on companies and hobbies;
-    else it describes an own contact that it has not described yet, without the name.
-
-    Args:
-        game: The game; only the seat's own table is read.
-        dialogue: Turns so far.
-        seat: The partner's seat.
-        chance: Random source of the order of contacts.
+    else it describes, without the name, a contact that it has not described yet.
     """
     last = last_act(dialogue, 1 - seat)
     stranger = game.name_in(last)

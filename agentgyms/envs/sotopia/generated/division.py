@@ -32,13 +32,8 @@ _MAX_POINTS: Final = 4
 class Division(Negotiation[Share]):
     """Items of three kinds; all items together are worth 10 points to each seat.
 
-    Goal: the points of the seat's share; 0 below its minimum or without a deal.
-
-    Attributes:
-        kinds: Names of the kinds, plural.
-        counts: Number of items of each kind.
-        points: For each seat, the points of one item of each kind.
-        minima: Points below which a deal is worth nothing to each seat.
+    Goal: the points of the seat's share; 0 below its minimum or without a deal. `points` has, for
+    each seat, the points of one item of each kind.
     """
 
     kinds: tuple[str, ...]

@@ -43,18 +43,10 @@ def next_action(
     seed: int,
     kind: str = "best",
 ) -> str:
-    """Return an expert's next action at a seat, as an action text.
+    """Return the next action, as an action text, of the expert `kind` (one of `KINDS`) at a seat.
 
-    Args:
-        encounter: Encounter with a generated game.
-        rules: Rules of the dialogue.
-        dialogue: Turns so far.
-        seat: Seat that acts next.
-        seed: Seed of the episode; it decides the scripted partner's strategy.
-        kind: One of `KINDS`.
-
-    Raises:
-        BadOption: The expert does not exist, or the encounter has no generated game.
+    The episode's seed decides the scripted partner's strategy. Raises `BadOption` if the encounter
+    has no generated game.
     """
     game = encounter.game
     if kind not in KINDS:
@@ -79,7 +71,7 @@ def next_action(
 def _negotiate(
     game: Negotiation[Outcome], dialogue: Dialogue, seat: int, offer: Outcome, last_chance: bool
 ) -> str:
-    """Accept an offer as good as the own one, or on the last turn any worthwhile offer."""
+    """Accept an offer as good as its proposal, or on the last turn any worthwhile offer."""
     theirs = game.offer_state(dialogue).standing[1 - seat]
     if theirs is not None:
         worthwhile = last_chance and game.worth(seat, theirs) > 0

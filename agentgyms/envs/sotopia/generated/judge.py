@@ -40,11 +40,7 @@ class ProgrammaticJudge:
         return IDENTITY
 
     def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
-        """Return the ratings of both seats.
-
-        Raises:
-            BadOption: The encounter has no generated game.
-        """
+        """Return the ratings of both seats; `BadOption` if the encounter has no generated game."""
         game = encounter.game
         if not isinstance(game, Negotiation | Contact):
             raise BadOption(

@@ -20,13 +20,7 @@ _FULL: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OfferState(Generic[Outcome]):
-    """The offers after a dialogue.
-
-    Attributes:
-        standing: The standing offer of each seat, or None.
-        offers: All offers of each seat, in order.
-        deal: The agreement, or None.
-    """
+    """The standing offer and all offers of each seat after a dialogue, and the deal or None."""
 
     standing: tuple[Outcome | None, Outcome | None]
     offers: tuple[tuple[Outcome, ...], tuple[Outcome, ...]]
@@ -83,7 +77,7 @@ class Negotiation(ABC, Generic[Outcome]):
     def propose(self, seat: int, demand: Fraction | int, theirs: Outcome | None) -> Outcome:
         """Return a seat's proposal with at least the demanded gain.
 
-        It depends only on public and the seat's own numbers and on the other seat's last offer,
+        It depends only on public numbers, the seat's numbers, and the other seat's last offer,
         `theirs`.
         """
 

@@ -50,11 +50,7 @@ class ScriptedPartner:
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
     ) -> PartnerReply:
-        """Return the partner's next act.
-
-        Raises:
-            BadOption: The encounter has no generated game.
-        """
+        """Return the partner's next act; `BadOption` if the encounter has no generated game."""
         game = encounter.game
         if not isinstance(game, Negotiation | Contact):
             raise BadOption(

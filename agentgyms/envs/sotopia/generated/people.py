@@ -8,12 +8,7 @@ from agentgyms.envs.sotopia.profiles import Person
 
 
 def draw_pair(chance: Chance, name: str) -> tuple[Person, Person]:
-    """Return two people with different first and last names.
-
-    Args:
-        chance: Random source.
-        name: Name of the combination; part of their ids.
-    """
+    """Return two people with different first and last names; `name` is a part of their ids."""
     lasts = chance.sample(word_list("people", "last"), 2)
     women = [bool(chance.below(2)) for _ in lasts]
     pool = {True: word_list("people", "women"), False: word_list("people", "men")}

@@ -42,11 +42,7 @@ _CACHE_SIZE: Final = 512  # two kB each
 
 
 def task_ids(split: str) -> list[Task]:
-    """Return the tasks of a split: every combination with the learner at seat 0 and at seat 1.
-
-    Raises:
-        UnknownSplit: The split does not exist.
-    """
+    """Return the tasks of a split: every combination with the learner at seat 0 and at seat 1."""
     check_split(split, SPLITS, "generated SOTOPIA")
     return [
         Task(f"{_pk(split, number)}/{seat}", _family(number))
@@ -57,11 +53,7 @@ def task_ids(split: str) -> list[Task]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def encounter(task_id: str) -> Encounter:
-    """Return the encounter of a task, a function of the id.
-
-    Raises:
-        UnknownTask: The task does not exist.
-    """
+    """Return the encounter of a task, a function of the id."""
     found = _TASK.fullmatch(task_id)
     if not found or task_id != f"{_known_pk(found[1], int(found[2]))}/{found[4]}":
         raise UnknownTask(

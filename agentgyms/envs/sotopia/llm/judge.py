@@ -30,11 +30,7 @@ class ModelJudge:
         return self.client.model.name
 
     def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
-        """Return the verdict; without ratings if no answer came or none can be parsed.
-
-        Raises:
-            BadOption: The server rejects the request.
-        """
+        """Return the verdict; without ratings if no answer came or none can be parsed."""
         prompt = prompts.judge_prompt(encounter, dialogue)
         exchange = RetriedRequest(self.client, prompt, prompts.ratings_schema(), ("judge", seed))
         names = [person.name for person in encounter.people]

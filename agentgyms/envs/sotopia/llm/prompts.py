@@ -41,12 +41,7 @@ def judge_prompt(encounter: Encounter, dialogue: Dialogue) -> str:
 
 
 def retry_prompt(wrong: str, schema: str) -> str:
-    """Return the prompt after an answer that cannot be parsed.
-
-    Args:
-        wrong: The error, one sentence.
-        schema: JSON schema of the answer.
-    """
+    """Return the prompt after an answer that cannot be parsed; `wrong` is the error."""
     wording: str = _texts()["again"]
     return wording.format(wrong=wrong, schema=schema)
 

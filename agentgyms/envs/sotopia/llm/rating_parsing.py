@@ -21,15 +21,12 @@ _SHOWN: Final = 40
 
 
 def parse_ratings(text: str, names: Sequence[str]) -> tuple[Rating, Rating] | ParseFailure:
-    """Parse the ratings of seat 0 and seat 1 in a judge's answer; no text raises.
+    """Parse the ratings of seat 0 and seat 1, with these names, in a judge's answer.
 
-    A person's ratings are below `agent_1_evaluation` (`agent_2_evaluation`), `agent_1` or the
-    person's name; a dimension's are `[reasoning, score]`, `{"reasoning": ..., "score": ...}` or the
-    score alone. Every dimension of both must be there, an integer within its range.
-
-    Args:
-        text: The answer; it may have text around its JSON.
-        names: Names of seat 0 and seat 1.
+    No text raises. A person's ratings are below `agent_1_evaluation` (`agent_2_evaluation`),
+    `agent_1` or the person's name; a dimension's are `[reasoning, score]`, `{"reasoning": ...,
+    "score": ...}` or the score alone. Every dimension of both must be there, an integer within its
+    range.
     """
     failures: list[ParseFailure] = []
     for fields in json_objects(strip_thoughts(text)):

@@ -21,14 +21,8 @@ T = TypeVar("T")
 class RetriedRequest:
     """Sends a prompt to a model, and a retry prompt if the answer cannot be parsed.
 
-    Args:
-        asker: Client of the model.
-        prompt: The prompt.
-        schema: JSON schema of the answer, repeated in the retry prompt.
-        name: Key of the requests' seeds, together with the number of the attempt.
-
-    Attributes:
-        usage: Tokens, calls and cost so far.
+    The retry prompt repeats the answer's JSON schema. `name`, with the number of the attempt, is
+    the key of the requests' seeds.
     """
 
     def __init__(
@@ -42,9 +36,6 @@ class RetriedRequest:
 
     def complete(self, parse: Callable[[str], T | ParseFailure]) -> T | ParseFailure:
         """Return the parsed answer; that of the second attempt if the first cannot be parsed.
-
-        Args:
-            parse: Parses an answer's text.
 
         Raises:
             ModelUnavailable: The model did not answer; retrying is safe.

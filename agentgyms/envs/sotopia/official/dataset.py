@@ -19,19 +19,10 @@ NOTICE: Final = (
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:  # noqa: ARG001
-    """Write the profiles of a folder or archive to a folder, in one format.
+    """Write the profiles of a folder or archive to a folder, in one format; return the manifest.
 
-    Args:
-        source: Folder or archive with the files, see `agentgyms.envs.sotopia.official.files`.
-        target: Folder to write to.
-        progress: Not used: the import is quick.
-
-    Returns:
-        The manifest: splits, files and attribution notice.
-
-    Raises:
-        DataMissing: A file is missing.
-        DataCorrupt: A file or a row is invalid.
+    `files` has the accepted formats. Raises `DataMissing` or `DataCorrupt` at a missing or invalid
+    file. There is no progress bar: the import is quick.
     """
     tables = read_tables(source)
     parts = official(tables, source).parts

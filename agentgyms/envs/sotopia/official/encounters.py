@@ -1,4 +1,4 @@
-"""SOTOPIA's own encounters: its people, scenarios and combinations, and their splits."""
+"""SOTOPIA's encounters: its people, scenarios and combinations, and their splits."""
 
 from __future__ import annotations
 
@@ -55,23 +55,15 @@ def splits_of(scenario_id: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Official:
-    """The contents of a folder or archive of profiles.
-
-    Attributes:
-        encounters: By combination, with the learner at seat 0.
-    """
+    """The encounters in a folder or archive, by combination, with the learner at seat 0."""
 
     encounters: Mapping[str, Encounter]
 
     def tasks(self, split: str) -> list[Task]:
         """Return the tasks of a split: each combination at both seats.
 
-        Args:
-            split: `all`, `hard`, `pi`, `other` (scenarios in none of those) or `sample`
-                (12 of all, from as many families as possible).
-
-        Raises:
-            DataMissing: The split has no tasks.
+        `other` has the scenarios that are in none of `all`, `hard` and `pi`; `sample` has 12 of
+        all, from as many families as possible. Raises `DataMissing` if the split has no tasks.
         """
         found = [
             Task(f"{combination}/{seat}", encounter.scenario.source)
@@ -84,11 +76,7 @@ class Official:
         return _sample(found) if split == "sample" else found
 
     def encounter(self, task_id: str) -> Encounter:
-        """Return the encounter of a task.
-
-        Raises:
-            KeyError: The task does not exist.
-        """
+        """Return the encounter of a task; raise `KeyError` if it does not exist."""
         combination, _, seat = task_id.rpartition("/")
         found = self.encounters[combination]
         return replace(found, task_id=task_id, seat={"0": 0, "1": 1}[seat])
@@ -108,24 +96,14 @@ class Official:
 
 
 def read(source: Path) -> Official:
-    """Read the encounters of a folder or archive.
-
-    Raises:
-        DataMissing: A file is missing.
-        DataCorrupt: A file is damaged, or a row is invalid; the message names file and row.
-    """
+    """Read the encounters of a folder or archive; a `DataCorrupt` names file and row."""
     return official(read_tables(source), source)
 
 
 def official(tables: Mapping[str, Rows], source: Path) -> Official:
-    """Return the encounters in some tables.
+    """Return the encounters in tables, which are rows by the name of their file.
 
-    Args:
-        tables: Rows by the name of their file.
-        source: Path that errors name.
-
-    Raises:
-        DataCorrupt: A row is invalid, or refers to a row that does not exist.
+    Raises `DataCorrupt`, with `source`, if a row is invalid or refers to a missing one.
     """
     try:
         return Official(_encounters(tables))

@@ -26,12 +26,9 @@ Rows = Mapping[str, Row]
 class Table:
     """One kind of profiles.
 
-    Attributes:
-        noun: Name of a row in errors.
-        file: File name of the imported table.
-        also: Stems of other accepted file names; a suffix may follow.
-        store: Folder name in the package's local store.
-        renamed: From sotopia-space's field names to the database's.
+    `noun` names a row in errors; `also` are stems of other accepted file names, which a suffix may
+    follow; `store` is the folder in the package's local store; `renamed` maps sotopia-space's field
+    names to the database's.
     """
 
     noun: str
@@ -82,12 +79,8 @@ _ID: Final = re.compile(r"[\w.:-]+")
 def read_tables(source: Path) -> dict[str, Rows]:
     """Return the rows of each table by the name of its file, sorted by id.
 
-    Args:
-        source: A folder that holds the files at any depth, or an archive.
-
-    Raises:
-        DataMissing: A table is missing.
-        DataCorrupt: A file is damaged, a row has no id, or two rows have the same id.
+    The source is a folder with the files at any depth, or an archive. Raises `DataCorrupt` also if
+    a row has no id, or two rows have the same id.
     """
     found: dict[str, dict[str, Row]] = {table.file: {} for table in TABLES}
     places: dict[tuple[str, str], str] = {}

@@ -31,11 +31,7 @@ _RELATIONSHIPS: Final = {
 
 
 class RowParser:
-    """Parses and checks the fields of one row.
-
-    Raises:
-        DataCorrupt: From every method, if a field is invalid.
-    """
+    """Parses the fields of one row; every method raises `DataCorrupt` at an invalid one."""
 
     def __init__(self, row: Row, file: str) -> None:
         self.row = row

@@ -38,18 +38,10 @@ T = TypeVar("T")
 
 
 class Browser:
-    """A running Chromium; thread-safe, one operation at a time.
-
-    Attributes:
-        visits: Number of visits begun or restored in it.
-    """
+    """A running Chromium; thread-safe, one operation at a time."""
 
     def __init__(self, binaries: Binaries) -> None:
-        """Start ChromeDriver and Chromium.
-
-        Raises:
-            WorkerLost: One of them does not start.
-        """
+        """Start ChromeDriver and Chromium; raise `WorkerLost` if one does not start."""
         self._lock = threading.RLock()
         self._current = ""
         self._idle: deque[str] = deque()
@@ -123,11 +115,7 @@ class Browser:
         self._in_tab(tab, lambda driver: driver.get(url))
 
     def read(self, tab: str, script: str, *arguments: Any) -> Any:
-        """Run a script in a tab until it returns something else than None, and return that.
-
-        Raises:
-            WorkerLost: It returns None for `LIMIT_S`, or the browser is lost.
-        """
+        """Run a script in a tab until it returns anything but None (at most `LIMIT_S`)."""
         deadline = time.monotonic() + LIMIT_S
         while True:
             found = self._in_tab(tab, lambda driver: _evaluate(driver, script, arguments))
@@ -159,11 +147,7 @@ class Browser:
         return self._in_tab(tab, lambda driver: driver.get_screenshot_as_png())
 
     def close(self, reason: workers.End = "closed") -> None:
-        """End Chromium and ChromeDriver.
-
-        Args:
-            reason: The reason, for the counts of `agentgyms.processes.workers`.
-        """
+        """End Chromium and ChromeDriver."""
         workers.ended(KIND, reason)
         with self._lock, suppress(WorkerLost, AttributeError):  # it may not have started
             self._translating_errors(self._driver.quit)
@@ -190,11 +174,7 @@ class Browser:
             return self._translating_errors(switch_and_work)
 
     def _translating_errors(self, work: Callable[[], T]) -> T:
-        """Call `work`, and turn errors of the driver into `WorkerLost`.
-
-        Raises:
-            WorkerLost: The browser failed.
-        """
+        """Call `work`, and turn errors of the driver into `WorkerLost`."""
         from selenium.common.exceptions import WebDriverException
         from urllib3.exceptions import HTTPError
 
@@ -224,13 +204,8 @@ _retired: list[tuple[int, Browser]] = []
 def shared_browser(binaries: Binaries, most_visits: int = VISITS) -> Browser:
     """Return this process's browser for one more visit; a lost one is replaced.
 
-    Args:
-        binaries: Its programs.
-        most_visits: Number of visits after which another browser replaces it, and it ends as soon
-            as no tab is in use. This bounds its memory leaks.
-
-    Raises:
-        WorkerLost: It does not start.
+    After `most_visits` another browser replaces it, and it ends as soon as no tab is in use. This
+    bounds its memory leaks.
     """
     key = (os.getpid(), binaries)  # a forked process does not use its parent's browser
     with _browsers_lock:

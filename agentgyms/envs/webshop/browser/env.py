@@ -80,7 +80,7 @@ class WebShopBrowserEnv(WebShopEnv):
         Raises:
             BadOption: An argument has an invalid value.
             EnvUnavailable: There is no Chromium or ChromeDriver.
-            DependencyNotInstalled: A package is missing; the message says what to install.
+            DependencyNotInstalled: A package is missing; the message names it.
         """
         super().__init__(**arguments)
         if type(episodes_per_browser) is not int or episodes_per_browser < 1:
@@ -117,11 +117,7 @@ class WebShopBrowserEnv(WebShopEnv):
 
 
 class BrowserSession(ShopSession):
-    """A session in a browser's tab, which shows its page when it is read.
-
-    Attributes:
-        page: The tab.
-    """
+    """A session in a browser's tab, which shows its page when it is read."""
 
     page: ShopPage
     _content: PageContent | None = None
@@ -147,8 +143,7 @@ class BrowserSession(ShopSession):
     def act(self, action: str) -> Result:
         """Take an action in the tab; any text is accepted.
 
-        Raises:
-            WorkerLost: The browser or the site failed, and so did a new one.
+        Raises `WorkerLost` if the browser or the site failed, and so did a new one.
         """
         page_action = self._page_action(action)
         reply, content = self.page.perform(page_action, self.save())

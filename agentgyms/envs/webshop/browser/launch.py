@@ -79,12 +79,7 @@ class Binaries(NamedTuple):
 
 
 def find_binaries(browser: str | None, driver: str | None, headless: bool) -> Binaries:
-    """Return the given programs, or else those on the path.
-
-    Raises:
-        BadOption: A given one is not a program, or `headless` is not a boolean.
-        EnvUnavailable: None is given and none is on the path.
-    """
+    """Return the given programs, or else those on the path; `EnvUnavailable` if one is missing."""
     if not isinstance(headless, bool):
         raise BadOption(f"headless must be True or False, got {headless!r:.60}")
     return Binaries(
@@ -107,13 +102,7 @@ def _find(argument: str, given: Any, defaults: tuple[str, ...]) -> str:
 
 
 class DriverProcess(NamedTuple):
-    """A running ChromeDriver.
-
-    Attributes:
-        process: The shell process that ends it.
-        url: Its address.
-        profile: The browser's profile folder, which is removed with it.
-    """
+    """A running ChromeDriver, the shell process that ends it, and the browser's profile folder."""
 
     process: subprocess.Popen[bytes]
     url: str
@@ -127,11 +116,7 @@ class DriverProcess(NamedTuple):
 
 
 def start_driver(driver: str) -> DriverProcess:
-    """Start ChromeDriver.
-
-    Raises:
-        WorkerLost: It does not start.
-    """
+    """Start ChromeDriver; raise `WorkerLost` if it does not start."""
     for _ in range(_TRIES):  # another process may take the free port first
         if driver_process := _try_driver(driver, _free_port()):
             return driver_process

@@ -33,29 +33,17 @@ class VisitLost(WorkerLost):
 
 
 def check_packages() -> None:
-    """Check that the packages of the browser and of the site are installed.
-
-    Raises:
-        DependencyNotInstalled: A package is missing.
-    """
+    """Check that the packages of the browser and of the site are installed."""
     for package in (*extras.PACKAGES["browser"], "env_servers"):
         if importlib.util.find_spec(package) is None:
             raise DependencyNotInstalled(extras.missing(package, "browser"))
 
 
 class Site:
-    """A running site; thread-safe.
-
-    Attributes:
-        url: Its address, which only this machine can reach.
-    """
+    """A running site, which only this machine can reach; thread-safe."""
 
     def __init__(self) -> None:
-        """Start it.
-
-        Raises:
-            WorkerLost: It does not start.
-        """
+        """Start it; raise `WorkerLost` if it does not start."""
         paths = [path for path in (os.environ.get("PYTHONPATH"), str(_ROOT)) if path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         self._lock = threading.Lock()
@@ -73,12 +61,7 @@ class Site:
         return self._child.alive
 
     def request(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request.
-
-        Raises:
-            VisitLost: The visit no longer exists.
-            WorkerLost: The site ended or failed.
-        """
+        """Return the reply to a request; `VisitLost` if the visit no longer exists."""
         with self._lock:
             reply = self._child.ask(message)
         if "gone" in reply:
@@ -96,11 +79,7 @@ _sites: dict[int, Site] = {}
 
 
 def shared_site() -> Site:
-    """Return this process's site, which is started if it is not running.
-
-    Raises:
-        WorkerLost: It does not start.
-    """
+    """Return this process's site, which is started if it is not running."""
     with _sites_lock:
         site = _sites.get(os.getpid())  # a forked process does not use its parent's site
         if site is not None and not site.alive:

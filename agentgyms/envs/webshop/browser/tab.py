@@ -63,32 +63,21 @@ return {
 
 
 class PageContent(NamedTuple):
-    """The page in a tab.
-
-    Attributes:
-        view: The view read from the page.
-        button_values: The clickable elements, each with the value of its button.
-    """
+    """The page in a tab: its view, and each clickable element with its button's value."""
 
     view: View
     button_values: list[tuple[Clickable, str]]
 
     def button_value(self, clickable: Clickable) -> str:
-        """Return the value of the button of an element of `view`.
-
-        Raises:
-            LookupError: `view` does not have this element.
-        """
+        """Return the value of the button of an element of `view`, else raise `LookupError`."""
         return next(value for listed, value in self.button_values if listed is clickable)
 
 
 class PageAction(NamedTuple):
     """An action on a page.
 
-    Attributes:
-        method: `type` a query into the search box, `click` the button of this value, or `send` the
-            text of an action that cannot be performed on the page to the site.
-        what: The query, the value, or the action.
+    `type` a query into the search box, `click` the button of a value, or `send` to the site the
+    text of an action that cannot be performed on the page.
     """
 
     method: str
@@ -113,8 +102,8 @@ class ShopPage:
     def restore(self, task_id: str, instruction: str, saved: Mapping[str, Any]) -> PageContent:
         """Show a saved session of a task in the tab.
 
-        Raises:
-            WorkerLost: The browser or the site failed, and so did a new one.
+        This and the methods below raise `WorkerLost` if the browser or the site failed, and so did
+        a new one.
         """
         return self._with_retry(lambda: self._restore(task_id, instruction, saved), self._reset)
 
@@ -123,21 +112,12 @@ class ShopPage:
     ) -> tuple[dict[str, Any], PageContent]:
         """Perform an action on the page, and return the site's reply and the new page.
 
-        Args:
-            page_action: The action.
-            saved: The saved session, to restore it if the browser is lost.
-
-        Raises:
-            WorkerLost: The browser or the site failed, and so did a new one.
+        If the browser is lost, the session is restored from `saved`.
         """
         return self._in_tab(lambda: self._perform(page_action), saved)
 
     def screenshot(self, saved: Mapping[str, Any]) -> bytes:
-        """Return a screenshot of the tab, as PNG; for `saved` see `perform`.
-
-        Raises:
-            WorkerLost: The browser or the site failed, and so did a new one.
-        """
+        """Return a screenshot of the tab, as PNG; for `saved` see `perform`."""
         return self._in_tab(self._screenshot, saved)
 
     def close(self) -> None:

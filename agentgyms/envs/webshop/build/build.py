@@ -39,15 +39,12 @@ _REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Write the catalogue of the official files to a folder.
+    """Write the catalogue of the official files to a folder, and return its manifest.
 
     Args:
         source: A folder or archive with the files, or the file of products.
         target: A new folder, or that of an interrupted build.
-        progress: Show progress bars.
-
-    Returns:
-        The manifest of the folder.
+        progress: Whether to show progress bars.
 
     Raises:
         DataMissing: A file is missing.

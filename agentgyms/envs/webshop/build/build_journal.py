@@ -18,11 +18,8 @@ _CHUNK_BYTES: Final = 1 << 20
 class Shard(NamedTuple):
     """A part of the written file that is synced to disk.
 
-    Attributes:
-        num_items: Number of items of the source read so far, skipped ones included.
-        source_end: Byte offset in the source after the last of them.
-        end: Byte offset in the written file after the part.
-        sha256: Checksum of the part.
+    `num_items` counts the items of the source so far, with the skipped ones; `source_end` is the
+    byte after the last of them in the source, `end` the byte after the part in the written file.
     """
 
     num_items: int
@@ -36,19 +33,10 @@ class Journal:
 
     A journal of another source is ignored, as are all shards from the first damaged one on. The
     file is truncated after the last intact shard.
-
-    Attributes:
-        joined: Whether the database of the other files is complete.
     """
 
     def __init__(self, file: Path, target: Path, signature: list[list[object]]) -> None:
-        """Read the journal, and truncate `target` to the intact shards.
-
-        Args:
-            file: The journal.
-            target: The written file.
-            signature: Identifies the source.
-        """
+        """Read the journal of a source with this signature; truncate `target` to intact shards."""
         self._file, self._target, self._signature = file, target, signature
         self.joined, shards = _read(file, signature)
         self._shards = _intact(target, shards)

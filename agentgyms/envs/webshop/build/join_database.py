@@ -30,15 +30,7 @@ class Join:
         self._connection.close()
 
     def fill(self, table: str, source: Path | None) -> None:
-        """Load a file that holds one JSON object; of a repeated key the last entry counts.
-
-        Args:
-            table: Name of the table, for `get`.
-            source: The file; None for an empty table.
-
-        Raises:
-            DataCorrupt: The file is damaged.
-        """
+        """Load a file with one JSON object, if any; of a repeated key the last entry counts."""
         rows = _rows(source) if source else iter(())
         with self._connection:
             self._connection.execute(f"DROP TABLE IF EXISTS {table}")

@@ -20,13 +20,7 @@ _NUMBER_TAIL: Final = 2  # characters: `1` may continue as `1.5` or `1e-5` in th
 
 
 class Item(NamedTuple):
-    """One item of a file.
-
-    Attributes:
-        key: Its key in an object, "" in a list.
-        value: The item.
-        end: Byte offset after it, from which `list_items` can resume.
-    """
+    """One item of a file; `key` is "" in a list, and `list_items` can resume at the byte `end`."""
 
     key: str
     value: Any
@@ -34,16 +28,10 @@ class Item(NamedTuple):
 
 
 def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
-    """Yield the items of a file that holds one JSON list.
+    """Yield the items of a UTF-8 file that holds one JSON list, from the start or an item's `end`.
 
-    Args:
-        path: The file, in UTF-8.
-        start: 0, or the `end` of an item, to read the items after it.
-        chunk_bytes: Number of bytes read at a time.
-
-    Raises:
-        DataCorrupt: The file is truncated, is not such a list or not UTF-8, or has text after the
-            list; the message names the byte.
+    Raises `DataCorrupt`, with the byte, if the file is truncated, is not such a list or not UTF-8,
+    or has text after the list.
     """
     with path.open("rb") as file:
         text = _Text(path, file, start, chunk_bytes)
@@ -58,15 +46,7 @@ def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) ->
 
 
 def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
-    """Yield the items of a file that holds one JSON object; repeated keys are yielded as often.
-
-    Args:
-        path: The file, in UTF-8.
-        chunk_bytes: Number of bytes read at a time.
-
-    Raises:
-        DataCorrupt: As for `list_items`.
-    """
+    """Yield the items of a file with one JSON object, repeated keys too; see `list_items`."""
     with path.open("rb") as file:
         text = _Text(path, file, 0, chunk_bytes)
         text.expect("{", "an object with an item for each key")

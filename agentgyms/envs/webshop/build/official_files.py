@@ -23,10 +23,8 @@ _BY_HAND: Final = (
 class OfficialFiles(NamedTuple):
     """The files that a catalogue is built from.
 
-    Attributes:
-        products: `items_shuffle.json`, or a smaller one.
-        attributes: `items_ins_v2.json`, or that of the smaller size.
-        human: `items_human_ins.json`, or None if it is missing.
+    They are `items_shuffle.json`, `items_ins_v2.json` (or the smaller size of both), and
+    `items_human_ins.json`, None if it is missing.
     """
 
     products: Path
@@ -47,18 +45,10 @@ def official_name(name: str) -> str | None:
 
 
 def locate(source: Path, scratch: Path) -> OfficialFiles:
-    """Return the official files in a source.
+    """Return the official files in a folder (at any depth), an archive, or a file of products.
 
-    Of several sizes, the full catalogue is selected, or else the largest file. If `source` is a
-    product file itself, it is selected.
-
-    Args:
-        source: A folder with the files at any depth, an archive, or a file of products.
-        scratch: The folder into which an archive is unpacked, unless it already is.
-
-    Raises:
-        DataMissing: A file is missing; the message names what is expected.
-        DataCorrupt: The archive is damaged, or a file exists twice.
+    The full catalogue is selected, or else the largest file; a given product file is selected
+    itself. An archive is unpacked into `scratch`, unless it already is.
     """
     if source.is_file() and source.suffix == ".json":
         if not _PRODUCTS.fullmatch(source.name):

@@ -22,14 +22,8 @@ _NO_DIGIT: Final = re.compile(r"[^\d.]")
 def asin_of(item: Any, where: str) -> str | None:
     """Return the asin of an item of `items_shuffle.json`, or None if WebShop skips the item.
 
-    It skips items whose asin is `nan` or longer than 10 characters.
-
-    Args:
-        item: The item.
-        where: The file and the item's number, for error messages.
-
-    Raises:
-        DataCorrupt: The item is not an object, or its asin is missing or not a string.
+    It skips items with an asin that is `nan` or longer than 10 characters. `where` names the item
+    in errors.
     """
     if not isinstance(item, dict):
         raise DataCorrupt(f"{where} is {_type_name(item)}: expected an object")
@@ -40,16 +34,10 @@ def asin_of(item: Any, where: str) -> str | None:
 
 
 def product_of(item: Mapping[str, Any], about: Any, people: Any, where: str) -> Product:
-    """Return the product of an item.
+    """Return the product of an item that `asin_of` accepts; raise `DataCorrupt` at a bad field.
 
-    Args:
-        item: An item of `items_shuffle.json` with an asin that `asin_of` returned.
-        about: The entry of the asin in `items_ins_v2.json`, or None.
-        people: The entry of the asin in `items_human_ins.json`, or None.
-        where: The file and the item's number, for error messages.
-
-    Raises:
-        DataCorrupt: A field is missing or has the wrong type.
+    `about` and `people` are the asin's entries in `items_ins_v2.json` and `items_human_ins.json`,
+    or None. `where` names the item in errors.
     """
     where = f"{where} ({item['asin']})"
     title = _text(item, "name", where)
@@ -73,11 +61,7 @@ def product_of(item: Mapping[str, Any], about: Any, people: Any, where: str) -> 
 
 
 def pricing_of(pricing: Any, where: str) -> tuple[float, ...]:
-    """Return the price, or the first two prices, of a text such as `$5.99 - $12.99`, in dollars.
-
-    Raises:
-        DataCorrupt: It has another form.
-    """
+    """Return the price, or the first two prices, of a text such as `$5.99 - $12.99`, in dollars."""
     if not pricing:
         return NO_PRICE
     if isinstance(pricing, str):

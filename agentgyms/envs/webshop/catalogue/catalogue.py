@@ -30,16 +30,9 @@ class ProductRows(Protocol):
 
 
 class Catalogue:
-    """The products of a shop, by position, by asin, and by search.
+    """The products of a shop, by position, by asin, and by search; read-only and thread-safe.
 
-    It is read-only and thread-safe.
-
-    Attributes:
-        version: Identifies the contents: equal versions have equal products in equal order.
-        index: The search index; its documents are the products, by position.
-        columns: The data of products that goal lists are made from.
-        categories: The categories, by their number in `columns.category`.
-        folder: The folder it is stored in, None if it is in memory.
+    Equal versions have equal products in equal order. `folder` is None if it is in memory.
     """
 
     def __init__(
@@ -64,12 +57,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, products: Iterable[Product], version: str) -> Self:
-        """Return a catalogue in memory, and build its index.
-
-        Args:
-            products: The products, each with an asin of its own.
-            version: Identifies the contents.
-        """
+        """Return a catalogue in memory of products with different asins, and build its index."""
         stored = tuple(products)
         index, columns = IndexBuilder(None), ColumnsBuilder()
         for product in stored:
@@ -89,11 +77,7 @@ class Catalogue:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """Return the catalogue that `agentgyms data import webshop` wrote to a folder.
-
-        Raises:
-            DataCorrupt: A file is missing or truncated, or has another version's format.
-        """
+        """Return the catalogue that `agentgyms data import webshop` wrote to a folder."""
         path = Path(folder)
         stored = read_stored(path)
         index = TextIndex.open(path / INDEX)
@@ -117,11 +101,7 @@ class Catalogue:
         return len(self._products)
 
     def __getitem__(self, position: int) -> Product:
-        """Return the product at a position, 0 to N - 1.
-
-        Raises:
-            IndexError: The position is out of range.
-        """
+        """Return the product at a position, 0 to N - 1."""
         if not 0 <= position < len(self):
             raise IndexError(f"there is no product {position}: expected 0 to {len(self) - 1}")
         return self._products[position]
@@ -138,11 +118,7 @@ class Catalogue:
         return self.columns.pricing
 
     def position(self, asin: str) -> int | None:
-        """Return the position of the product with exactly this asin, None if there is none.
-
-        Raises:
-            DataCorrupt: The order of the asins is damaged.
-        """
+        """Return the position of the product with exactly this asin, None if there is none."""
         wanted = asin.encode("utf-8", "surrogatepass")
         if len(wanted) > self._asin.dtype.itemsize or wanted.endswith(b"\0"):
             return None

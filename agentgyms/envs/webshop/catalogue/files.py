@@ -54,11 +54,7 @@ class MappedProducts:
         return len(self._offset) - 1
 
     def __getitem__(self, position: int, /) -> Product:
-        """Return a product.
-
-        Raises:
-            DataCorrupt: Its row is damaged.
-        """
+        """Return a product; raise `DataCorrupt` if its row is damaged."""
         first, end = int(self._offset[position]), int(self._offset[position + 1])
         try:
             return decode(self._rows[first:end])
@@ -80,11 +76,10 @@ class StoredCatalogue(NamedTuple):
 
 
 def read_stored(folder: Path) -> StoredCatalogue:
-    """Memory-map the files of a catalogue.
+    """Memory-map the files of a catalogue, and check them.
 
-    Raises:
-        DataCorrupt: A file is missing or has another size than in the manifest, the arrays
-            contradict each other, or the layout has another version.
+    Raises `DataCorrupt` if a file is missing or has another size than in the manifest, if arrays
+    contradict each other, or if the layout has another version.
     """
     manifest = read_manifest(folder)
     if manifest.get("format") != FORMAT:

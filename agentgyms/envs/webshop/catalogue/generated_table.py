@@ -15,17 +15,10 @@ WORDING: Final = "generated_wording.toml"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of product, with several product lines.
+    """A kind of product, with several product lines, which are the fine categories.
 
-    Attributes:
-        category: One of the shop's five categories.
-        path: The categories above its lines, the most general first.
-        lines: The product lines, which are the fine categories; in the singular if they have one.
-        mass: Whether the lines are mass nouns, without a plural.
-        materials: Possible materials, in the form of titles.
-        attributes: Possible attributes, those of the category included.
-        options: Names of the lists in `Wording.values`, by the name of the option.
-        price: The usual lowest and highest price, in dollars.
+    `path` are the categories above them, the most general first; `mass` lines have no plural.
+    `price` is the usual lowest and highest, in dollars.
     """
 
     category: str
@@ -40,13 +33,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The wording of one category's texts.
-
-    Attributes:
-        openings: First sentences of a description.
-        closings: Last sentences of a description.
-        points: Bullet points that name no attribute.
-    """
+    """The wording of one category's texts; `points` name no attribute."""
 
     openings: tuple[str, ...]
     closings: tuple[str, ...]
@@ -57,16 +44,8 @@ class Style:
 class Wording:
     """All wording of the generated shop.
 
-    Attributes:
-        places: Form of each attribute in a sentence: `adjective`, `with` or `for`.
-        explanations: Text of the bullet point of each attribute.
-        exclusive: For each attribute, those that a product with it cannot have.
-        series: Names of series, which distinguish the products of one brand.
-        styles: The texts of each category.
-        values: Lists of option values.
-        option_forms: Forms of asking for a value, by the name of the option.
-        synthetic: Forms of synthetic instructions.
-        human: Forms of human-style instructions.
+    `places` has each attribute's form in a sentence: `adjective`, `with` or `for`. `exclusive` has,
+    for each attribute, those that a product with it cannot have.
     """
 
     places: Mapping[str, str]

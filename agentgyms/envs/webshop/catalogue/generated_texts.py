@@ -22,16 +22,7 @@ _TITLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The design of a product, from which its texts are made.
-
-    Attributes:
-        kind: Its kind.
-        line: Its product line, one of the kind.
-        brand: Its brand.
-        series: The series, which distinguishes it from the brand's other products.
-        material: Its material.
-        attributes: Its attributes.
-    """
+    """The design of a product; its series distinguishes it from the brand's others."""
 
     kind: Kind
     line: str

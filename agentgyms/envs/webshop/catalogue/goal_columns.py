@@ -20,30 +20,23 @@ class GoalColumns(NamedTuple):
 
     `x_offset` delimits the rows of `x`: row i is `x_offset[i]` to `x_offset[i + 1]`. Attributes are
     numbered in the order in which they first appear, separately for synthetic and human goals.
-
-    Attributes:
-        pricing: The price, or the lowest and the highest, in dollars; NaN where there is no second.
-            float64 [N, 2].
-        category: Number of the category, in the order of first appearance. int32 [N].
-        num_combinations: Number of combinations of option values, 1 without options. int64 [N].
-        attribute_offset: Delimits `attribute`, by product; empty for a product without a synthetic
-            instruction or without its attributes, which has no synthetic goals. int64 [N + 1].
-        attribute: The attributes of synthetic instructions. int32.
-        human_offset: Delimits the human instructions, by product. int64 [N + 1].
-        human_number: The index in `product.human`. int32 [H].
-        human_attribute_offset: Delimits `human_attribute`, by human instruction. int64 [H + 1].
-        human_attribute: The attributes of human instructions. int32.
     """
 
+    # The price, or the lowest and the highest, in dollars; NaN without a second [N, 2].
     pricing: NDArray[np.float64]
+    # Number of the category, in the order of first appearance [N].
     category: NDArray[np.int32]
+    # Number of combinations of option values, 1 without options [N].
     num_combinations: NDArray[np.int64]
+    # Delimits `attribute`, by product; empty for a product without a synthetic instruction or
+    # without its attributes, which has no synthetic goals [N + 1].
     attribute_offset: NDArray[np.int64]
-    attribute: NDArray[np.int32]
-    human_offset: NDArray[np.int64]
-    human_number: NDArray[np.int32]
+    attribute: NDArray[np.int32]  # the attributes of synthetic instructions
+    human_offset: NDArray[np.int64]  # delimits the human instructions, by product [N + 1]
+    human_number: NDArray[np.int32]  # the index in `product.human` [H]
+    # Delimits `human_attribute`, by human instruction [H + 1].
     human_attribute_offset: NDArray[np.int64]
-    human_attribute: NDArray[np.int32]
+    human_attribute: NDArray[np.int32]  # the attributes of human instructions
 
 
 class ColumnsBuilder:

@@ -11,23 +11,12 @@ from agentgyms.envs.webshop.product import Product
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal: the product to buy, and what is asked of it.
+    """One goal: the product to buy, and its required attributes, options and price.
 
-    Attributes:
-        task_id: `<asin>/<number of the option combination>`, or `<asin>/human-<number of the
-            instruction>`.
-        position: Position of its product in the catalogue.
-        asin: Asin of its product.
-        category: Category of its product; the task's family.
-        query: Fine category of its product.
-        name: Title of its product.
-        product_category: Path of categories of its product.
-        instruction_text: The instruction, with its options and price bound.
-        attributes: The attributes asked for.
-        price_upper: The highest price, in dollars; a million where there is no bound.
-        goal_options: The options asked for: name and value of each in a synthetic goal, values
-            alone in a human one.
-        weight: Weight with which the original samples it.
+    The id is `<asin>/<number of the option combination>`, or `<asin>/human-<number of the
+    instruction>`. `query` is the fine category, and the family is the category. `price_upper` is in
+    dollars, a million without a bound. `goal_options` are names and values in a synthetic goal,
+    values alone in a human one. The original samples with `weight`.
     """
 
     task_id: str
@@ -45,7 +34,7 @@ class Goal:
 
     @property
     def option_values(self) -> tuple[str, ...]:
-        """The values of the options asked for."""
+        """The values of the required options."""
         options = self.goal_options
         return options if isinstance(options, tuple) else tuple(options.values())
 

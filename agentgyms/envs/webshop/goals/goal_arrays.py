@@ -40,36 +40,24 @@ class GoalTable:
 
     A synthetic row is a product with an instruction and has one goal for every combination of its
     options; a human row is one instruction of a person. The n goals are numbered row by row.
-
-    Attributes:
-        position: Position of the row's product. int32 [R].
-        instruction: Index in `product.human`; 0 in synthetic rows. int32 [R].
-        start: Number of the row's first goal; row i has `start[i]` to `start[i + 1]`. int64
-            [R + 1].
-        weight: Weight of each of the row's goals. float64 [R].
-        order: Numbers of the goals in the original's shuffled order. int32 [n].
-        product: Numbers of the goals of `train`, then `valid`, then `test`, each sorted by id; no
-            product is in two splits. int32 [n].
-        original: The same for the original's cut; empty if there are too few. int32 [n] or [0].
-        product_sizes: Number of goals of each split in `product`.
     """
 
-    position: NDArray[np.int32]
-    instruction: NDArray[np.int32]
+    position: NDArray[np.int32]  # position of the row's product [R]
+    instruction: NDArray[np.int32]  # index in `product.human`; 0 in synthetic rows [R]
+    # Number of the row's first goal; row i has `start[i]` to `start[i + 1]` [R + 1].
     start: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    order: NDArray[np.int32]
+    weight: NDArray[np.float64]  # weight of each of the row's goals [R]
+    order: NDArray[np.int32]  # numbers of the goals in the original's shuffled order [n]
+    # Numbers of the goals of `train`, then `valid`, then `test`, each sorted by id; no product is
+    # in two splits [n].
     product: NDArray[np.int32]
+    # The same for the original's cut; empty if there are too few [n] or [0].
     original: NDArray[np.int32]
-    product_sizes: tuple[int, ...]
+    product_sizes: tuple[int, ...]  # number of goals of each split in `product`
 
     @staticmethod
     def of(catalogue: Catalogue, kind: str) -> GoalTable:
-        """Return the table of a catalogue. A million goals take about two seconds.
-
-        Raises:
-            DataCorrupt: There are more than `MAX_GOALS` goals.
-        """
+        """Return the table of a catalogue. A million goals take about two seconds."""
         columns = catalogue.columns
         position, instruction, count = _rows(columns, kind)
         _check_total(catalogue, position, count)
@@ -98,16 +86,7 @@ class GoalTable:
 
     @staticmethod
     def open(folder: Path, *, num_products: int, **metadata: Any) -> GoalTable:
-        """Memory-map a table that `write` wrote with the same metadata.
-
-        Args:
-            folder: The folder.
-            num_products: Number of products of the catalogue, which positions must not exceed.
-            metadata: The metadata given to `write`.
-
-        Raises:
-            DataCorrupt: The files are damaged, or have other metadata.
-        """
+        """Memory-map a table that `write` wrote with equal metadata, else raise `DataCorrupt`."""
         try:
             found = parse_json((folder / "goals.json").read_text(encoding="utf-8"))
             sizes = tuple(map(int, found.pop("product_sizes")))

@@ -36,11 +36,6 @@ class GoalList:
 
     Prices and bounds are sampled once, from `seed`, in the original's order. A product whose
     instruction has no attributes has no goals; the original fails on synthetic ones.
-
-    Attributes:
-        kind: `synthetic` or `human`.
-        seed: Seed of prices and bounds.
-        families: The categories of the catalogue.
     """
 
     def __init__(
@@ -59,20 +54,11 @@ class GoalList:
 
     @staticmethod
     def of(catalogue: Catalogue, kind: str = "synthetic", seed: int = DEFAULT_SEED) -> GoalList:
-        """Return the goals of a catalogue.
+        """Return the `synthetic` or `human` goals of a catalogue.
 
         The files that `write` made in the catalogue's folder are memory-mapped. With another seed,
         prices are sampled anew: two seconds and 12 MB for a million products. Without files the
         goals are made here: two seconds and 12 MB for a million goals.
-
-        Args:
-            catalogue: The products.
-            kind: `synthetic`, made of attributes and options, or `human`, written by people.
-            seed: Seed of prices and bounds.
-
-        Raises:
-            BadOption: The kind is unknown, or the seed is no integer.
-            DataCorrupt: The files are damaged, or there are more goals than a list can hold.
         """
         check_kind(kind)
         if not isinstance(seed, int) or isinstance(seed, bool):
@@ -102,19 +88,11 @@ class GoalList:
         return len(self._table.order)
 
     def __getitem__(self, index: int) -> Goal:
-        """Return the goal at `index` of the shuffled list.
-
-        Raises:
-            IndexError: There is none.
-        """
+        """Return the goal at `index` of the shuffled list."""
         return self._goal(int(self._table.order[index]))
 
     def find(self, task_id: str) -> Goal:
-        """Return the goal of this id.
-
-        Raises:
-            UnknownTask: No goal has this id; the message says which part is wrong.
-        """
+        """Return the goal of this id; an `UnknownTask` says which part of the id is wrong."""
         return self._goal(self._number(task_id))
 
     def price(self, position: int) -> float:
@@ -130,10 +108,6 @@ class GoalList:
                 out a tenth for `valid` and another for `test`; no product is in two splits.
                 `original` takes the first 500 goals of the shuffled list as `test`, the next 1,000
                 as `valid` and the rest as `train`; products are in several splits.
-
-        Raises:
-            BadOption: The cut is unknown, or there are too few goals for it.
-            UnknownSplit: The split is unknown.
         """
         check_split(split, (*SPLITS, "sample"), "WebShop")
         self._check_cut(cut)
@@ -256,10 +230,6 @@ def write(catalogue: Catalogue, folder: Path, kind: str, seed: int = DEFAULT_SEE
 
     Eight million goals take 15 seconds, 0.5 GB of memory and 110 MB on disk. The catalogue's
     version must be final. The files are in the folder `goals-<kind>` of `folder`.
-
-    Raises:
-        BadOption: The kind is unknown.
-        DataCorrupt: There are more goals than a list can hold.
     """
     check_kind(kind)
     table = GoalTable.of(catalogue, kind)
@@ -271,11 +241,7 @@ def write(catalogue: Catalogue, folder: Path, kind: str, seed: int = DEFAULT_SEE
 
 
 def check_kind(kind: str) -> str:
-    """Return `kind`, which must be one of `KINDS`.
-
-    Raises:
-        BadOption: It is not.
-    """
+    """Return `kind`, which must be one of `KINDS`."""
     if kind not in KINDS:
         raise BadOption(f"goals {kind!r} are unknown: expected one of {', '.join(KINDS)}")
     return kind

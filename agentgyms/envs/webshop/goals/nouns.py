@@ -40,17 +40,7 @@ class NounExtractor(Protocol):
 
 
 def open_extractor(name: str = BUILTIN) -> NounExtractor:
-    """Return the extractor of this name.
-
-    Args:
-        name: `builtin`, or `spacy:` and the name or folder of a spaCy model,
-            such as `spacy:en_core_web_sm`, the one of the original.
-
-    Raises:
-        BadOption: The name is neither.
-        DependencyNotInstalled: spaCy is not installed.
-        DataMissing: spaCy does not find the model.
-    """
+    """Return the extractor `builtin`, or `spacy:` and a model (the original's `en_core_web_sm`)."""
     if name == BUILTIN:
         return BuiltinNouns()
     if isinstance(name, str) and name.startswith(SPACY) and name != SPACY:
@@ -105,19 +95,10 @@ class BuiltinNouns:
 
 
 class SpacyNouns:
-    """Returns the words that a spaCy model tags as nouns, as the original does.
-
-    Attributes:
-        name: The model, its version and that of spaCy.
-    """
+    """Returns the words that a spaCy model tags as nouns, as the original does."""
 
     def __init__(self, model: str) -> None:
-        """Load a model, by its name or folder.
-
-        Raises:
-            DependencyNotInstalled: spaCy is not installed.
-            DataMissing: spaCy does not find the model.
-        """
+        """Load a model, by its name or folder."""
         try:
             spacy: Any = import_module("spacy")
         except ModuleNotFoundError as e:

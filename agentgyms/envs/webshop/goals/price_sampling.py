@@ -19,26 +19,20 @@ _NUM_CANDIDATES: Final = 4
 def draw(
     pricing: NDArray[np.float64], position: NDArray[np.int32], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the price of every product, and the bound of every row of goals, in dollars.
+    """Return the price of every product [N], and the bound of every row of goals [R], in dollars.
 
     First, products with two prices get a random one between them, in the order of the products.
     Then each row, in order, samples two of the four next multiples of 10 dollars above the price,
-    of which the larger is the bound; above 970 dollars there is no bound. A million products take
-    two seconds.
-
-    Args:
-        pricing: The price, or the lowest and the highest; NaN where there is no second. [N, 2].
-        position: Position of the product of each row. [R].
-        seed: Seed of `random.Random`; the original seeds the global generator.
-
-    Returns:
-        Prices [N] and bounds [R]; `NO_BOUND` where there is none.
+    of which the larger is the bound; above 970 dollars it is `NO_BOUND`. `pricing` [N, 2] has NaN
+    where there is no second price; `position` [R] is the product of each row. `seed` is that of
+    `random.Random`; the original seeds the global generator.
     """
     rng = Random(seed)
     price = np.array(pricing[:, 0])
     spread = np.flatnonzero(~np.isnan(pricing[:, 1]))
     low, high = pricing[spread, 0], pricing[spread, 1]
     price[spread] = low + (high - low) * np.array([rng.random() for _ in spread])
+    # The order of draws is the original's: all prices, then all bounds.
     bound = [_bound(above, rng) for above in price[position].tolist()]
     return price, np.array(bound, np.float64)
 

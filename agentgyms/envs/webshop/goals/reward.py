@@ -21,38 +21,24 @@ NO_NOUNS_SCORE: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """The score of a purchase: the reward, and its parts under the original's names.
+    """The score of a purchase: the reward, and its parts under the original's names."""
 
-    Attributes:
-        reward: `r_type * (num_att_match + num_option_match + r_price) / num_parts`, where the parts
-            are the attributes, the options and the price.
-        r_type: How well the type of product matches: 1, 0.5, 0.1 or 0.
-        r_att: Share of the goal's attributes that the product has.
-        r_option: Share of the goal's options that were chosen, None if the goal has none.
-        r_price: Whether the price is within the bound.
-        w_att: Weight of `r_att` in the reward.
-        w_option: Weight of `r_option`.
-        w_price: Weight of `r_price`.
-        num_att_match: Number of the goal's attributes that the product has.
-        num_option_match: Number of the goal's options that were chosen.
-        query_match: Whether the fine categories are equal.
-        category_match: Whether the paths of categories share two names or more.
-        title_score: Share of the nouns in the goal's title that are in the product's title.
-    """
-
+    # `r_type * (num_att_match + num_option_match + r_price) / num_parts`, where the parts are the
+    # attributes, the options and the price.
     reward: float
-    r_type: float
-    r_att: float
+    r_type: float  # how well the type of product matches: 1, 0.5, 0.1 or 0
+    r_att: float  # share of the goal's attributes that the product has
+    # Share of the goal's options that were chosen, None if the goal has none.
     r_option: float | None
-    r_price: bool
-    w_att: float
-    w_option: float
-    w_price: float
-    num_att_match: int
-    num_option_match: int
-    query_match: bool
-    category_match: bool
-    title_score: float
+    r_price: bool  # whether the price is within the bound
+    w_att: float  # weight of `r_att` in the reward
+    w_option: float  # weight of `r_option`
+    w_price: float  # weight of `r_price`
+    num_att_match: int  # number of the goal's attributes that the product has
+    num_option_match: int  # number of the goal's options that were chosen
+    query_match: bool  # whether the fine categories are equal
+    category_match: bool  # whether the paths of categories share two names or more
+    title_score: float  # share of the nouns in the goal's title that are in the product's title
 
     @property
     def success(self) -> bool:
@@ -63,17 +49,10 @@ class Purchase:
 def score_purchase(
     goal: Goal, product: Product, price: float, options: Mapping[str, str], nouns: NounExtractor
 ) -> Purchase:
-    """Return the score of buying `product` for `goal`.
+    """Return the score of buying `product` for `goal`, which has at least one attribute.
 
-    It differs from the original in one point: the goal's own product always has `r_type` 1,
-    whatever nouns its title has.
-
-    Args:
-        goal: The goal; it has at least one attribute.
-        product: The product that was bought.
-        price: Its price in dollars, whatever the options.
-        options: The value chosen for each option.
-        nouns: The noun extractor.
+    It differs from the original in one point: the goal's product always has `r_type` 1, whatever
+    nouns its title has. The price in dollars does not depend on the options.
     """
     num_attributes, num_options = len(goal.attributes), len(goal.goal_options)
     num_parts = num_attributes + num_options + 1

@@ -36,7 +36,7 @@ class GoalTasks(TaskSet):
     """The tasks of one split: a view of an array of goal numbers that is sorted by task id.
 
     Families are the categories of the products. Ids are made on demand and found by bisection, so
-    that millions of tasks need no memory of their own.
+    that millions of tasks need no further memory.
     """
 
     def __init__(self, split: str, goals: NumberedGoals, numbers: NDArray[np.int32]) -> None:
@@ -71,11 +71,7 @@ class GoalTasks(TaskSet):
         return index < len(self) and self[index] == task_id
 
     def find(self, task_id: str) -> Task:
-        """Return the task of this id.
-
-        Raises:
-            UnknownTask: The split has no such task; the message names its neighbours.
-        """
+        """Return the task of this id; an `UnknownTask` names its neighbours."""
         index = bisect_left(self, task_id) if isinstance(task_id, str) else 0
         near = self[max(0, index - 1) : index + 2]
         if task_id not in near:

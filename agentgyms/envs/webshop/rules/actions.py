@@ -12,13 +12,7 @@ _SECOND_ACTION: Final = re.compile(r"\][^\]]*?\b(?:search|click)\s*\[", re.IGNOR
 
 
 class Action(NamedTuple):
-    """A parsed action.
-
-    Attributes:
-        kind: `search` or `click`.
-        argument: The query or the key to click, in lower case; blanks are collapsed, but not in
-            the mode `compat`.
-    """
+    """A parsed action: `search` or `click`, and its argument in lower case."""
 
     kind: Literal["search", "click"]
     argument: str

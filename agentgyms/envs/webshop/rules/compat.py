@@ -29,10 +29,7 @@ _JSON_ESCAPES: Final = str.maketrans(
 
 
 def url(state: PageState, session: str) -> str:
-    """Return the original's URL of this state.
-
-    The original finds the open page and the chosen options by substring search in the URL.
-    """
+    """Return the original's URL of this state, in which it searches for page and options."""
     words, options = "+".join(state.keywords), state.chosen
     match state.page:
         case "index":

@@ -36,12 +36,7 @@ _PRODUCT_LABELS: Final = (BACK, PREVIOUS, BUY, *map(Button, SUB_PAGES))
 class Shopping:
     """One goal in one shop, and the mode; immutable.
 
-    Attributes:
-        shop: The shop.
-        goal: What is to be bought.
-        compat: Whether the original's flaws are kept; otherwise they are corrected.
-        show_attributes: Whether product pages have a button for the product's attributes.
-        session: The session id, which the original has in its URLs.
+    `compat` keeps the original's flaws. The original has the `session` id in its URLs.
     """
 
     shop: Shop
@@ -59,11 +54,7 @@ class Shopping:
         return self.shop.search(" ".join(state.keywords))
 
     def purchase(self, state: PageState) -> Purchase:
-        """Return the score of buying the open product with the chosen options.
-
-        Raises:
-            LookupError: No product is open.
-        """
+        """Return the score of buying the open product as chosen; `LookupError` if none is open."""
         return self.shop.purchase(self.goal, state.asin, state.chosen)
 
 

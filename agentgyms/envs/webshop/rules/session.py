@@ -18,15 +18,11 @@ __all__ = ["PageState", "Result", "Shop", "ShopSession"]
 
 
 class ShopSession:
-    """A session: the current state, the page it shows, and counts of what was done.
+    """A session: the current state, the page it shows, and counts of actions.
 
     In the mode `compat` a session goes on after the purchase, as in the original; environments end
-    there. A session is not thread-safe; its shop is.
-
-    Attributes:
-        rules: The transition function.
-        searches: Searches so far; going to another page of results does not count.
-        pages: Pages opened by actions so far.
+    there. A session is not thread-safe; its shop is. Going to another page of results does not
+    count as a search.
     """
 
     def __init__(
@@ -74,10 +70,7 @@ class ShopSession:
         self._view = self.rules.view(state)
 
     def act(self, action: str) -> Result:
-        """Take an action and return its result.
-
-        Any text is accepted; an invalid action changes the notice alone.
-        """
+        """Take an action and return its result; an invalid one changes the notice alone."""
         before = with_notice(self._view, "") if self._view.notice else self._view
         state, result = self.rules.act(self._state, before, action)
         if result.reason:
@@ -101,10 +94,7 @@ class ShopSession:
         return self.rules.results(self._state)
 
     def purchase(self) -> Purchase | None:
-        """Return the score of buying the open product as chosen; None if none is open.
-
-        The last score is cached.
-        """
+        """Return the (cached) score of buying the open product as chosen; None if none is open."""
         state = self._state
         if not state.asin:
             return None
@@ -123,12 +113,10 @@ class ShopSession:
         }
 
     def load(self, saved: Any) -> None:
-        """Restore what `save` returned; nothing changes if it is refused.
+        """Restore the result of `save`; nothing changes if it is refused.
 
-        Raises:
-            TypeError: A part has the wrong type.
-            ValueError: The parts contradict each other.
-            LookupError: A part is missing, or the shop has no such product.
+        Raises `TypeError`, `ValueError` or `LookupError` at a wrong type, a contradiction, a
+        missing part or an unknown product.
         """
         state = PageState.from_json(saved["state"], self.rules.shop)
         searches, pages, notice = (saved[name] for name in ("searches", "pages", "notice"))

@@ -19,28 +19,20 @@ _MAX_WORDS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """The state of an episode: everything that later pages depend on; immutable.
-
-    Attributes:
-        page: The page that is open.
-        keywords: The words of the last search, () before the first one and at the start.
-        number: Which page of the results is or was open, from 1; 0 at the start.
-        asin: The product that is open or bought, "" if none is.
-        options: The chosen options, in the order in which they were first chosen.
-        sub_page: One of `SUB_PAGES` while the page is `sub`, else "".
-        visited: Products opened since the last return to the start. The state key contains them
-            in the observation mode `text_rich` alone, which shows them.
-        draw: How many random pages (`<r>`) were shown; `compat` alone has such pages.
-    """
+    """The state of an episode: everything that later pages depend on; immutable."""
 
     page: Page = "index"
+    # The words of the last search, () before the first one and at the start.
     keywords: tuple[str, ...] = ()
-    number: int = 0
-    asin: str = ""
+    number: int = 0  # which page of the results is or was open, from 1; 0 at the start
+    asin: str = ""  # the product that is open or bought, "" if none is
+    # The chosen options, in the order in which they were first chosen.
     options: tuple[tuple[str, str], ...] = ()
-    sub_page: str = ""
+    sub_page: str = ""  # one of `SUB_PAGES` while the page is `sub`, else ""
+    # Products opened since the last return to the start. The state key contains them in the
+    # observation mode `text_rich` alone, which shows them.
     visited: frozenset[str] = frozenset()
-    draw: int = 0
+    draw: int = 0  # how many random pages (`<r>`) were shown; `compat` alone has such pages
 
     @property
     def chosen(self) -> dict[str, str]:
@@ -85,10 +77,8 @@ class PageState:
     def from_json(cls, fields: Mapping[str, Any], shop: Shop) -> PageState:
         """Return the state that `to_json` described, after checking that this shop can reach it.
 
-        Raises:
-            TypeError: A field has the wrong type.
-            ValueError: The fields contradict each other.
-            LookupError: A field is missing, or the shop has no such product.
+        Raises `TypeError`, `ValueError` or `LookupError` at a wrong type, a contradiction, a
+        missing field or an unknown product.
         """
         state = cls(
             page=fields["page"],

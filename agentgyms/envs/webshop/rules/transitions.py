@@ -17,12 +17,8 @@ from agentgyms.envs.webshop.rules.view import Button, Card, Choice, Clickable, V
 class Result(NamedTuple):
     """The result of an action.
 
-    Attributes:
-        feedback: The kind of result.
-        reason: Why nothing happened, one line; "" if the action had an effect.
-        action_key: The canonical form of the action; `keys.INVALID_ACTION` if it is invalid.
-        reward: The score of the purchase, 0 for every other action.
-        done: Whether it was the purchase.
+    `reason` says in one line why nothing happened, "" if the action had an effect. `action_key` is
+    `keys.INVALID_ACTION` if it is invalid. The reward is 0 for everything but the purchase.
     """
 
     feedback: Feedback
@@ -69,13 +65,7 @@ class Rules(Shopping):
         return ("search[<query>]", *clicks)
 
     def act(self, state: PageState, view: View, action: str) -> tuple[PageState, Result]:
-        """Return the state after an action, and the result; any text is accepted.
-
-        Args:
-            state: The state that the action is taken in.
-            view: The page of that state.
-            action: The agent's text.
-        """
+        """Return the state after an action in `state`, whose page is `view`, and the result."""
         parsed = actions.parse_original(action) if self.compat else actions.parse(action)
         if isinstance(parsed, str):
             return state, Result(Feedback.MALFORMED, parsed)

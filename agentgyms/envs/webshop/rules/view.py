@@ -42,7 +42,7 @@ Role = Literal[
     "field",
     "value",
 ]
-"""What a text is.
+"""The role of a text.
 
 `label` precedes the instruction; `count` is the page and the number of results, `empty` says that
 there are none; `chosen` lists the chosen options; `body` and `bullet` are the text of a sub page;
@@ -71,12 +71,7 @@ class Button(NamedTuple):
 class Card(NamedTuple):
     """A product in the list of results; its asin is a link to its page.
 
-    Attributes:
-        asin: Its id, the text of the link.
-        title: Its name.
-        price: Its price as displayed, such as `$34.0`.
-        category: One of the five, which selects the picture.
-        visited: Whether its page was opened since the search began.
+    The category selects the picture. `visited` is whether its page was opened since the search.
     """
 
     asin: str
@@ -92,20 +87,15 @@ class Card(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One value of an option.
-
-    Attributes:
-        option: The option's name.
-        value: The text of the value.
-        key: The argument of `click[...]`: the value, or `name: value` where the value alone is
-            that of several options or the label of a button. "" if it cannot be clicked.
-        marked: It is shown as chosen. The original shows some as chosen that are not, and others
-            not that are.
-    """
+    """One value of an option."""
 
     option: str
     value: str
+    # The argument of `click[...]`: the value, or `name: value` where the value alone is that of
+    # several options or the label of a button. "" if it cannot be clicked.
     key: str
+    # It is shown as chosen. The original shows some as chosen that are not, and others not that
+    # are.
     marked: bool
 
 
@@ -125,14 +115,8 @@ Clickable = Button | Card | Choice
 class View:
     """One page.
 
-    Attributes:
-        page: The kind of page.
-        instruction: The instruction of the goal, whether an element shows it or not.
-        query: The last search, "" before the first one.
-        has_search_box: Whether the page has a search box; in the original only the start has.
-        elements: The elements of the page, in reading order.
-        product: The product of the pages `item`, `sub` and `done`.
-        notice: Why the last action had no effect, displayed at the end; "" if it had one.
+    `notice` says why the last action had no effect, "" if it had one. In the original only the
+    start page has a search box. `product` is set on the pages `item`, `sub` and `done`.
     """
 
     page: Page

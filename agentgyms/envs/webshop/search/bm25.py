@@ -37,12 +37,10 @@ def saturation(
 ) -> Floats:
     """Return tf / (k1 (1 - b + b length / mean length)) of terms in documents.
 
-    Args:
-        frequency: How often the term is in the document.
-        byte: The code of the document's length, see `length_byte`.
-        mean_length: The mean over the documents that have terms.
+    `frequency` is tf, `byte` the code of the document's length (`length_byte`), and `mean_length`
+    the mean over the documents that have terms.
     """
-    one = np.float32(1)
+    one = np.float32(1)  # single precision throughout, as Lucene
     length = LENGTHS[byte].astype(np.float32)
     inverse = one / (K1 * ((one - B) + B * length / np.float32(mean_length)))
     return np.asarray(frequency.astype(np.float32) * inverse, np.float32)

@@ -25,11 +25,9 @@ class Column(NamedTuple):
 
 
 class Merger:
-    """Merges runs.
+    """Merges runs, which are given in the order of their documents.
 
-    Args:
-        corpus: The runs, in the order of their documents.
-        block: Number of postings merged at once; a term with more is merged alone.
+    `block` is the number of postings merged at once; a term with more is merged alone.
     """
 
     def __init__(self, corpus: Runs, block: int = _BLOCK) -> None:
@@ -89,6 +87,7 @@ class Merger:
         low = 0
         while low < len(self._terms):
             end = self._start[low] + self._block
+            # At least one term, even if it has more postings than a block.
             high = max(low + 1, int(np.searchsorted(self._start, end, side="right")) - 1)
             yield low, high
             low = high
@@ -100,12 +99,13 @@ class Merger:
         ]
         for low, high in self._blocks():
             block = np.empty(self._start[high] - self._start[low], np.int64)
-            cursor = self._start[low:high] - self._start[low]
+            cursor = self._start[low:high] - self._start[low]  # next free place of each term
             for run, numbers, start, recode in sources:
                 first, last = np.searchsorted(numbers, (low, high)).tolist()
                 postings = _read(run, name, int(start[first]), int(start[last]), recode)
                 term, count = numbers[first:last] - low, run.count[first:last]
                 shift = cursor[term] - (start[first:last] - start[first])
+                # Runs come in the order of their documents, so each term's stay sorted.
                 block[np.repeat(shift, count) + np.arange(len(postings))] = postings
                 cursor[term] += count
             yield block

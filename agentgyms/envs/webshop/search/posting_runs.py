@@ -78,12 +78,7 @@ class Runs(NamedTuple):
 
 
 class RunWriter:
-    """Collects documents in runs.
-
-    Args:
-        folder: The folder for runs; None keeps them in memory.
-        run_tokens: Number of tokens after which a run ends.
-    """
+    """Collects documents in runs of `run_tokens` tokens; without a folder, in memory."""
 
     def __init__(self, folder: Path | None, run_tokens: int = RUN_TOKENS) -> None:
         self._folder, self._run_tokens = folder, run_tokens
@@ -113,9 +108,9 @@ class RunWriter:
         document = np.repeat(
             np.arange(num_documents, dtype=np.int32), np.frombuffer(self._length, np.int32)
         )
-        counts = token >= 0
+        counts = token >= 0  # without stop words
         token, document = token[counts], document[counts]
-        length = np.bincount(document, minlength=num_documents)
+        length = np.bincount(document, minlength=num_documents)  # in terms [documents]
         self._num_filled += int(np.count_nonzero(length))
         self._num_tokens += len(token)
         self._runs.append(self._sorted(token, document, length))
@@ -126,9 +121,10 @@ class RunWriter:
         order = sorted(range(len(terms)), key=terms.__getitem__)
         rank = np.empty(len(terms), np.int64)
         rank[order] = np.arange(len(terms))
+        # One number for (term, document), so that one sort orders postings by both.
         place = rank[token] * max(len(length), 1) + document
         place.sort()
-        first = np.flatnonzero(np.diff(place, prepend=-1))
+        first = np.flatnonzero(np.diff(place, prepend=-1))  # start of each posting [postings]
         frequency = np.diff(first, append=len(place))
         term, document = np.divmod(place[first], max(len(length), 1))
         pair, code = _pairs(frequency, length_byte(length)[document])

@@ -32,11 +32,7 @@ class Term(NamedTuple):
 class Postings:
     """All postings of an index, term after term; thread-safe.
 
-    Args:
-        document: The document of each posting, ascending within a term. [postings]
-        code: The index in `saturation` of each posting. [postings]
-        saturation: See `bm25.saturation`. [C]
-        num_documents: The number of documents in the index.
+    `document` ascends within a term, and `code` is the index in `saturation` of each posting.
     """
 
     def __init__(
@@ -49,18 +45,12 @@ class Postings:
     def score(self, terms: Sequence[Term], k: int) -> tuple[Array, Array]:
         """Return documents, among them the `k` best, and their scores. int32, float64 [M].
 
-        The rarest terms are scored over all their documents. When the remaining terms cannot bring
-        a new document among the best, they are scored for the candidates alone (MaxScore: Turtle
-        and Flood 1995).
-
-        Args:
-            terms: The terms, the rarest first; not empty.
-            k: The number of results.
-
-        Raises:
-            IndexError: A posting has a document number out of range.
+        The terms are given the rarest first. Those are scored over all their documents. When the
+        remaining terms cannot bring a new document among the best, they are scored for the
+        candidates alone (MaxScore: Turtle and Flood 1995).
         """
         accumulator = self._take_accumulator()
+        # The most that the terms from each position on can add to a score. [terms]
         upper_bounds = np.cumsum([term.max_impact for term in reversed(terms)])[::-1].tolist()
         new_documents: list[Array] = []
         threshold, read, next_check = 0.0, 0, max(_MIN_CHECKED, k)
@@ -76,7 +66,7 @@ class Postings:
             document, contribution = self._postings(term)
             before = accumulator.take(document)
             accumulator[document] = before + contribution
-            new_documents.append(document[before == 0])
+            new_documents.append(document[before == 0])  # no impact is 0, see `_impact`
             read += term.size
         else:
             at = len(terms)
@@ -127,7 +117,7 @@ class Postings:
         """Return the contributions of a term to the scores of documents, 0 where it is absent."""
         stop = term.start + term.size
         index = np.searchsorted(self._document[term.start : stop], document) + term.start
-        index = np.minimum(index, stop - 1)
+        index = np.minimum(index, stop - 1)  # documents after the last posting
         has = self._document.take(index) == document
         return np.where(has, self._impact(term).take(self._code.take(index)), 0)
 

@@ -53,10 +53,8 @@ def document_text(product: Product) -> str:
 class TextIndex:
     """A read-only inverted index, which threads and processes may share.
 
-    Args:
-        arrays: Those of `Merger.columns`, and `rank`, the rank of each document's id. [N]
-        num_filled: Number of documents that have terms.
-        num_tokens: Number of tokens in all documents.
+    `arrays` are those that `Merger.columns` yields, and `rank`, the rank of each document's id [N].
+    `num_filled` counts the documents that have terms.
     """
 
     def __init__(self, arrays: Mapping[str, Array], *, num_filled: int, num_tokens: int) -> None:
@@ -74,12 +72,7 @@ class TextIndex:
 
     @classmethod
     def open(cls, folder: str | Path) -> TextIndex:
-        """Return the index in a folder, mapped into memory.
-
-        Raises:
-            DataMissing: A file is missing.
-            DataCorrupt: A file is damaged, or of another version.
-        """
+        """Return the index in a folder, mapped into memory."""
         folder = Path(folder)
         table = read_table(folder, VERSION)
         arrays = {name: map_array(folder, name, table) for name in _ARRAYS}
@@ -94,17 +87,9 @@ class TextIndex:
         return len(self._rank)
 
     def search(self, query: str, k: int = 50) -> list[tuple[int, float]]:
-        """Return the positions and scores of the documents that match best.
+        """Return the positions and scores of the `k` documents that match best.
 
         A document matches if it has any of the query's terms; equal scores are ordered by id.
-
-        Args:
-            query: Any string; one without terms finds nothing.
-            k: Largest number of results, positive.
-
-        Raises:
-            BadOption: `k` is not a positive integer.
-            DataCorrupt: The index is damaged.
         """
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise BadOption(f"k must be a positive integer, got {k!r}")
@@ -148,11 +133,9 @@ class TextIndex:
 
 
 class IndexBuilder:
-    """Builds an index document by document.
+    """Builds an index document by document, in files of a new folder or in memory.
 
-    Args:
-        folder: The folder to make for its files; None keeps the index in memory.
-        run_tokens: Number of tokens sorted at once; the index does not depend on it.
+    The index does not depend on `run_tokens`, the number of tokens sorted at once.
     """
 
     def __init__(self, folder: str | Path | None, *, run_tokens: int = RUN_TOKENS) -> None:
@@ -168,14 +151,7 @@ class IndexBuilder:
         self._writer.add(text)
 
     def finish(self, doc_ids: Sequence[str]) -> TextIndex:
-        """Return the index; with a folder, its files are then complete.
-
-        Args:
-            doc_ids: The ids of the documents by position; they order equal scores.
-
-        Raises:
-            BadOption: The number of ids differs from that of documents.
-        """
+        """Return the index; `doc_ids`, by position, order equal scores."""
         num_documents = self._writer.num_documents
         if len(doc_ids) != num_documents:
             raise BadOption(f"expected {num_documents} ids, one per document, got {len(doc_ids)}")

@@ -25,11 +25,7 @@ _ADVICE: Final = "import the data set again"
 def write_array(
     folder: Path, name: str, chunks: Iterable[Array], *, dtype: npt.DTypeLike, length: int
 ) -> list[Any]:
-    """Write a one-dimensional array that comes in chunks, as `<name>.npy`.
-
-    Returns:
-        Its row in the table: type, length, size of the file in bytes.
-    """
+    """Write a 1-d array in chunks as `<name>.npy`; return its type, length and bytes."""
     kind = np.dtype(dtype)
     part = folder / f"{name}.npy.part"
     with part.open("wb") as file:
@@ -55,16 +51,7 @@ def write_table(folder: Path, metadata: Mapping[str, Any], rows: Mapping[str, li
 
 
 def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of a folder.
-
-    Args:
-        folder: The folder.
-        expected: Metadata that must have these values, such as the version of the format.
-
-    Raises:
-        DataMissing: The table is missing.
-        DataCorrupt: It is damaged, or of another version.
-    """
+    """Return a folder's table, which must have the expected metadata."""
     try:
         table = dict(parse_json((folder / TABLE).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -80,12 +67,7 @@ def read_table(folder: Path, expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
-    """Return an array mapped into memory, read-only.
-
-    Raises:
-        DataMissing: Its file is missing.
-        DataCorrupt: The file differs from the table in size, type or length.
-    """
+    """Return an array mapped into memory, read-only; its file must agree with the table."""
     path = folder / f"{name}.npy"
     try:
         kind, length, size = table["arrays"][name]
@@ -102,12 +84,7 @@ def map_array(folder: Path, name: str, table: Mapping[str, Any]) -> Array:
 
 
 def load_array(path: Path, *, mapped: bool = True) -> Array:
-    """Return the array of a file, as a read-only memory map or read into memory.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It holds no array, or a truncated one.
-    """
+    """Return a file's array, read or mapped; `OSError`, or `ValueError` if it is damaged."""
     try:
         array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (EOFError, SyntaxError, TokenError, TypeError, OverflowError, MemoryError) as e:

@@ -9,18 +9,7 @@ from agentgyms.envs.appworld.mini.records import Balance, Payment, PurseAccount
 
 
 def pay(session: Session, receiver_id: int, cents: int, note: str, private: bool) -> Payment:
-    """Move money from the caller to an account; return the payment.
-
-    Args:
-        session: The caller.
-        receiver_id: An account other than the caller's.
-        cents: The amount, above 0.
-        note: The note of the payment.
-        private: Whether the payment is hidden from others.
-
-    Raises:
-        ApiError: The caller's balance is too low; nothing was changed.
-    """
+    """Move cents (above 0) to another account; `ApiError` if the caller's balance is too low."""
     available = balance_of(session, session.me).cents
     if cents > available:
         raise ApiError(
@@ -56,11 +45,7 @@ def balance_of(session: Session, account_id: int) -> Balance:
 
 
 def other_account(session: Session, email: str) -> PurseAccount:
-    """Return the account with an email, which must not be the caller's.
-
-    Raises:
-        ApiError: There is no such account, or it is the caller's own.
-    """
+    """Return the account with an email; refuse an unknown one and the caller's."""
     for account in session.database.of(PurseAccount).values():
         if account.email == email:
             if account.account_id == session.me:

@@ -141,8 +141,7 @@ def collect_debts(draw: Draw) -> Plan:
 def _noted_debts(draw: Draw, tag: str) -> tuple[list[tuple[Person, int]], list[Note]]:
     """Write a note with the tag for each of several debts, and one about a debt that is settled.
 
-    Returns:
-        Who owes how many cents, and the note of each debt.
+    Returns who owes how many cents, and the note of each debt.
     """
     scene, chance = draw.scene, draw.chance
     people = chance.sample(scene.cast.contacts, chance.between(3, 4))

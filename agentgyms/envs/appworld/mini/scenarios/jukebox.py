@@ -89,7 +89,7 @@ def liked_playlist(draw: Draw) -> Plan:
         draw.choose("title", vocabulary.PLAYLISTS),
         draw.choose("genre", vocabulary.GENRES),
     )
-    liked = [*_of_genre(scene, genre, 4), *chance.sample(scene.of(Song), 24)]
+    liked = [*_songs_by_genre(scene, genre, 4), *chance.sample(scene.of(Song), 24)]
     liked = _like(scene, liked)
     instruction = draw.wording(
         "Make a Jukebox playlist with the title '{title}' of all {genre} songs that I like.",
@@ -246,7 +246,7 @@ def _playlist_id(name: str, title: str) -> str:
     return f'{name} = next(p["playlist_id"] for p in playlists if p["title"] == {quoted(title)})'
 
 
-def _of_genre(scene: Scene, genre: str, count: int) -> list[Song]:
+def _songs_by_genre(scene: Scene, genre: str, count: int) -> list[Song]:
     """Add songs of a genre, by any artists."""
     artists = scene.of(Artist)
     titles = song_titles(scene, count)

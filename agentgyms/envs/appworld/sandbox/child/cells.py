@@ -48,15 +48,10 @@ class Cells:
         self._names["apis"] = apis
 
     def run(self, code: str) -> dict[str, object]:
-        """Run a cell.
+        """Run a cell and return its `output`, as of the engine's `execute`.
 
-        Args:
-            code: Its source.
-
-        Returns:
-            `output`, as of the engine's `execute`; `num_characters`, its length before the middle
-            of a long one was cut out; `error_kind`, `error` and `status` as in
-            `failures.summary`; `timed_out`.
+        Beside it stand `num_characters`, its length before the middle of a long one was cut out;
+        `error_kind`, `error` and `status` as in `failures.summary`; and `timed_out`.
         """
         code = code.strip()
         try:

@@ -31,15 +31,11 @@ def prepare() -> None:
 
 
 def confine(connection: int, *, memory_mb: int) -> dict[str, Any]:
-    """Confine this process permanently.
+    """Confine this process permanently, and return the parts in force.
 
-    Args:
-        connection: The only file descriptor above 2 that stays open.
-        memory_mb: Memory that it may map in addition to the current amount, in MB.
-
-    Returns:
-        The parts in force: `landlock`, the version of its interface or 0; `seccomp`; `memory`,
-        whether it is limited; `missing`, the names of the parts that this system lacks.
+    `connection` is the only file descriptor above 2 that stays open; `memory_mb` may be mapped in
+    addition to the current amount. The result has `landlock`, the version of its interface or 0;
+    `seccomp`; `memory`, whether it is limited; `missing`, the parts that this system lacks.
     """
     os.nice(_NICENESS)
     with suppress(OSError):  # if memory runs out, the kernel ends agents' code first
@@ -61,11 +57,7 @@ def confine(connection: int, *, memory_mb: int) -> dict[str, Any]:
 
 
 def _limit(memory_mb: int) -> bool:
-    """Set resource limits; return whether memory is limited.
-
-    RLIMIT_NPROC is not used: it counts all processes of the user and does not apply to root. The
-    seccomp filter refuses new processes.
-    """
+    """Set resource limits; return whether memory is limited."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))

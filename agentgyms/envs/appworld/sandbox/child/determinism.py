@@ -89,11 +89,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def freeze_clock(kind: str) -> Callable[[str], None]:
-    """Freeze the clock, and return a function that sets it to a date and time in ISO 8601.
-
-    Args:
-        kind: `mini`, or `appworld`, which needs freezegun.
-    """
+    """Freeze the clock (`appworld` needs freezegun); return a function that sets it in ISO 8601."""
     replaced = {getattr(time, name): frozen for name, frozen in _FUNCTIONS.items()}
     _replace_everywhere({**replaced, os.times: _times})
     # `date.today` and `datetime.today` ask `time.time`.
@@ -147,11 +143,7 @@ def replace_randomness() -> None:
 
 
 def seed_randomness(seed: str) -> None:
-    """Seed the generator, and make the process ids constant.
-
-    Args:
-        seed: Its seed; episodes with equal seeds have equal random numbers.
-    """
+    """Seed the generator, and make the process ids constant."""
     _seed(_generator, seed)
     os.getpid = os.getppid = lambda: 1
 

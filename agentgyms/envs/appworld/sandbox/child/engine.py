@@ -21,7 +21,7 @@ from .line import Connection
 from .records import Records
 
 SEED = 100
-"""Seed of the engine's random numbers, `AppWorld`'s own default."""
+"""Seed of the engine's random numbers, the default of `AppWorld`."""
 
 _CONTROLS = frozenset(
     ["_system_datetime", "raise_on_failure", "track", "client", "show", "_app_name", "_api_name"]
@@ -32,11 +32,7 @@ _STATUS = re.compile(r"Response status code is (\d{3}):")
 
 
 def warm(options: dict[str, Any]) -> None:
-    """Import the engine, build its apps and documents, and open and close one world.
-
-    Args:
-        options: `root`, the folder of the world root.
-    """
+    """Import the engine, build its apps and documents, and open and close one world."""
     warnings.simplefilter("ignore")
     os.environ["APPWORLD_ROOT"] = options["root"]
     from appworld import requester

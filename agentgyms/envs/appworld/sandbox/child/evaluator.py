@@ -1,6 +1,6 @@
 """Role `evaluator`: runs the tests on one saved world, on a root with ground truth.
 
-No agent code runs here; the tests are the data set's own code.
+No agent code runs here; the tests are code of the data set.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from .line import Connection
 
 
 def warm(options: dict[str, Any]) -> None:
-    """Import the engine and load one task's databases once.
-
-    Args:
-        options: `root`, the folder of the root with ground truth.
-    """
+    """Import the engine and load one task's databases once."""
     warnings.simplefilter("ignore")
     os.environ["APPWORLD_ROOT"] = options["root"]
     from appworld import evaluator

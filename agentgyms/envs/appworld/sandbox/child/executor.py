@@ -28,11 +28,7 @@ _set_clock: Callable[[str], None]
 
 
 def warm(options: dict[str, Any]) -> None:
-    """Load the modules that code may use, and freeze the clock.
-
-    Args:
-        options: `kind`, `mini` or `appworld`.
-    """
+    """Load the modules that code may use, and freeze the clock."""
     global _set_clock
     preamble.warm(options["kind"])
     forbidden.load()

@@ -25,11 +25,9 @@ _ruleset: int | None = None
 
 
 def prepare(root: str, *, saves: bool) -> None:
-    """Make, once for all children, the ruleset of files that they may open.
+    """Make, once for all children, the ruleset of files that they may open below a root.
 
-    Args:
-        root: AppWorld's root.
-        saves: Whether they may write below its folder of experiments.
+    If `saves`, they may write below its folder of experiments.
     """
     global _ruleset
     packages = [entry for entry in sys.path if entry]  # a .pth file may add other folders

@@ -53,10 +53,9 @@ def version() -> int:
 
 
 def ruleset(rules: Rules) -> int | None:
-    """Return the file descriptor of a ruleset; None if the kernel has no Landlock.
+    """Return the descriptor of a ruleset; None if the kernel has no Landlock.
 
-    Args:
-        rules: Paths and the rights below them; all other paths are denied.
+    `rules` are paths and the rights below them; all other paths are denied.
     """
     abi = version()
     if abi < 1:
@@ -73,12 +72,9 @@ def ruleset(rules: Rules) -> int | None:
 
 
 def restrict(descriptor: int | None) -> int:
-    """Apply a ruleset to this thread and those it starts, permanently, and close its descriptor.
+    """Apply a ruleset to this thread and those it starts, permanently; close its descriptor.
 
-    Needs `no_new_privs`.
-
-    Returns:
-        The version of the interface, 0 if no ruleset is in force.
+    Needs `no_new_privs`. Returns the interface's version, 0 if no ruleset is in force.
     """
     if descriptor is None:
         return 0

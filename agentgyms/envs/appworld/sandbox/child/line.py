@@ -27,6 +27,7 @@ def excess(line: bytes) -> str:
     """Return what is too much in a line of a process that runs agents' code, "" if nothing is."""
     if len(line) > AGENT_BYTES:
         return f"{len(line)} bytes, more than {AGENT_BYTES}"
+    # Without escapes each quote delimits a string. This counts values before any is parsed.
     outside = line.replace(b"\\\\", b"").replace(b'\\"', b"")
     if outside.count(b'"') <= 2 * AGENT_VALUES:
         pieces = outside.split(b'"')[::2]  # without the strings
@@ -56,12 +57,7 @@ class Connection:
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send an object.
-
-        Raises:
-            TypeError: It contains a value that cannot be JSON; nothing is sent.
-            ValueError: It contains itself, or too much; nothing is sent.
-        """
+        """Send an object; raise `TypeError` or `ValueError`, and send nothing, if it is no JSON."""
         line = _encode(message).encode() + b"\n"
         if len(line) > MAX_BYTES:
             raise ValueError(f"a message of {len(line)} bytes, more than {MAX_BYTES}")

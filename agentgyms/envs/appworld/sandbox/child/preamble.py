@@ -71,11 +71,7 @@ PRELOADED: Final = (
 
 
 def warm(kind: str) -> None:
-    """Load the modules that the preamble and code may import.
-
-    Args:
-        kind: `mini` or `appworld`; the latter needs AppWorld's interpreter.
-    """
+    """Load the modules that the preamble and code may import."""
     for name in PRELOADED:
         importlib.import_module(name)
     if kind == "appworld":
@@ -114,11 +110,7 @@ def _import_datetimes() -> None:
 
 
 def hide_own_modules(own: str) -> None:
-    """Remove this package's modules from `sys.modules`.
-
-    Args:
-        own: Name of this package.
-    """
+    """Remove this package's modules from `sys.modules`; `own` is its name."""
     for name in [n for n in sys.modules if n == own or n.startswith(f"{own}.")]:
         del sys.modules[name]
 

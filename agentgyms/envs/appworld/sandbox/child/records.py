@@ -24,12 +24,7 @@ class Records:
     """
 
     def __init__(self, home: str, apps: list[str]) -> None:
-        """Store the current state as the initial one.
-
-        Args:
-            home: Folder of the task's changes to the base databases.
-            apps: The apps to compare.
-        """
+        """Store the current state as the initial one; `home` has the task's database changes."""
         from appworld.common.utils import import_models_module
 
         self._home = home
@@ -91,7 +86,7 @@ class Records:
         return own if own.exists() else Path(path_store.data, "base_dbs", f"{app}.db")
 
     def _initial_changes(self, app: str) -> list[tuple[str, Any, bool]]:
-        """Return the task's own changes of the base database, as logged by the engine."""
+        """Return the task's changes of the base database, as logged by the engine."""
         return list(self._databases[app].tracker.changes[: self._num_initial_changes[app]])
 
 

@@ -124,11 +124,8 @@ class _Program(ctypes.Structure):
 def restrict(*, opens: bool) -> bool:
     """Apply the filter to this single-threaded process, permanently; needs `no_new_privs`.
 
-    Args:
-        opens: Whether files may be opened for reading.
-
-    Returns:
-        Whether it is in force, which needs Linux on x86_64 or aarch64.
+    If `opens`, files may be opened for reading. Returns whether the filter is in force, which
+    needs Linux on x86_64 or aarch64.
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _AUDIT_ARCH:
@@ -143,19 +140,17 @@ def restrict(*, opens: bool) -> bool:
 def program(machine: str, pid: int, *, opens: bool = True) -> list[_Instruction]:
     """Return the filter of a process as instructions of classic BPF.
 
-    Args:
-        machine: `x86_64` or `aarch64`.
-        pid: Process id; the process may abort itself, and cannot signal others.
-        opens: Whether files may be opened for reading.
+    The process `pid` may abort itself, and cannot signal others. `machine` is `x86_64` or
+    `aarch64`.
     """
     column = 0 if machine == "x86_64" else 1
     lines: list[_Instruction] = [
-        (_LOAD, 0, 0, 4),
+        (_LOAD, 0, 0, 4),  # `seccomp_data`: call number at 0, architecture at 4, arguments from 16
         (_EQUAL, 1, 0, _AUDIT_ARCH[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
     ]
-    if column == 0:
+    if column == 0:  # the x32 calls have the same architecture, but other numbers
         lines += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
     lines += [(_AT_LEAST, 0, 1, _FIRST_UNKNOWN), (_RETURN, 0, 0, _REPORT_UNKNOWN)]
     for numbers, action in [

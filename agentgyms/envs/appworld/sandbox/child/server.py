@@ -157,12 +157,9 @@ def serve(role: Role, connection: Connection, options: dict[str, Any]) -> None:
 def serve_forks(control: int, role: Role, options: dict[str, Any]) -> NoReturn:
     """Load a role, then handle the requests on the control socket until it closes.
 
-    Args:
-        control: File descriptor of a stream socket. A request is a JSON object: `do` is `fork`
-            (with the child's end of its connection), `look`, `pause`, `resume` or `end`; `child` is
-            a number.
-        role: The role of the children.
-        options: The role's options.
+    `control` is the descriptor of a stream socket. A request is a JSON object: `do` is `fork`
+    (with the child's end of its connection), `look`, `pause`, `resume` or `end`; `child` is a
+    number.
     """
     role.warm(options)
     gc.collect()
