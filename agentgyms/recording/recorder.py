@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 import gymnasium as gym
 
 from agentgyms.core import serialization
-from agentgyms.core.arguments import OF_CONNECTIONS
+from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import CallerError, ReplayMismatch
 from agentgyms.core.outcome import equal_observations, shown
@@ -75,7 +75,7 @@ def make_header(
 
 def recorded_arguments(env: TextEnv) -> dict[str, Any]:
     """Return the arguments of an environment that a recording keeps."""
-    left_out = (*OF_CONNECTIONS, "render_mode")  # rendering does not affect the episode
+    left_out = (*CONNECTION_ARGUMENTS, "render_mode")  # rendering does not affect the episode
     return {k: v for k, v in env.arguments.items() if k not in left_out}
 
 
