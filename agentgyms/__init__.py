@@ -61,9 +61,9 @@ def make_group(env_id: str, group_size: int, **kwargs: Any) -> GroupEnv:
     """Return `group_size` environments whose `reset` puts all of them into one initial state.
 
     Args:
-        env_id: Such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`.
+        env_id: An id such as `ALFWorld`, `agentgyms/ALFWorld-v0` or `module:mine/Guess-v0`.
         group_size: Number of members, at least 1.
-        **kwargs: As for `gymnasium.make`.
+        **kwargs: Further arguments of `gymnasium.make`.
     """
     from agentgyms.group import GroupEnv
 

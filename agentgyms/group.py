@@ -20,10 +20,8 @@ class GroupEnv:
     """n environments for n rollouts of one task, as group-relative estimators need them.
 
     The first member starts the episode, the others take over its state: directly if they are in
-    this process, else as a snapshot. Every reset checks that the initial states are equal.
-
-    Attributes:
-        envs: The members, each a complete environment that may also be stepped on its own.
+    this process, else as a snapshot. Every reset checks that the initial states are equal. Each of
+    `envs` is a complete environment that may also be stepped alone.
     """
 
     def __init__(self, env_id: str, group_size: int, **kwargs: Any) -> None:
@@ -85,16 +83,13 @@ class GroupEnv:
                 raise
 
     def begin_again(self, member: int) -> Start:
-        """Replace a member by a new environment, and reset it as the group was reset.
+        """Replace a member by a new environment, reset as the group was.
 
-        Its state is checked as at `reset`; in a group of one there is nothing to check.
+        Return its observation and info.
 
-        Returns:
-            Its observation and info.
-
-        Raises:
-            BadOption: The group was not reset with a seed.
-            GroupMismatch: The seed does not lead to the same state again.
+        Its state is checked as at `reset`; in a group of one there is nothing to check. Raises
+        `BadOption` if the group was reset without a seed, `GroupMismatch` if the seed leads to
+        another state.
         """
         if self._last_reset is None or self._last_reset[0] is None:
             raise BadOption("a member begins again only after a reset of the group with a seed")

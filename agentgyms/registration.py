@@ -31,9 +31,9 @@ ENVIRONMENTS: Final = {
 }
 """Every environment of the package and the class behind it."""
 
-_OF_GYMNASIUM: Final = ("max_episode_steps", "disable_env_checker")
+_GYMNASIUM_ARGUMENTS: Final = ("max_episode_steps", "disable_env_checker")
 """Arguments that `gymnasium.make` keeps for itself."""
-_OF_CONNECTION: Final = ("url", "token")
+_SERVER_ARGUMENTS: Final = ("url", "token")
 """Arguments that every environment of this package takes, and no class of them."""
 
 
@@ -41,8 +41,8 @@ class _Spec(EnvSpec):
     """A spec whose vector entry point is there only where a call of `make_vec` wants it.
 
     `gymnasium.make_vec` takes a vector entry point wherever there is one, and then refuses
-    `wrappers` and `vector_kwargs`. It takes the spec's `kwargs` away and adds those of the call to
-    them before it asks; `_before` remembers them.
+    `wrappers` and `vector_kwargs`. Before it looks, it replaces the spec's `kwargs` by those of the
+    call added to them; `_before` remembers them.
     """
 
     _before: dict[str, Any]
@@ -99,9 +99,9 @@ def make_env(env_id: str, *, url: Any = None, token: str | None = None, **kwargs
 
 
 class _RenderModes(list[str]):
-    """Modes of rendering, of which Gymnasium itself makes `human` and those that end in `_list`.
+    """Modes of rendering; Gymnasium itself makes `human` and those that end in `_list`.
 
-    All others count as known: a wrong one is for the environment to refuse, by name.
+    All others count as known, so that the environment refuses a wrong one by name.
     """
 
     def __contains__(self, mode: object) -> bool:
@@ -146,14 +146,10 @@ def env_class(env_id: str) -> type[TextEnv]:
 def full_id(env_id: str) -> str:
     """Return the id of an environment as `gymnasium.make` takes it.
 
-    Args:
-        env_id: As people write it: `ALFWorld`, `alfworld-v0`, `agentgyms/ALFWorld-v0`, another
-            registered id, or `module:namespace/Name-v0`, whose module is imported, also from the
-            current folder.
+    `env_id` is `ALFWorld`, `alfworld-v0`, `agentgyms/ALFWorld-v0`, another registered id, or
+    `module:namespace/Name-v0`; the module is imported, also from the current folder.
 
-    Raises:
-        BadOption: There is no such environment; the message lists those there are.
-        ImportError: The module cannot be imported.
+    Raises `BadOption` with the ids that there are, `ImportError` if the module cannot be imported.
     """
     module, _, name = env_id.rpartition(":")
     if module:
@@ -181,16 +177,10 @@ def short_name(env_id: str) -> str:
 
 
 def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return what makes an environment: a class of `TextEnv`, or a function that may make one.
+    """Return the maker of an environment, and the arguments that it is registered with.
 
-    Args:
-        env_id: See `full_id`.
-
-    Returns:
-        The class or function, and the arguments that it is registered with.
-
-    Raises:
-        BadOption: There is no such id, or its class is no `TextEnv`.
+    It is a class of `TextEnv`, or a function that may make one. For `env_id` see `full_id`. Raises
+    `BadOption` if there is no such id, or its class is no `TextEnv`.
     """
     from agentgyms.core.env import TextEnv
 
@@ -208,13 +198,12 @@ def find_maker(env_id: str) -> tuple[Callable[..., Any], dict[str, Any]]:
 def made(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
     """Return `gymnasium.make(env_id, **kwargs)`.
 
-    Raises:
-        BadOption: The environment takes no such argument; the message has the nearest name.
+    Raises `BadOption` with the nearest name for an argument that the environment does not take.
     """
     try:
         return gym.make(env_id, **kwargs)
     except TypeError as e:
-        passed_on = _OF_GYMNASIUM + (_OF_CONNECTION if env_id in ENVIRONMENTS else ())
+        passed_on = _GYMNASIUM_ARGUMENTS + (_SERVER_ARGUMENTS if env_id in ENVIRONMENTS else ())
         names = [name for name in kwargs if name not in passed_on]
         refused = arguments.refusal(env_id, find_maker(env_id)[0], names)
         if not refused:
@@ -225,8 +214,8 @@ def made(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
 def make_text_env(env_id: str, **kwargs: Any) -> gym.Env[Any, str]:
     """Return `gymnasium.make(full_id(env_id), **kwargs)`.
 
-    Raises:
-        BadOption: It is not an environment for language agents, or takes no such argument.
+    Raises `BadOption` for an unknown argument and for an environment that is none for language
+    agents.
     """
     from agentgyms.core.env import TextEnv
 

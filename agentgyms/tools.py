@@ -1,7 +1,7 @@
 """Tools: an environment's actions as functions that a model calls.
 
-An environment declares its `Tools`; each has the text of an action with places for its arguments.
-So a call becomes the text that `act` takes, and an action the call that an expert would make.
+Each tool has the text of an action with places for its arguments. So a call becomes the text that
+`act` takes, and an action the call that an expert would make.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Argument:
     """An argument of a tool.
 
     Attributes:
-        description: For the model.
+        description: Text for the model.
         type: `"string"` or `"integer"`.
         choices: The only values that a string may have; () allows all that are not blank.
     """
@@ -86,7 +86,7 @@ class Tool:
 
     Args:
         name: Letters, digits and underscores, at most 64.
-        description: For the model.
+        description: Text for the model.
         action: Text of the action, with `{argument}` where the value of an argument stands.
         arguments: Each argument by its name: its description, or an `Argument`. All are required.
 

@@ -1,8 +1,8 @@
 """Spans of OpenTelemetry for episodes, turns, calls of models and requests to servers.
 
 They are off, and cost a comparison, until a program calls `set_up` with `AGENTGYMS_TRACES` set, or
-`enable` is called. Names and attributes are OpenTelemetry's conventions for generative AI, beside
-our own `agentgyms.*`. Spans hold no prompts, answers, observations or actions.
+`enable` is called. Names and attributes are OpenTelemetry's conventions for generative AI, and
+`agentgyms.*`. Spans hold no prompts, answers, observations or actions.
 """
 
 from __future__ import annotations
@@ -88,13 +88,10 @@ def disable() -> None:
 
 
 def set_up(service: str) -> None:
-    """Send spans to the exporter that `AGENTGYMS_TRACES` names, for programs; else do nothing.
+    """Send a program's spans to the exporter that `AGENTGYMS_TRACES` names; without it, do nothing.
 
-    Args:
-        service: Name of the program, unless `OTEL_SERVICE_NAME` gives another one.
-
-    Raises:
-        BadOption: There is no such exporter, or OpenTelemetry's SDK is not installed.
+    The `service` is the program's name, unless `OTEL_SERVICE_NAME` is set. Raises `BadOption` if
+    there is no such exporter, or OpenTelemetry's SDK is not installed.
     """
     wanted = os.environ.get(VARIABLE, "")
     if not wanted or _tracer is not None:
@@ -133,15 +130,12 @@ def span(
     *,
     carrier: Mapping[str, str] | None = None,
 ) -> AbstractContextManager[Span]:
-    """Return a span as a context, the parent of those that are opened in it.
+    """Return a span as a context, the parent of those opened in it.
 
-    An exception that leaves it is recorded in the span.
+    It records an exception leaving it.
 
-    Args:
-        name: Of the span.
-        attributes: Those that are None are left out.
-        kind: Of the span.
-        carrier: Headers of a request that may name the parent.
+    Attributes that are None are left out. `carrier` has headers of a request that may name the
+    parent.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)
@@ -201,11 +195,11 @@ def chat(
     """Return the span of a model's answer; with the address of a server it is a client's.
 
     Args:
-        model: Its name.
-        provider: Who answers: a protocol or a library, such as `openai`.
-        sampling: With `temperature`, `top_p` and `max_tokens`.
-        seed: Of the request.
-        url: Of the server; "" for a model in this process.
+        model: The model's name.
+        provider: The protocol or library that answers, such as `openai`.
+        sampling: An object with `temperature`, `top_p` and `max_tokens`.
+        seed: The request's seed.
+        url: The server's address; "" for a model in this process.
     """
     if _tracer is None:
         return nullcontext(_NO_SPAN)

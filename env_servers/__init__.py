@@ -21,11 +21,7 @@ _import: Final = lazy_names(
 
 
 def __getattr__(name: str) -> Any:
-    """Import an attribute on first use, so that the programs can report a missing extra.
-
-    Raises:
-        DependencyNotInstalled: A package of the extra `server` is missing.
-    """
+    """Import an attribute on first use, so that programs can report a missing extra `server`."""
     try:
         return _import(name)
     except ModuleNotFoundError as e:

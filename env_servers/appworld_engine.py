@@ -1,8 +1,8 @@
 """`python -m env_servers.appworld_engine`: unpack AppWorld's apps, then serve an environment.
 
-For containers, whose image may hold the apps in their published, encrypted form only, and whose
+For containers whose image may hold the apps only in their published, encrypted form, and whose
 files cannot be written. A copy of the package in a temporary folder receives the apps; all other
-packages are those of the image.
+packages are the image's.
 """
 
 from __future__ import annotations
@@ -24,18 +24,13 @@ _LIMIT_S: Final = 120
 
 
 def unpack(packed: Path, folder: Path) -> Path:
-    """Make an environment that has what `packed` has, and AppWorld's apps besides.
+    """Make an environment with the packages of `packed` and AppWorld's apps.
 
-    Args:
-        packed: Environment with the package `appworld` as pip installs it.
-        folder: Where the new one comes to lie; what is there is deleted.
+    Return its interpreter.
 
-    Returns:
-        Its interpreter.
-
-    Raises:
-        FileNotFoundError: `packed` is no environment with AppWorld.
-        subprocess.CalledProcessError: A step failed.
+    `packed` has the package `appworld` as pip installs it. The old content of `folder`, the new
+    place, is deleted. Raises `FileNotFoundError` if `packed` is no environment with AppWorld,
+    `CalledProcessError` if a step failed.
     """
     found = next(packed.glob("lib/python*/site-packages/appworld"), None)
     if found is None:

@@ -1,8 +1,8 @@
 """`python -m env_servers.gate`: relay connections to one server, and to nothing else.
 
-A server whose agents run code of their own is in a network without access to others, where no port
-can be published. This program is in both networks: it relays connections from outside to that one
-server, and opens no other connections.
+A server whose agents run code must be in a network without access to others, where no port can be
+published. This program is in both networks: it relays connections from outside to that one server,
+and opens no other connections.
 """
 
 from __future__ import annotations
@@ -38,24 +38,20 @@ log = logging.getLogger("env_servers.gate")
 
 
 class _Client:
-    """The near end of a relay.
-
-    Args:
-        writer: Writes to the client.
-    """
+    """The near end of a relay, which writes to the client."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._sent_at = 0.0
         self.server: asyncio.StreamReader | None = None
-        """What it is sent, once the server is connected."""
+        """The stream from the server, once it is connected."""
 
     def note_sent(self) -> None:
         """Keep the time: something is sent to the client."""
         self._sent_at = asyncio.get_running_loop().time()
 
     def delays_since(self) -> float | None:
-        """Return when something was sent last, if the client alone keeps the relay; else None.
+        """Return when data was sent last, if the client alone keeps the relay open; else None.
 
         It does if it stays after the server's end, or has not read for a while.
         """
@@ -76,15 +72,11 @@ class _Client:
 
 
 class Gate:
-    """Relays TCP connections to one address.
+    """Relays TCP connections to one address, looked up for each connection.
 
-    Args:
-        host: Name or address of the server, looked up for each connection.
-        port: Its port.
-        most_connections: How many may be open at a time. One more takes the place of one whose
-            client stays after the server's end or does not read; if there is none, it is reset at
-            once. Fewer if this process may not open two files for each.
-        idle_limit_s: A connection without data for as long is reset.
+    At most `most_connections` are open, fewer if this process may not open two files for each. One
+    more takes the place of one whose client stays after the server's end or does not read; if there
+    is none, it is reset at once. A connection without data for `idle_limit_s` is reset.
     """
 
     def __init__(
@@ -102,14 +94,9 @@ class Gate:
         self._relays: dict[asyncio.Task[None], _Client] = {}
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
-        """Return a listening socket whose connections are relayed.
+        """Return a listening socket whose connections are relayed; port 0 takes a free one.
 
-        Args:
-            host: Address to listen on.
-            port: Port to listen on; 0 takes a free one.
-
-        Raises:
-            OSError: The address cannot be listened on.
+        Raises `OSError` if it cannot listen there.
         """
         return await asyncio.start_server(self._enter, host, port, limit=_BUFFER, backlog=1024)
 

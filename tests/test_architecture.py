@@ -1,6 +1,7 @@
 """The rooms: imports point one way, never in a circle; rooms stay small and explain themselves."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -230,3 +231,26 @@ print(spent, sorted(Finder.asked & {heavy | {"agentgyms.adapters"}}))
     seconds, heavy = min(run.stdout.split(" ", 1) for run in runs)
     assert heavy.strip() == "[]"
     assert float(seconds) < 0.5
+
+
+_BAD_BEGINNING = re.compile(r"(\w+: )?(Of|Those|Whose|That which)\b")
+
+
+def test_words_are_plain():
+    """Docstring lines and arguments begin with their noun; names say what a thing is."""
+    mistakes = []
+    for path in (ROOT / package for package in PACKAGES):
+        for file in sorted(path.rglob("*.py")):
+            place = file.relative_to(ROOT)
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    lines = str(node.value.value).split("\n")
+                    mistakes += [
+                        f"{place}:{node.lineno + i}: begins with a fragment: {line.strip()}"
+                        for i, line in enumerate(lines)
+                        if _BAD_BEGINNING.match(line.strip())
+                    ]
+                name = getattr(node, "name", None)
+                if isinstance(name, str) and name.startswith("of_"):
+                    mistakes.append(f"{place}:{node.lineno}: the name {name} says no thing")
+    assert not mistakes, "\n".join(mistakes)

@@ -1,5 +1,5 @@
 """Adapters to OpenEnv, verifiers, TorchRL, TRL, SkyRL, Tinker, inspect_ai and MCP; exports.
 
 Each module but `messages`, `episodes` and `export` needs its project, an extra of this
-distribution. `messages` and `episodes` are what they share, for adapters of your own.
+distribution. `messages` and `episodes` are shared, also by adapters that you write.
 """

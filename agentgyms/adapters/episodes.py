@@ -22,7 +22,7 @@ class ChatEpisode:
         sees: Whether the adapter passes pictures on.
 
     Attributes:
-        text: What the model reads next.
+        text: The text that the model reads next.
         images: The pictures beside it, as data URLs.
         info: `info` of the latest turn.
         reward: The reward of the latest turn.
@@ -45,11 +45,7 @@ class ChatEpisode:
         self.reward, self.total, self.over = 0.0, 0.0, False
 
     def reset(self, seed: int, task_id: str | None = None) -> None:
-        """Start an episode.
-
-        Args:
-            seed: Of the episode.
-            task_id: Its task; None lets the seed choose.
+        """Start an episode; without a task id the seed chooses its task.
 
         Raises:
             UnknownTask: The split has no such task.

@@ -96,9 +96,9 @@ def play(
 
     Args:
         env_id: A registered id.
-        native: As for `episodes`.
-        seed: As for `episodes`.
-        instructions: As for `episodes`.
+        native: Whether the model calls the environment's own tools, instead of writing an action.
+        seed: Seed of the first epoch; every further epoch has the next one.
+        instructions: The system prompt; None takes that of this package.
         **kwargs: Arguments of `gymnasium.make`.
 
     Raises:

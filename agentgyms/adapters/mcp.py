@@ -66,16 +66,10 @@ class _Episode:
 class Episodes:
     """The episodes that clients play, and the tools to play them.
 
-    Args:
-        env_id: A registered id.
-        several: Whether there are several at once, of which each call names one.
-        native: Whether the tools are the environment's own, instead of `step`.
-        record: Folder to which each episode is recorded, in a file of its own.
-        **kwargs: Arguments of `gymnasium.make`; with `url` the environment is on a server.
-
-    Raises:
-        AgentGymsError: The environment cannot be made.
-        OSError: The folder cannot be made.
+    With `several`, each call names one of several episodes. The tools are the environment's if
+    `native`, else `step`. Each episode is recorded in a file of the folder `record`. `kwargs` go to
+    `gymnasium.make`; with `url` the environment is on a server. Raises `AgentGymsError` if it
+    cannot be made, `OSError` if the folder cannot.
     """
 
     def __init__(
@@ -104,23 +98,18 @@ class Episodes:
         own = [schema["function"] for schema in self._actions.schemas]
         return [
             _tool("reset", "Start an episode: returns its task and what you see.", _RESET),
-            *(self._of_episode(o["name"], o["description"], o["parameters"]) for o in own),
-            self._of_episode(_END, "Give up an episode.", {"properties": {}, "required": []}),
+            *(self._episode_tool(o["name"], o["description"], o["parameters"]) for o in own),
+            self._episode_tool(_END, "Give up an episode.", {"properties": {}, "required": []}),
         ]
 
-    def _of_episode(self, name: str, words: str, parameters: Mapping[str, Any]) -> types.Tool:
+    def _episode_tool(self, name: str, words: str, parameters: Mapping[str, Any]) -> types.Tool:
         properties, required = parameters["properties"], parameters["required"]
         if self._several:
             properties, required = {"episode": _EPISODE, **properties}, ["episode", *required]
         return _tool(name, words, properties, required)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        """Call a tool. What is wrong with a call is told in the result, and takes no turn.
-
-        Args:
-            name: Its name.
-            arguments: Its arguments by name.
-        """
+        """Call a tool by name. A wrong call is explained in the result, and takes no turn."""
         try:
             if name == "reset":
                 return self._reset(**_known(arguments, _RESET))
@@ -222,7 +211,7 @@ def serve(env_id: str, address: tuple[str, int] | None = None, **options: Any) -
     Args:
         env_id: A registered id.
         address: Host and port of a server over HTTP, at `/mcp`; None for standard input and output.
-        **options: As for `Episodes`.
+        **options: Further arguments of `Episodes`.
 
     Raises:
         AgentGymsError: The environment cannot be made.

@@ -32,12 +32,7 @@ def user_messages(observation: Observation, info: dict[str, Any]) -> list[dict[s
 
 
 def chat_message(text: str, images: Collection[str] = ()) -> dict[str, Any]:
-    """Return a user message in the form of OpenAI's API.
-
-    Args:
-        text: Its text.
-        images: Its pictures as data URLs.
-    """
+    """Return a user message in the form of OpenAI's API; `images` are data URLs."""
     if not images:
         return {"role": "user", "content": text}
     pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
@@ -78,7 +73,7 @@ def parse_action(reply: str) -> str:
 
 
 def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
-    """Return an environment's tools, having made it once: what is wrong with it is said here.
+    """Return an environment's tools, having made it once, so that errors show at once.
 
     Raises:
         AgentGymsError: The environment cannot be made.

@@ -39,14 +39,9 @@ class TextAction(Action):  # type: ignore[misc]
 
 
 class TextObservation(Observation):  # type: ignore[misc]
-    """An observation, with `reward` and `done` of OpenEnv.
+    """An observation, with `reward` and `done` of OpenEnv; `images` are data URLs by name.
 
-    Attributes:
-        text: The text of the observation.
-        images: Its images as data URLs, by name.
-        terminated: Whether the task is over.
-        truncated: Whether the turn limit is reached.
-        info: `info` of `reset` and `step`; nan becomes null.
+    In `info`, nan becomes null.
     """
 
     text: str
@@ -133,11 +128,7 @@ class TextEnvironment(Environment[TextAction, TextObservation, EpisodeState]):  
         return len(self._tasks) if split == self._tasks.split else 0
 
     def get_task(self, split: str, index: int) -> dict[str, str]:
-        """Return a task; pass its `task_id` to `reset`.
-
-        Raises:
-            IndexError: The index is out of range.
-        """
+        """Return a task, whose `task_id` goes to `reset`; raise `IndexError` out of range."""
         if not 0 <= index < self.num_tasks(split):
             has = f"{len(self._tasks)} tasks of split {self._tasks.split!r}"
             raise IndexError(f"no task {index} of split {split!r}: this server has {has}")

@@ -55,11 +55,9 @@ class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
         self._episode = ChatEpisode(make_text_env(env_id, **kwargs), sees=False)
 
     def init(self, prompt: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Start the episode and return the row's prompt with what the model reads first.
+        """Start the episode and return the row's prompt with the text that the model reads first.
 
-        Raises:
-            UnknownTask: The split has no such task.
-            BadOption: The environment shows pictures.
+        Raises `UnknownTask` if the split has no such task, `BadOption` if it shows pictures.
         """
         self._episode.reset(self._seed, self._task_id)
         self.turns = 0
@@ -116,7 +114,7 @@ def rows(
 
     Args:
         name: Name of the environment that `register` returned.
-        number: Of rows.
+        number: The number of rows.
         first: The first row's seed; the others follow it.
         instructions: The system prompt.
     """

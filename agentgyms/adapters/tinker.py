@@ -37,7 +37,7 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
     Args:
         env_id: A registered id.
         kwargs: Arguments of `gymnasium.make`, such as `split` and `url`.
-        seed: Of the episode.
+        seed: The episode's seed.
         task_id: Its task; None lets the seed choose.
         instructions: The system prompt.
 
@@ -60,16 +60,14 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
     async def initial_observation(self) -> list[Message]:
         """Start the episode and return the conversation so far.
 
-        Raises:
-            UnknownTask: The split has no such task.
-            BadOption: The environment shows pictures.
+        Raises `UnknownTask` if the split has no such task, `BadOption` if it shows pictures.
         """
         await asyncio.to_thread(self._episode.reset, self._seed, self._task_id)
         self._messages.append({"role": "user", "content": self._episode.text})
         return list(self._messages)
 
     async def step(self, message: Message) -> MessageStepResult:
-        """Take a turn by an answer; what the model thought is no part of the action.
+        """Take a turn by an answer; the model's thoughts are no part of the action.
 
         Raises:
             EnvUnavailable: The turn was not rated.
@@ -91,16 +89,10 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
 
 @dataclass
 class TextGroupBuilder(EnvGroupBuilder):  # type: ignore[misc]
-    """A group of episodes that start in one state.
+    """A group of episodes with one seed, which start in one state.
 
-    Attributes:
-        make_renderer: Returns the renderer of the model; it must pickle.
-        env_id: A registered id.
-        seed: Of the episodes.
-        kwargs: Arguments of `gymnasium.make`.
-        group_size: Number of episodes.
-        instructions: The system prompt.
-        settings: Arguments of the cookbook's `EnvFromMessageEnv`, such as `max_trajectory_tokens`.
+    `make_renderer` returns the model's renderer and must pickle; `settings` are arguments of the
+    cookbook's `EnvFromMessageEnv`, such as `max_trajectory_tokens`.
     """
 
     make_renderer: Callable[[], Renderer]
@@ -113,11 +105,7 @@ class TextGroupBuilder(EnvGroupBuilder):  # type: ignore[misc]
     _made: list[TextEnvironment] = field(default_factory=list, init=False, repr=False)
 
     async def make_envs(self) -> Sequence[EnvFromMessageEnv]:
-        """Make the environments, which `cleanup` closes.
-
-        Raises:
-            AgentGymsError: An environment cannot be made.
-        """
+        """Make the environments, which `cleanup` closes."""
         for _ in range(self.group_size):
             self._made.append(
                 await asyncio.to_thread(
@@ -153,7 +141,7 @@ class TextDatasetBuilder(RLDatasetBuilder):  # type: ignore[misc]
         num_batches: Number of batches.
         batch_size: Groups of a batch.
         group_size: Episodes of a group.
-        seed: Of the first group; the others follow it.
+        seed: The first group's seed; the others follow it.
         instructions: The system prompt.
         settings: Arguments of the cookbook's `EnvFromMessageEnv`, such as `max_trajectory_tokens`.
     """
@@ -172,8 +160,7 @@ class TextDatasetBuilder(RLDatasetBuilder):  # type: ignore[misc]
     async def __call__(self) -> tuple[RLDataset, RLDataset | None]:
         """Return the dataset for training, and none for tests.
 
-        Raises:
-            BadOption: There is no such environment.
+        `BadOption` for an unknown environment.
         """
         return _Seeds(self, full_id(self.env_id)), None
 

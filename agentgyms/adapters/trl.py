@@ -46,13 +46,9 @@ _TYPES: Final = {"string": str, "integer": int}
 class ToolEnvironment:
     """An environment with the methods that TRL calls; `environment_factory` adds its tools.
 
-    Attributes:
-        recording: The episode so far: its reset and its turns. `agent["answer"]` of a turn is the
-            value of `answer_number` when it was taken.
-        over: Whether the episode is over.
-        error: What the environment failed with in this episode, "" if it did not.
-        answer_number: Of the model's answer whose calls come next, from 0, for a trainer that
-            counts them.
+    `recording` is the episode so far; `agent["answer"]` of a turn is the value of `answer_number`
+    when it was taken: the number of the model's answer, from 0, for a trainer that counts them.
+    `error` is the environment's failure in this episode, or "".
     """
 
     recording = Recording({})
@@ -65,18 +61,19 @@ class ToolEnvironment:
     def __init__(self) -> None:
         """Make the environment; it is closed with this object."""
         self._env = type(self)._make()
+        # TRL closes nothing
         weakref.finalize(self, self._env.close)
 
     def reset(self, *, seed: int | None = None, task_id: str | None = None, **_: Any) -> Any:
         """Start the episode of a row of the dataset.
 
         Args:
-            seed: Of the episode.
+            seed: The episode's seed.
             task_id: Its task; None lets the seed choose.
             **_: Other columns.
 
         Returns:
-            What TRL appends to the prompt: a text, or blocks of pictures and a text.
+            The text, or blocks of pictures and a text, that TRL appends to the prompt.
 
         Raises:
             BadOption: The row has no seed, without which its generations would start apart.
@@ -95,10 +92,11 @@ class ToolEnvironment:
     def get_reward(self) -> float | None:
         """Return the episode's return; None if the environment failed or it was not rated."""
         total = math.fsum(turn.reward for turn in self.recording.turns)
+        # TRL leaves None out of the group; 0 would be a verdict on the agent
         return None if self.error or math.isnan(total) else total
 
     def _call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Take a turn; what is raised here, TRL tells the model."""
+        """Take a turn; TRL shows the model the error that is raised here."""
         if self.over or self.error:
             raise BadCall(self.error or "the episode is over: answer without a call")
         action = self._tools.action(ToolCall(name, arguments))
@@ -109,8 +107,8 @@ class ToolEnvironment:
             raise
         self.over = terminated or truncated
         ends = (float(reward), bool(terminated), bool(truncated))
-        told = {"answer": self.answer_number}
-        turn = RecordedTurn(info["turn"], action, observation, *ends, info, told)
+        agent = {"answer": self.answer_number}
+        turn = RecordedTurn(info["turn"], action, observation, *ends, info, agent)
         self.recording.turns.append(turn)
         return self._content(observation, info)
 
@@ -155,7 +153,7 @@ def seeds(number: int, *, first: int = 0, instructions: str = INSTRUCTIONS) -> D
     """Return a dataset of a row for each seed, with a prompt that `reset` completes.
 
     Args:
-        number: Of rows.
+        number: The number of rows.
         first: The first row's seed; the others follow it.
         instructions: The system prompt.
 
@@ -166,8 +164,8 @@ def seeds(number: int, *, first: int = 0, instructions: str = INSTRUCTIONS) -> D
         from datasets import Dataset
     except ModuleNotFoundError as e:
         raise ModuleNotFoundError(extras.missing("datasets", "trl"), name=e.name) from e
-    said = {"system": instructions, "user": ""}
-    prompt = [{"role": role, "content": content} for role, content in said.items()]
+    texts = {"system": instructions, "user": ""}
+    prompt = [{"role": role, "content": content} for role, content in texts.items()]
     rows = range(first, first + number)
     return Dataset.from_list([{"prompt": prompt, "seed": seed} for seed in rows])
 

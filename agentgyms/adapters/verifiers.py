@@ -35,11 +35,7 @@ except ModuleNotFoundError as e:
 class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """The configuration of the taskset.
 
-    Attributes:
-        env_id: A registered id of this package.
-        kwargs: Arguments of `gymnasium.make`, such as `split` and `url`.
-        seed: Seed of every episode: all rollouts of a task start in the same state.
-        instructions: The system prompt.
+    Every episode has the same `seed`, so all rollouts of a task start in the same state.
     """
 
     env_id: str = ""  # verifiers first creates a configuration without values
@@ -96,6 +92,7 @@ class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
         config, total = self.taskset.config, 0.0
         env = await asyncio.to_thread(config.make)
         try:
+            # every rollout of a task gets the same seed, so the same initial state
             begin = {"seed": config.seed, "options": {"task_id": task.data.id}}
             observation, info = await asyncio.to_thread(env.reset, **begin)
             over = False

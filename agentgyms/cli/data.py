@@ -25,7 +25,7 @@ def data() -> None:
 @data.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_command(as_json: bool) -> None:
-    """List the data sets and what there is of them here."""
+    """List the data sets and which are installed."""
     found = data_sets.status()
     if as_json:
         rows = {

@@ -18,14 +18,7 @@ from agentgyms.envs.webshop.browser import launch
 
 
 class Finding(NamedTuple):
-    """The result of one check.
-
-    Attributes:
-        subject: What was checked.
-        ok: Whether it is available.
-        found: What was found.
-        advice: How to get it, or "".
-    """
+    """The result of one check, in words; `advice` says how to get what is missing, or is ""."""
 
     subject: str
     ok: bool

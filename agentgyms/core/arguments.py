@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from agentgyms.core.errors import BadOption, did_you_mean
 
-OF_CONNECTIONS: Final = ("env_id", "url", "token", "transport", "patience")
+CONNECTION_ARGUMENTS: Final = ("env_id", "url", "token", "transport", "patience")
 """Arguments that say where an environment is, not which one it is."""
 
 _ARGS: Final = re.compile(r"^Args:\n((?:    .*\n?|\n)+)", re.MULTILINE)
@@ -23,8 +23,8 @@ def defaults(env_class: type[Any]) -> dict[str, Any]:
     """Return the keyword arguments of an environment class with their defaults."""
     parameters: dict[str, inspect.Parameter] = {}
     for ancestor in reversed(inspect.getmro(env_class)):
-        of_env = issubclass(ancestor, gym.Env) or hasattr(ancestor, "load_tasks")
-        if of_env and "__init__" in vars(ancestor):
+        is_env = issubclass(ancestor, gym.Env) or hasattr(ancestor, "load_tasks")
+        if is_env and "__init__" in vars(ancestor):
             parameters |= inspect.signature(vars(ancestor)["__init__"]).parameters
     return {
         name: p.default
@@ -34,19 +34,16 @@ def defaults(env_class: type[Any]) -> dict[str, Any]:
 
 
 def with_defaults(env_class: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all arguments of an environment: those `given`, and the defaults of the others.
-
-    Arguments that say where the environment is are left out.
-    """
+    """Return an environment's arguments, given and default ones, but none that says where it is."""
     everything = {**defaults(env_class), **given}
-    return {name: value for name, value in everything.items() if name not in OF_CONNECTIONS}
+    return {name: value for name, value in everything.items() if name not in CONNECTION_ARGUMENTS}
 
 
 def meanings(env_class: type[Any]) -> dict[str, str]:
-    """Return what each argument of an environment class means and may be, in words, by its name.
+    """Return the meaning of each argument of an environment class in words, by its name.
 
-    They are those of the docstrings of the class and its ancestors: a section `Args:`, or a table
-    whose first column is `argument` and whose last one is the meaning.
+    Read from the docstrings of the class and its ancestors: a section `Args:`, or a table whose
+    first column is `argument` and whose last one is the meaning.
     """
     found: dict[str, str] = {}
     for ancestor in reversed(inspect.getmro(env_class)):
@@ -63,14 +60,11 @@ def meanings(env_class: type[Any]) -> dict[str, str]:
 
 
 def private_names(maker: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """Return which arguments only the user may give, not a file that may come from anyone.
+    """Return the arguments that only the user may give, not a file that may come from anyone.
 
-    They say where an environment connects, which files it reads and which programs it runs.
-    Arguments that equal the default are harmless.
-
-    Args:
-        maker: The class of the environment, or the function that makes it.
-        kwargs: The arguments that the file gives.
+    They say where an environment connects, which files it reads and which programs it runs; those
+    equal to the default are harmless. `maker` is the environment's class or a function that makes
+    it.
     """
     usual = defaults(maker) if inspect.isclass(maker) else {}
     is_private = getattr(maker, "is_private", lambda name, value: False)  # noqa: ARG005
@@ -78,21 +72,13 @@ def private_names(maker: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[
         name
         for name, value in kwargs.items()
         if name.startswith("_")
-        or (name in OF_CONNECTIONS and value is not None)
+        or (name in CONNECTION_ARGUMENTS and value is not None)
         or (is_private(name, value) and not (name in usual and usual[name] == value))
     )
 
 
 def check_limits(limits: Mapping[str, float], given: Mapping[str, Any]) -> None:
-    """Check what arguments from somebody else may cost.
-
-    Args:
-        limits: Greatest values by name, such as a class's `client_limits`.
-        given: The arguments.
-
-    Raises:
-        BadOption: One is greater.
-    """
+    """Raise `BadOption` if an argument given by somebody else is greater than its limit."""
     for name, most in limits.items():
         value = given.get(name)
         if isinstance(value, int | float) and value > most:
@@ -102,13 +88,7 @@ def check_limits(limits: Mapping[str, float], given: Mapping[str, Any]) -> None:
 def refusal(env_id: str, make: Callable[..., Any], given: Iterable[str]) -> str:
     """Return what is wrong with the names of an environment's arguments, with the nearest name.
 
-    Args:
-        env_id: Of the environment, for the message.
-        make: The class of the environment, or the function that makes it.
-        given: Names of the arguments.
-
-    Returns:
-        The message; "" if all are taken, or if `make` takes any name and passes it on.
+    It is "" if all are taken, or if `make` takes any name and passes it on.
     """
     name, known = _unknown_argument(make, given)
     if name is None:
@@ -136,33 +116,21 @@ def _unknown_argument(
 
 
 def check_max_turns(max_turns: Any) -> int:
-    """Return a limit of turns.
-
-    Raises:
-        BadOption: It is not a positive integer.
-    """
+    """Return a limit of turns; raise `BadOption` if it is not a positive integer."""
     if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
         raise BadOption(f"max_turns must be a positive integer or None, got {max_turns!r}")
     return max_turns
 
 
 def check_oracle(oracle: Any) -> bool:
-    """Return whether `info` has solutions.
-
-    Raises:
-        BadOption: It is neither True nor False.
-    """
+    """Return whether `info` has solutions; raise `BadOption` for anything but True and False."""
     if not isinstance(oracle, bool):
         raise BadOption(f"oracle must be True or False, got {oracle!r}")
     return oracle
 
 
 def check_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return reset options as a dictionary.
-
-    Raises:
-        BadOption: They are no mapping, or hold a key other than `task_id`.
-    """
+    """Return reset options as a dictionary; raise `BadOption` for a key other than `task_id`."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):

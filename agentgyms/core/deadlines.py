@@ -1,7 +1,7 @@
-"""When work that grows with arguments, such as generating rooms, is ended; servers decide it.
+"""Ends work that grows with arguments, such as generating rooms; servers set the limits.
 
-Work ends at a time limit, or when nobody waits for it: the client that wanted it has left. Without
-a limit, work takes as long as it takes: whoever asked for it can interrupt it.
+Work ends at a time limit, or when its client has left. Without a limit it takes as long as it
+takes: the caller can interrupt it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def given_up_when(nobody_waits: Callable[[], bool]) -> Iterator[None]:
-    """Let the work of this thread be given up; for a `with` block.
-
-    Args:
-        nobody_waits: Returns whether the work is in vain.
-    """
+    """Let this thread's work be abandoned once `nobody_waits()` is true; for a `with` block."""
     token = _nobody_waits.set(nobody_waits)
     try:
         yield
@@ -57,24 +53,15 @@ def given_up_when(nobody_waits: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_waited_for() -> None:
-    """Check that somebody waits; long work that can be interrupted calls this now and then.
-
-    Raises:
-        Abandoned: Nobody does.
-    """
+    """Raise `Abandoned` if nobody waits; long work that can be stopped calls this now and then."""
     if _nobody_waits.get()():
         raise Abandoned("nobody waits for the result any more")
 
 
 def check_time(what: str) -> None:
-    """Check the limit, and that somebody waits for the work; long work calls this now and then.
+    """Raise `BadOption` if the time is up and `Abandoned` if nobody waits; `what` names the work.
 
-    Args:
-        what: The work, for the error.
-
-    Raises:
-        BadOption: The time is up.
-        Abandoned: Nobody waits for the result.
+    Long work calls this now and then.
     """
     check_waited_for()
     end, seconds = _end.get()
@@ -84,12 +71,7 @@ def check_time(what: str) -> None:
 
 @contextmanager
 def lock_in_time(lock: Lock, what: str) -> Iterator[None]:
-    """Hold a lock that another thread may hold while it does the same work; for a `with` block.
-
-    Raises:
-        BadOption: The time is up.
-        Abandoned: Nobody waits for the result.
-    """
+    """Hold a lock that another thread may hold for the same work; raise as `check_time`."""
     while not lock.acquire(timeout=_WAIT_S):
         check_time(what)
     try:

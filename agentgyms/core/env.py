@@ -150,16 +150,12 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
 
     @property
     def data_source(self) -> str | None:
-        """Whose tasks these are, see `data_source_of`; None if a server does not say."""
+        """The source of the tasks, see `data_source_of`; None if a server does not say."""
         return type(self).data_source_of(self._arguments)
 
     @property
     def episode_source(self) -> tuple[int, dict[str, Any]]:
-        """Seed and options of the running episode; `reset` with them starts it again.
-
-        Raises:
-            ResetNeeded: No episode has begun.
-        """
+        """Seed and options of the running episode; `reset` with them starts it again."""
         if self._episode is None:
             raise ResetNeeded("there is no episode yet: call reset() first")
         return self._episode.seed, dict(self._episode.options)
@@ -273,9 +269,6 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         """Return the state of the episode for `take_state` of environments in this process.
 
         It is valid until this environment is reset, stepped or restored.
-
-        Raises:
-            ResetNeeded: No episode has begun.
         """
         if self._episode is None:
             raise ResetNeeded("share_state was called before the first reset: call reset() first")
@@ -296,9 +289,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     def take_state(self, shared: SharedState) -> tuple[Observation, dict[str, Any]]:
         """Take over the state of another environment and return its observation and info.
 
-        Raises:
-            Mismatch: The engine does not load what it saves.
-            Exception: As for `restore`.
+        Raises `Mismatch` if the engine does not load what it saves, and the errors of `restore`.
         """
         engine, last = shared.engine, shared.episode.last
         if engine is None or shared.identity != self._identity():
@@ -332,7 +323,7 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
     # --- one episode ---------------------------------------------------------------------------
 
     def draw_task(self, seed: int, rng: np.random.Generator) -> str:
-        """Return the id of the task of an episode whose options name none."""
+        """Return the task id that the seed's generator draws if the options name none."""
         return self.tasks[int(rng.integers(len(self.tasks)))]
 
     def _plan(self, seed: int | None, options: dict[str, Any] | None) -> snapshots.Episode:

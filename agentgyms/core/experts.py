@@ -32,21 +32,13 @@ class Expert:
         self.kind = kind
 
     def __call__(self, observation: Any = None, info: dict[str, Any] | None = None) -> str:
-        """Return the next action.
-
-        Raises:
-            BadOption: The environment has no expert of this kind.
-        """
+        """Return the next action; raise `BadOption` if there is no expert of this kind."""
         oracle = (info or {}).get("oracle")
         return choose(json.loads(oracle) if oracle else self._env.expert_actions(), self.kind)
 
 
 def choose(oracle: Mapping[str, Any], kind: str) -> str:
-    """Return the action of one expert out of the content of an oracle.
-
-    Raises:
-        BadOption: There is no expert of this kind.
-    """
+    """Return an expert's action from an oracle; raise `BadOption` if there is none of this kind."""
     actions = {name: action for name, action in oracle.items() if isinstance(action, str)}
     if kind not in actions:
         known = f"expected one of {', '.join(sorted(actions))}" if actions else "this task has none"

@@ -48,13 +48,10 @@ def digest(image: Image) -> str:
 
 
 def encode_png(image: Image) -> bytes:
-    """Return an image as PNG; equal images give equal bytes with the same version of zlib.
+    """Return an image (uint8 [H, W, 3]) as PNG; equal images give equal bytes with the same zlib.
 
     Rows are stored unfiltered: for drawn images this is faster than the filters of imaging
-    libraries, and smaller.
-
-    Raises:
-        TypeError: It is not an image.
+    libraries, and smaller. Raises `TypeError` for anything else.
     """
     if not is_image(image):
         given = type(image).__name__
@@ -67,6 +64,7 @@ def encode_png(image: Image) -> bytes:
     rows = np.zeros((height, 1 + width * channels), np.uint8)  # each row starts with its filter, 0
     rows[:, 1:] = image.reshape(height, -1)
     header = _HEADER.pack(width, height, *_RGB_8_BIT, 0, 0, 0)
+    # level 1, the fastest: an image is made every turn
     pixels = zlib.compress(rows.data, 1)
     chunks = ((b"IHDR", header), (b"IDAT", pixels), (b"IEND", b""))
     return _SIGNATURE + b"".join(_chunk(kind, content) for kind, content in chunks)
@@ -75,11 +73,11 @@ def encode_png(image: Image) -> bytes:
 def decode_png(png: bytes) -> Image:
     """Return the image in a PNG, shape [H, W, 3], losslessly.
 
-    Raises:
-        BadRequest: The bytes are not a PNG, or it is damaged, not 8-bit RGB, animated, interlaced,
-            or has more than `MAX_PIXELS` pixels.
+    Raises `BadRequest` for bytes that are no PNG, for a damaged, animated or interlaced one, one
+    that is not 8-bit RGB, and one with more than `MAX_PIXELS` pixels.
     """
     width, height, rows = _check(png)
+    # each row is one filter byte and 3 bytes a pixel
     _check_rows(rows, height * (1 + 3 * width))
     from PIL import Image as Pillow  # here, to keep `import agentgyms` fast
 
@@ -114,6 +112,7 @@ def _check_rows(packed: bytes, expected: int) -> None:
     """Raise `BadRequest` for rows of a wrong length; Pillow fills missing ones with black."""
     unpacker = zlib.decompressobj()
     try:
+        # one byte more at most: a small file must not unpack to gigabytes
         length = len(unpacker.decompress(packed, expected + 1))
     except zlib.error as e:
         raise BadRequest(f"the PNG is damaged: {e}") from None

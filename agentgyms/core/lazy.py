@@ -11,13 +11,10 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package, which imports its public names when they are used.
+    """Return a `__getattr__` for `package`, which imports its public names when they are used.
 
-    So importing the package costs nothing, and what a name needs is needed by its users alone.
-
-    Args:
-        package: The package's `__name__`.
-        modules: For each public name, the module that defines it, or that is it.
+    `modules` has for each name the module that defines it, or that it is. So importing the package
+    costs nothing, and only users of a name need its dependencies.
     """
 
     def attribute(name: str) -> Any:
@@ -32,12 +29,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
 def import_named(module: str) -> Any:
     """Import and return a module that the user named, also one of the current folder.
 
-    Installed programs do not look for modules in the current folder. It joins `sys.path`, at the
-    end, once the user has named a module that is there and nowhere else; so nothing in it takes the
-    place of an installed module. What files of others name must not come here.
-
-    Raises:
-        ImportError: There is no such module, or it cannot be imported.
+    Installed programs do not search the current folder. It joins `sys.path` at the end, once the
+    user has named a module that exists only there, so it never hides an installed module. Names in
+    files from others must not be passed here.
     """
     top = module.partition(".")[0]
     if top.isidentifier() and top not in sys.modules and find_spec(top) is None:

@@ -21,7 +21,7 @@ Observation = str | dict[str, Any]
 
 
 class Feedback(StrEnum):
-    """What an action did.
+    """The effect of an action.
 
     `OK`: it did what it says; actions that ask for information (`look`) are `OK` too.
     `NO_EFFECT`: it is legal and of a kind that changes the world, but it changed nothing (a push
@@ -105,10 +105,10 @@ INFO_TYPES: Final[dict[str, type]] = {
 
 
 class Outcome(NamedTuple):
-    """What the methods `begin` and `act` of a world return.
+    """The result of the methods `begin` and `act` of a world.
 
     Attributes:
-        observation: What the agent sees.
+        observation: The text, the image, or both, that the agent sees.
         state_key: Key of the true state (`agentgyms.core.keys.state_key`), not of the text alone.
         reward: The benchmark's own reward of this turn.
         terminated: The task ended.
@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
         admissible: Actions legal now.
         admissible_complete: No other action is legal.
         action_key: Canonical form of the action taken; `keys.INVALID_ACTION` if it matched none.
-        feedback: What the action did.
+        feedback: The effect of the action.
         feedback_text: The reason or the error, in one line.
         progress: Share of the subgoals reached, in [0, 1], or nan.
         score: The benchmark's score so far, in [0, 1]; nan at the end of an episode that cannot be
@@ -147,15 +147,9 @@ class Outcome(NamedTuple):
 def make_info(
     outcome: Outcome, observation: Observation, task: Task, *, split: str, goal: str, turn: int
 ) -> dict[str, Any]:
-    """Return the `info` of a turn, without `oracle`; see `TurnInfo`.
+    """Return the `info` of turn number `turn`, without `oracle`; see `TurnInfo`.
 
-    Args:
-        outcome: What the world returned.
-        observation: The observation as the agent gets it.
-        task: The task of the episode.
-        split: The split of the task.
-        goal: The goal of the episode in words; that of the outcome is used if there is one.
-        turn: How many turns have been taken.
+    `observation` is as the agent gets it; `goal` is the episode's, unless the outcome has one.
     """
     return {
         "task_id": task.task_id,
@@ -183,10 +177,9 @@ def known(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def cut_action(action: str) -> str:
-    """Return the action, cut if it is longer than `MAX_ACTION`.
+    """Return the action, cut to `MAX_ACTION` characters and one more.
 
-    One character more than `MAX_ACTION` is kept, so that the environment still sees that the
-    action is too long.
+    So the environment still sees that the action is too long.
     """
     return str(action)[: MAX_ACTION + 1]
 

@@ -1,6 +1,6 @@
 """Random numbers that a seed decides: `Chance`, and numpy's generators, made and copied faster.
 
-What `Chance` draws is the same on every machine and in every version of Python.
+`Chance` draws the same on every machine and in every version of Python.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ _WORD: Final = 2**32
 class Chance:
     """A random generator seeded by a name.
 
-    It uses only `random()` of the standard generator, the one method whose sequence Python
-    guarantees.
+    It uses only `random()`, whose sequence is the one that Python guarantees.
     """
 
     def __init__(self, *name: object) -> None:
@@ -50,22 +49,21 @@ class Chance:
 
 
 def generator_of(*numbers: int) -> np.random.Generator:
-    """Return the same generator as `numpy.random.default_rng([*numbers])`.
+    """Return `numpy.random.default_rng([*numbers])`, made faster.
 
-    Raises:
-        ValueError: A number is negative.
+    `ValueError` for a negative number.
     """
     return np.random.default_rng(seeds_of(*numbers))
 
 
 def seeds_of(*numbers: int) -> SeedSequence:
-    """Return the same seeds as `numpy.random.SeedSequence([*numbers])`.
+    """Return `numpy.random.SeedSequence([*numbers])`, made faster.
 
-    Raises:
-        ValueError: A number is negative.
+    Raises `ValueError` for a negative number.
     """
     if min(numbers) < 0:
         raise ValueError(f"seeds are integers from 0 on, got {numbers}")
+    # as numpy does: each integer as 32-bit words, the lowest first
     words: list[int] = []
     for number in numbers:
         words.append(number % _WORD)
@@ -77,11 +75,10 @@ def seeds_of(*numbers: int) -> SeedSequence:
 def from_state(state: Any) -> np.random.Generator:
     """Return a PCG64 generator in a state that `generator.bit_generator.state` returned.
 
-    It has no seed, so the children that it spawns depend on its state.
-
-    Raises:
-        TypeError: The state is invalid; also KeyError, ValueError and OverflowError.
+    It has no seed, so the children that it spawns depend on its state. An invalid state raises
+    `TypeError`, `KeyError`, `ValueError` or `OverflowError`.
     """
+    # a real seed would be hashed, only to be overwritten by the state
     bits = np.random.PCG64(cast(SeedSequence, _Unseeded(state)))
     bits.state = state
     return np.random.Generator(bits)

@@ -57,10 +57,9 @@ def encode_number(value: float) -> float | None:
 
 
 def decode_number(value: Any) -> float:
-    """Return the number that `encode_number` encoded; None becomes nan.
+    """Return the number that `encode_number` encoded; None is nan.
 
-    Raises:
-        BadRequest: It is not a number, or too large for a float.
+    Raises `BadRequest` if it is no float.
     """
     if value is None:
         return math.nan
@@ -83,11 +82,7 @@ def encode_info(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_info(encoded: Any) -> dict[str, Any]:
-    """Return the `info` that `encode_info` encoded.
-
-    Raises:
-        BadRequest: It is invalid: a key is missing or a value has the wrong type.
-    """
+    """Return the `info` that `encode_info` encoded; raise `BadRequest` for a wrong key or type."""
     if not isinstance(encoded, Mapping):
         raise BadRequest(f"an info is an object, got {type(encoded).__name__}")
     info = dict(encoded)
@@ -117,8 +112,7 @@ def _check_info(info: Mapping[str, Any]) -> None:
 def encode_observation(observation: Any) -> Any:
     """Return an observation as JSON: a string, or an object of texts and images by name.
 
-    Raises:
-        TypeError: The observation has an unsupported type.
+    Raises `TypeError` for another type.
     """
     if isinstance(observation, str):
         return observation
@@ -131,11 +125,7 @@ def encode_observation(observation: Any) -> Any:
 
 
 def decode_observation(encoded: Any) -> Any:
-    """Return the observation that `encode_observation` encoded.
-
-    Raises:
-        BadRequest: It is invalid.
-    """
+    """Return the observation that `encode_observation` encoded; `BadRequest` if it is invalid."""
     if isinstance(encoded, str):
         return encoded
     if not isinstance(encoded, Mapping) or not encoded:
@@ -154,22 +144,14 @@ def decode_observation(encoded: Any) -> Any:
 
 
 def encode_part(part: Any) -> Any:
-    """Return a text or an image (uint8 [H, W, 3]) as JSON.
-
-    Raises:
-        TypeError: It is neither.
-    """
+    """Return a text or an image (uint8 [H, W, 3]) as JSON; raise `TypeError` for anything else."""
     if isinstance(part, str):
         return part
     return {"png": base64.b64encode(images.encode_png(part)).decode("ascii")}
 
 
 def decode_part(encoded: Any, name: str) -> str | images.Image:
-    """Return the text or image that `encode_part` encoded; `name` names it in errors.
-
-    Raises:
-        BadRequest: It is neither.
-    """
+    """Return the text or image that `encode_part` encoded; `name` names it in a `BadRequest`."""
     if isinstance(encoded, str):
         return encoded
     if not isinstance(encoded, Mapping) or set(encoded) != {"png"}:

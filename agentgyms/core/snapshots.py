@@ -30,7 +30,7 @@ _TYPES: Final = {
 
 
 class Last(NamedTuple):
-    """What the environment returned last: the state of the episode as the agent sees it."""
+    """The latest state of the episode as the environment returned it."""
 
     observation: Any
     info: dict[str, Any]
@@ -89,14 +89,9 @@ def pack(
 
 
 def unpack(snapshot: bytes, kind: Mapping[str, Any] | None) -> Saved:
-    """Return the content of a snapshot.
+    """Return the content of a snapshot, which must be of the environment `kind`; None accepts all.
 
-    Args:
-        snapshot: What `pack` returned.
-        kind: The environment that it must be of; None accepts every environment.
-
-    Raises:
-        BadSnapshot: The bytes are no snapshot, or one of another kind of environment.
+    Raises `BadSnapshot` for other bytes and other environments.
     """
     fields = _read(snapshot)
     if kind is not None and fields.get("kind") != json.loads(to_json(kind)):
@@ -141,21 +136,17 @@ def _check_agreement(episode: Episode) -> None:
 
 
 def as_text(snapshot: bytes) -> str:
-    """Return a snapshot as the text that is sent to a server; any Unicode encoding is read.
+    """Return a snapshot as text for a server; any Unicode encoding is read.
 
-    Raises:
-        BadSnapshot: The bytes are no snapshot.
+    Raises `BadSnapshot` if it is none.
     """
     _read(snapshot)
+    # surrogatepass: an action may hold lone surrogates
     return bytes(snapshot).decode(json.detect_encoding(snapshot), "surrogatepass")
 
 
 def with_generator(snapshot: bytes, generator: np.random.Generator) -> bytes:
-    """Return the snapshot with `generator` as its `np_random`.
-
-    Raises:
-        BadSnapshot: The bytes are no snapshot.
-    """
+    """Return the snapshot with `generator` as its `np_random`; `BadSnapshot` if it is none."""
     return to_json(_read(snapshot) | {"np_random": generator.bit_generator.state}).encode()
 
 
@@ -172,15 +163,9 @@ def _read(snapshot: bytes) -> dict[str, Any]:
 
 
 def check_replayed(episode: Episode, observation: Any, state_key: str) -> None:
-    """Check where playing an episode's actions again has led.
+    """Check that a replay of the episode's actions led to its last observation and state.
 
-    Args:
-        episode: What was played again.
-        observation: The last observation of the replay.
-        state_key: The key of the last state of the replay.
-
-    Raises:
-        ReplayMismatch: The episode's own last observation or state is another one.
+    Raises `ReplayMismatch` if `observation` or `state_key`, the last of the replay, differs.
     """
     expected = episode.last.info.get("state_key")
     if state_key != expected or not equal_observations(observation, episode.last.observation):

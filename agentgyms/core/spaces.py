@@ -76,11 +76,10 @@ class UnicodeText(Space[str]):
 class _SharedTexts(tuple[str, ...]):
     """The texts in shared memory, decoded on each access.
 
-    `AsyncVectorEnv` reads the shared memory once, at construction. Afterwards it returns deep
-    copies of this object, or with `copy=False` the object itself. So this object reads the memory
-    whenever it is copied or read. It is a tuple, because the batched space needs one, but the items
-    of that tuple are not used (except by the operator `%`): the methods of `_READING` read the
-    memory.
+    `AsyncVectorEnv` reads the shared memory once, at construction, and later returns deep copies of
+    this object, or with `copy=False` the object itself. So this object reads the memory whenever it
+    is copied or read. It is a tuple because the batched space needs one; the tuple's items are used
+    by the operator `%` alone, and the methods of `_READING` read the memory.
     """
 
     _lengths: Any
@@ -88,6 +87,7 @@ class _SharedTexts(tuple[str, ...]):
     _width: int
 
     def __new__(cls, lengths: Any, buffer: Any, n: int, width: int) -> _SharedTexts:
+        # n empty items: only len() reads them
         view = super().__new__(cls, ("",) * n)
         view._lengths, view._buffer, view._width = lengths, buffer, width
         return view
@@ -142,6 +142,7 @@ def _create_zero(_: UnicodeText) -> str:  # type: ignore[misc]
 
 @gym_shared_memory.create_shared_memory.register(UnicodeText)
 def _create(space: UnicodeText, n: int = 1, ctx: Any = multiprocessing) -> tuple[Any, Any]:
+    # lengths in bytes [n], and n slots of the longest text in UTF-8
     return ctx.Array("q", n), ctx.Array("B", n * space.max_length * _BYTES_PER_CHARACTER)
 
 
@@ -156,6 +157,7 @@ def _write(space: UnicodeText, index: int, value: str, shared_memory: tuple[Any,
     lengths, buffer = shared_memory
     if len(value) > space.max_length:
         raise ValueError(f"text of {len(value)} characters is not in {space!r}")
+    # surrogatepass: an action may hold lone surrogates, which strict UTF-8 refuses
     encoded = value.encode("utf-8", "surrogatepass")
     start = index * space.max_length * _BYTES_PER_CHARACTER
     memoryview(buffer.get_obj()).cast("B")[start : start + len(encoded)] = encoded

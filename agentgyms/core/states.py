@@ -22,14 +22,7 @@ _CARRIED: Final = ("spec", "work_limit_s", "observation_space", "action_space")
 
 
 class EngineState(NamedTuple):
-    """The state of an engine, and what it belongs to.
-
-    Attributes:
-        saved: What `save` returned.
-        tasks: The tasks of the split.
-        task: The task of the episode.
-        goal: The goal of the episode in words.
-    """
+    """The engine's state as `save` returned it, and the tasks, task and goal that it belongs to."""
 
     saved: Any
     tasks: TaskSet
@@ -41,16 +34,9 @@ class EngineState(NamedTuple):
 class SharedState:
     """The state of an environment, which forks and members of a group take over.
 
-    Environments with an equal `identity` load the engine's state as it is, without JSON. Others
-    restore a snapshot, and so do all if the engine cannot save itself.
-
-    Attributes:
-        identity: The environment's class, arguments and versions.
-        engine: The engine's state; None if only a snapshot restores it.
-        episode: The episode; nobody changes it while this object is used.
-        generator: The generator `np_random`; nobody changes it either.
-        generator_state: The state of the generator, or None if it is not PCG64.
-        make_snapshot: Returns a snapshot of this state.
+    Environments with an equal `identity` (class, arguments, versions) load the engine's state as it
+    is, without JSON. Others restore a snapshot, and so do all if the engine cannot save itself.
+    Nobody changes `episode` and `generator` while this object is used.
     """
 
     identity: tuple[Any, ...]
@@ -73,8 +59,7 @@ class Copyable:
     """Makes environments copied by `copy.deepcopy` and `pickle` go on as the original does.
 
     A pickle holds the class, the arguments, the spec, the spaces and a snapshot, and no engine,
-    file or connection. `deepcopy` forks. Each copy is an environment of its own and closed by
-    itself.
+    file or connection. `deepcopy` forks. Each copy is closed by itself.
     """
 
     spec: Any
@@ -146,9 +131,7 @@ def kind_of(world: World) -> dict[str, Any]:
 def load_engine(world: World, task: Task, saved: Any) -> None:
     """Make a world load the state of its engine.
 
-    Raises:
-        BadSnapshot: The engine cannot load it.
-        NotImplementedError: The world has no `load`.
+    Raises `BadSnapshot` if the engine cannot load it, `NotImplementedError` without a `load`.
     """
     if not is_loadable(world):
         raise NotImplementedError(f"{type(world).__name__} has save but no load")
@@ -162,11 +145,7 @@ def load_engine(world: World, task: Task, saved: Any) -> None:
 
 
 def check_loaded(world: World, saved: Any) -> None:
-    """Check that a world which has loaded `saved` saves the same again.
-
-    Raises:
-        Mismatch: It does not.
-    """
+    """Raise `Mismatch` unless a world that has loaded `saved` saves the same again."""
     again = world.save()
     if again != saved and json_copy(again) != json_copy(saved):
         raise Mismatch(

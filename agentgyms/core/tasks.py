@@ -64,11 +64,7 @@ class TaskSet(Sequence[str]):
         return f"TaskSet({self.split!r}, {len(self)} tasks)"
 
     def find(self, task_id: str) -> Task:
-        """Return the task of this id.
-
-        Raises:
-            UnknownTask: The split has no such task; the message names similar ids.
-        """
+        """Return the task of this id; `UnknownTask` names similar ids."""
         try:
             return self._tasks[task_id]
         except (KeyError, TypeError):
@@ -93,11 +89,7 @@ class TaskSet(Sequence[str]):
 
 
 def check_split(split: str, known: Sequence[str], source: str) -> str:
-    """Return `split` if `source` has it.
-
-    Raises:
-        UnknownSplit: It has no such split; the message lists the splits.
-    """
+    """Return `split` if `source` has it, else raise `UnknownSplit` with the list of splits."""
     if split not in known:
         raise UnknownSplit(f"{source} has no split {split!r}: expected one of {', '.join(known)}")
     return split

@@ -1,4 +1,4 @@
-"""What the author of an environment writes: the methods of a world that `TextEnv` calls."""
+"""The methods of a world, which the author of an environment writes and `TextEnv` calls."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _REQUIRED: Final = ("load_tasks", "begin", "act")
 class World(Protocol):
     """A world that agents act in.
 
-    A subclass of `TextEnv` is a world when it has the methods `load_tasks`, `begin` and `act`. All
-    else has a default, in `WorldDefaults` or in `TextEnv`.
+    A subclass of `TextEnv` is one if it has `load_tasks`, `begin` and `act`. All else has a
+    default, in `WorldDefaults` or in `TextEnv`.
     """
 
     split: str
@@ -59,7 +59,7 @@ class World(Protocol):
 
 
 class WorldDefaults:
-    """What an author may write beside the three methods of a `World`, with its defaults."""
+    """The optional methods and settings of a `World`, with their defaults."""
 
     default_max_turns: ClassVar[int] = 50
     splits: ClassVar[tuple[str, ...]] = ("train",)
@@ -107,13 +107,12 @@ class WorldDefaults:
 
     @classmethod
     def data_source_of(cls, arguments: Mapping[str, Any]) -> str:  # noqa: ARG003 (for subclasses)
-        """Return whose tasks an environment with these arguments plays.
+        """Return the source of the tasks that an environment with these arguments plays.
 
-        Returns:
-            `"official"`: those of the benchmark that the environment is named after. `"generated"`:
-            others, made here in its form. The name of a smaller world with generated tasks that
-            stands in the benchmark's place, such as `"MiniAppWorld"`. `""`: there is no benchmark.
-            Reports say where figures are not the benchmark's.
+        `"official"`: the benchmark that the environment is named after. `"generated"`: made here in
+        its form. The name of a smaller world with generated tasks that stands in the benchmark's
+        place, such as `"MiniAppWorld"`. `""`: there is no benchmark. Reports say where figures are
+        not the benchmark's.
         """
         return ""
 
@@ -154,11 +153,7 @@ def is_drawable(world: World) -> TypeGuard[Drawable]:
 
 
 def check_world(env_class: type[Any]) -> None:
-    """Check that a class has the methods of a `World`.
-
-    Raises:
-        TypeError: It lacks one.
-    """
+    """Raise `TypeError` if a class lacks a method of a `World`."""
     missing = [name for name in _REQUIRED if not hasattr(env_class, name)]
     if missing:
         raise TypeError(

@@ -23,7 +23,7 @@ _DAMAGE: Final = (
     zipfile.BadZipFile, tarfile.TarError, EOFError, LZMAError, zlib.error, NotImplementedError,
     OSError, UnicodeDecodeError, MemoryError,
 )  # fmt: skip
-"""What the readers of archives raise; an `OSError` without a number, or for a place before 0.
+"""Errors of the readers of archives; an `OSError` without a number, or for a place before 0.
 
 A damaged .xz may ask for more memory than there is.
 """
@@ -39,17 +39,13 @@ _ALWAYS_UNPACKED: Final = 1 << 26
 def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Yield new name and content of every file that `keep` selects, in any order.
 
-    Links, devices and folders inside an archive are skipped; in a folder, links to files are
-    followed.
+    `path` is a folder, a .zip or a .tar with any compression. `keep` maps a file's name, with
+    slashes, to its new relative name, or to None to skip it. Links, devices and folders inside an
+    archive are skipped; in a folder, links to files are followed.
 
-    Args:
-        path: A folder, a .zip or a .tar with any compression.
-        keep: Maps a file's name, with slashes, to its new relative name, or to None to skip it.
-
-    Raises:
-        DataMissing: `path` does not exist.
-        DataCorrupt: It is neither folder nor archive, is truncated, encrypted or compressed by an
-            unknown method, has a file twice, or `keep` returned an unsafe name.
+    Raises `DataMissing` if `path` does not exist, `DataCorrupt` if it is neither, is truncated,
+    encrypted or compressed by an unknown method, has a file twice, or `keep` returned an unsafe
+    name.
     """
     with _report_damage(path):
         for name, chunks in _files(path, keep):
@@ -62,17 +58,7 @@ def read_files(path: Path, keep: Keep) -> Iterator[tuple[str, bytes]]:
 
 
 def copy_files(path: Path, keep: Keep, target: Path) -> None:
-    """Copy every file that `keep` selects to a folder, in chunks.
-
-    Args:
-        path: As for `read_files`.
-        keep: As for `read_files`.
-        target: The folder.
-
-    Raises:
-        DataMissing: As for `read_files`.
-        DataCorrupt: As for `read_files`.
-    """
+    """Copy every file that `keep` selects to the folder `target`, in chunks; see `read_files`."""
     with _report_damage(path):
         for name, chunks in _files(path, keep):
             copy = target / name
@@ -98,6 +84,7 @@ class _Limit:
 
     def __init__(self, path: Path) -> None:
         self._path, self._unpacked = path, 0
+        # against small archives that unpack to terabytes
         self._most = max(_ALWAYS_UNPACKED, _MAX_RATIO * path.stat().st_size)
 
     def chunks(self, file: IO[bytes]) -> Iterator[bytes]:

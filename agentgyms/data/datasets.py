@@ -108,8 +108,7 @@ class Status:
 def home() -> Path:
     """Return the folder of all data sets: `AGENTGYMS_DATA`, else the user's cache folder.
 
-    Raises:
-        BadOption: The variable names a file.
+    Raises `BadOption` if the variable names a file.
     """
     chosen = os.environ.get("AGENTGYMS_DATA")
     if not chosen:
@@ -121,11 +120,7 @@ def home() -> Path:
 
 
 def data_set(name: str) -> DataSet:
-    """Return the description of a data set.
-
-    Raises:
-        BadOption: The name is unknown.
-    """
+    """Return the description of a data set; raise `BadOption` for an unknown name."""
     if name not in DATA_SETS:
         raise BadOption(f"no data set {name!r}: expected one of {', '.join(sorted(DATA_SETS))}")
     module, _, attribute = DATA_SETS[name].partition(":")
@@ -134,11 +129,7 @@ def data_set(name: str) -> DataSet:
 
 
 def find(name: str) -> Path:
-    """Return the folder of a data set.
-
-    Raises:
-        DataMissing: It is not on this machine; the message names the commands that get it.
-    """
+    """Return the folder of a data set; a `DataMissing` names the commands that get it."""
     folder = home() / data_set(name).name
     if not (folder / MANIFEST).exists():
         known = data_set(name)
@@ -162,7 +153,7 @@ def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Pat
 
     Args:
         name: One of `DATA_SETS`.
-        allow_other: As for `import_data`.
+        allow_other: Accept contents that are not those of the release.
         progress: Show progress bars.
 
     Returns:
@@ -199,21 +190,13 @@ def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Pat
 def import_data(
     name: str, path: str | os.PathLike[str], *, allow_other: bool = False, progress: bool = True
 ) -> Path:
-    """Import a data set from a folder or an archive.
+    """Import a data set from a folder or an archive; return its folder.
 
-    Args:
-        name: One of `DATA_SETS`.
-        path: A folder that holds the data set at any depth, a .zip or a .tar.
-        allow_other: Accept contents that are not those of the release.
-        progress: Show a progress bar.
+    `path` is a folder that holds the data set at any depth, a .zip or a .tar. An older copy is
+    replaced. `allow_other` accepts contents that are not those of the release.
 
-    Returns:
-        Its folder. An older copy of the data set is replaced.
-
-    Raises:
-        DataMissing: `path` does not exist.
-        DataCorrupt: A file is damaged, or the contents are not the release; nothing was changed.
-        EnvUnavailable: Another process imports this data set now.
+    Raises `DataMissing` if `path` does not exist, `DataCorrupt` (nothing was changed) if a file is
+    damaged or not the release's, `EnvUnavailable` if another process imports this data set now.
     """
     known, source, target = data_set(name), Path(path), home() / name
     home().mkdir(parents=True, exist_ok=True)

@@ -31,13 +31,12 @@ def download(
 ) -> Path:
     """Bring the file at `url` to `target`, which appears only when it is whole.
 
-    What arrives is kept in `<target>.part`; a later call, or the next attempt after a cut
-    connection, asks the server for the rest only. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are
-    obeyed.
+    The part received is kept in `<target>.part`; a later call, or the next attempt after a cut
+    connection, requests the rest only. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
 
     Args:
         url: Address, `http` or `https`.
-        target: Where the file goes; returned at once if it is there and has the checksum.
+        target: The file; returned at once if it is there and has the checksum.
         size: Bytes it must have, if known.
         sha256: Checksum it must have, if known.
         attempts: How often to try when the connection fails.
@@ -84,11 +83,13 @@ class _Cut(Exception):
 def _receive(url: str, part: Path, *, progress: bool) -> None:
     """Append what is missing of the file to `part`, or write it anew if the server must."""
     have = part.stat().st_size if part.exists() else 0
+    # uncompressed: a range of a compressed reply would not continue the file
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with (
         httpx2.Client(follow_redirects=True, timeout=_TIMEOUT_S, verify=authorities()) as client,
         client.stream("GET", url, headers=headers) as response,
     ):
+        # 416: the range begins at the end of the file, or beyond it
         if response.status_code == 416 and have:
             if _total(response) == have:
                 return
@@ -102,6 +103,7 @@ def _receive(url: str, part: Path, *, progress: bool) -> None:
                 f"{url} cannot be downloaded: the server answered {response.status_code} "
                 f"{response.reason_phrase}"
             )
+        # 200: the server ignores ranges and sends the whole file
         resumed = response.status_code == 206
         _write(response, part, have if resumed else 0, progress=progress)
 

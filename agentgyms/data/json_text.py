@@ -9,8 +9,7 @@ from typing import Any
 def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
-    Raises:
-        ValueError: It is not JSON, not UTF-8, or nested deeper than can be read.
+    Raises `ValueError` for no JSON, no UTF-8, and for values nested deeper than can be read.
     """
     try:
         return json.loads(text)

@@ -45,11 +45,7 @@ def summarize(items: list[Item]) -> dict[str, Part]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a data set's folder.
-
-    Raises:
-        DataCorrupt: It cannot be read.
-    """
+    """Return the manifest of a data set's folder; raise `DataCorrupt` if it cannot be read."""
     try:
         manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
         parts_of(manifest)

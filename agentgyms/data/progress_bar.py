@@ -17,14 +17,9 @@ _LINE_WITHOUT_TOTAL: Final = "{desc}: {n_fmt} {unit}, {elapsed} so far{postfix}"
 
 
 class ProgressBar(tqdm):  # type: ignore[type-arg]
-    """tqdm's bar on a terminal; elsewhere a line of its own twice a minute.
+    """tqdm's bar on a terminal; elsewhere a line twice a minute, for work that takes so long.
 
-    Work that ends sooner leaves no line in a file.
-
-    Args:
-        arguments: tqdm's.
-        line: Format of a line in a file; None takes one with the count and the time so far.
-        settings: tqdm's.
+    `line` is the format of a line in a file; None takes one with the count and the time so far.
     """
 
     def __init__(self, *arguments: Any, line: str | None = None, **settings: Any) -> None:

@@ -16,15 +16,11 @@ _NOT_HERE: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
 def replace_folder(work: Path, target: Path) -> None:
-    """Move the folder `new` in a working folder to the target.
+    """Move the folder `new` in the locked folder `work`, beside the target, to the target.
 
     An older target is exchanged for it by one system call. Where there is none, it is moved away
-    first, and `recover_folder` undoes what an interruption leaves. What remains in the working
-    folder is of no more use.
-
-    Args:
-        work: A locked folder beside the target.
-        target: The new place; a folder there is replaced.
+    first, and `recover_folder` undoes what an interruption leaves. The rest of `work` can be
+    deleted.
     """
     ready, old = work / "ready", work / "old"
     (work / "new").rename(ready)  # "new" may be taken up again, and "ready" may be the older one

@@ -18,15 +18,10 @@ _REMOVED: Final = "-removed-"
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[Path]:
-    """Lock a folder against other processes; for a `with` block.
+    """Lock a folder, created if missing, against other processes; for a `with` block.
 
-    The lock ends with the process, even if it is killed.
-
-    Args:
-        folder: The folder; created if missing.
-
-    Raises:
-        EnvUnavailable: Another process holds the lock.
+    The lock ends with the process, even if it is killed. Raises `EnvUnavailable` if another process
+    holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
@@ -39,16 +34,11 @@ def lock_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def resumable_folder(folder: Path) -> Iterator[Path]:
-    """Lock a folder for work that may be interrupted; for a `with` block.
+    """Lock a folder, created if missing, for work that may be interrupted; for a `with` block.
 
     The folder is removed when the block succeeds or raises a `DataError`. After anything else, such
-    as a kill or a full disk, it stays unchanged for the next call.
-
-    Args:
-        folder: The folder; created if missing.
-
-    Raises:
-        EnvUnavailable: Another process holds the lock.
+    as a kill or a full disk, it stays unchanged for the next call. Raises `EnvUnavailable` if
+    another process holds the lock.
     """
     with lock_folder(folder):
         _remove_leftovers(folder)

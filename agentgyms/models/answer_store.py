@@ -22,17 +22,13 @@ _TABLE: Final = """
 
 
 class AnswerStore:
-    """Stores answers by key; one thread per process may use it, and many processes at once.
+    """Stores answers by key in a file.
+
+    One thread per process may use it, and many processes at once.
 
     An answer is written atomically before `put` returns. A damaged file is renamed. If the file
-    cannot be read or written, nothing is stored, and one warning is logged.
-
-    Args:
-        path: Path of the file; it is created on first use.
-
-    Attributes:
-        num_written: Number of answers written.
-        damaged: Number of damaged answers or files.
+    cannot be read or written, nothing is stored, and one warning is logged. `num_written` and
+    `damaged` count answers and damaged answers or files.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,9 +44,9 @@ class AnswerStore:
         return self._guarded(lambda: self._get(key))
 
     def put(self, key: str, answer: dict[str, Any]) -> dict[str, Any]:
-        """Store an answer; return the one that is stored under the key.
+        """Store an answer.
 
-        It is another process's answer if that one was stored first: a key has only one answer.
+        Return the one stored under the key, which another process may have put first.
         """
         text = json.dumps(answer)
         return self._guarded(lambda: self._put(key, text)) or answer
@@ -79,6 +75,7 @@ class AnswerStore:
         return answer
 
     def _put(self, key: str, text: str) -> dict[str, Any] | None:
+        # the first answer stays, so that all processes read the same one
         statement = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)"
         changed = self._connection().execute(statement, (key, text, _digest(key, text)))
         self.num_written += changed.rowcount

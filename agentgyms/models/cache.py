@@ -1,12 +1,10 @@
 """A cache of a model's answers on disk, shared by all processes.
 
-A key is the SHA-256 of everything that an answer depends on: the server's address, the model's name
-there and what is loaded under that name, the fields of each request, messages, sampling and seed.
-The address is included because two servers may use one name for different models. A server that is
-restarted at the same address with other weights under the same name cannot be detected: disable
-the cache there.
-
-The file holds answers and hashes, neither prompts nor keys of services.
+A key is the SHA-256 of everything that an answer depends on: the server's address (two servers may
+use one name for different models), the model's name there and what is loaded under it, the fields
+of each request, messages, sampling and seed. Other weights under the same name and address cannot
+be detected: disable the cache there. The file holds answers and hashes, neither prompts nor keys of
+services.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ PNG_ADDRESS: Final = "data:image/png;base64"
 """The part of a data URL before the comma, for an image as PNG."""
 
 
-_OF_TOOLS: Final = ("tools", "tool_calls", "tool_call_id")
+_TOOL_FIELDS: Final = ("tools", "tool_calls", "tool_call_id")
 
 
 class CacheableClient(Protocol):
@@ -66,16 +64,9 @@ class CacheableClient(Protocol):
 class CachedClient:
     """Answers requests from the cache, and sends the others to a client.
 
-    Only answers are cached: failed requests are sent again. A cached answer has its original usage,
-    so that two evaluations count the same tokens. Equal concurrent requests are sent once.
-
-    Args:
-        client: Client for requests that are not in the cache.
-        path: The file, or a folder for `answers.sqlite`; None means the user's cache folder.
-
-    Attributes:
-        hits: Number of answers from the cache.
-        misses: Number of answers from the client.
+    Failed requests are sent again, equal concurrent requests once. A cached answer has its original
+    usage, so that two evaluations count the same tokens. `path` is the file or a folder for
+    `answers.sqlite`; None means the user's cache folder. `hits` and `misses` count answers.
     """
 
     def __init__(self, client: CacheableClient, path: str | Path | None = None) -> None:
@@ -87,12 +78,7 @@ class CachedClient:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Answer:
-        """Return the answer to `messages`, from the cache if possible.
-
-        Raises:
-            BadOption: As the client does.
-            ModelUnavailable: As the client does.
-        """
+        """Return the answer to `messages`, from the cache if possible; errors are the client's."""
         key = key_of(self.client.scope(), messages, sampling, seed)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
@@ -143,11 +129,8 @@ def key_of(
 ) -> str:
     """Return the key of a request: 64 hex characters.
 
-    Args:
-        scope: The other things that answers depend on, JSON-plain.
-        messages: Messages; images are compared by their pixels, whatever their encoding.
-        sampling: Sampling options.
-        seed: Seed of the decision.
+    `scope` has the other things that answers depend on, JSON-plain. Images are compared by their
+    pixels, whatever their encoding.
     """
     request = {
         "format": FORMAT,
@@ -162,9 +145,9 @@ def key_of(
 def _canonical_message(message: Message) -> list[Any]:
     """Return what counts of a message; what it has of tools comes last, if it has any."""
     fields: Mapping[str, Any] = message
-    of_tools = {key: fields[key] for key in _OF_TOOLS if key in fields}
+    tool_fields = {key: fields[key] for key in _TOOL_FIELDS if key in fields}
     plain = [message["role"], _canonical_content(message["content"])]
-    return [*plain, of_tools] if of_tools else plain
+    return [*plain, tool_fields] if tool_fields else plain
 
 
 def _canonical_content(content: str | list[dict[str, Any]]) -> str | list[list[Any]]:

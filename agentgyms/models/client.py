@@ -1,10 +1,8 @@
 """The asynchronous client of a server of chat completions: retries, rate limits, clear errors.
 
-No error becomes an answer. Temporary errors are retried; if they persist, `ModelUnavailable` is
-raised. Permanent errors raise `BadOption` at once.
-
-Fields that a server rejects are omitted from then on if this changes no answer: see
-`agentgyms.models.error_replies.optional_fields`. `max_tokens` is then named
+No error becomes an answer: temporary ones are retried and end as `ModelUnavailable`, permanent ones
+raise `BadOption` at once. Rejected fields are omitted from then on if this changes no answer
+(`agentgyms.models.error_replies.optional_fields`); `max_tokens` is then named
 `max_completion_tokens`.
 """
 
@@ -56,23 +54,10 @@ class ChatClient:
     while other requests are answered does not count as a failed attempt: the request is queued
     again. An empty answer is retried a few times before it is accepted.
 
-    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
-
-    Args:
-        model: Name of the model on the server.
-        url: Address of the server, with or without `/v1`.
-        key: Bearer token, or None; it is never written to files or logs.
-        service: Timeouts, retries and rate limits.
-        extra: Further fields of each request.
-        first_pause_s: Maximum pause after the first failed attempt; it doubles with each further
-            one, up to a minute.
-        names: Names of settings in errors.
-
-    Attributes:
-        stats: Counts of requests and retries.
-
-    Raises:
-        BadOption: An argument is invalid.
+    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine. The
+    key is never written to files or logs. The first pause is at most `first_pause_s`; it doubles
+    with each further failure, up to a minute. `names` are names of settings in errors. Raises
+    `BadOption` for an invalid argument.
     """
 
     def __init__(
@@ -149,7 +134,7 @@ class ChatClient:
         await self._client.aclose()
 
     def identity(self) -> dict[str, Any]:
-        """Return the identity of the model, independent of the server's address.
+        """Return the model's identity, independent of the server's address.
 
         After `check` it has `root` if the server reports what is loaded under the model's name.
         """

@@ -53,8 +53,7 @@ def is_loopback(url: str) -> bool:
 def check_key(key: str | None, names: SettingNames = SETTING_NAMES) -> str:
     """Return the key without surrounding spaces, "" for None.
 
-    Raises:
-        BadOption: It has characters that are invalid in a header; the message does not show it.
+    Raises `BadOption`, without the key in it, for characters that are invalid in a header.
     """
     key = (key or "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:

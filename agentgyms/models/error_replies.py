@@ -36,12 +36,9 @@ _ABOUT_IMAGES: Final = re.compile(
 class RequestRejected(Exception):
     """The server rejects the request permanently.
 
-    Attributes:
-        status: Status code of the reply.
-        message: The server's message, on one line that may be long; `redact` shortens it.
-        parameter: The field of the request that it names, or "".
-        code: The error's code or type, or "".
-        location: Target of a redirect, or "".
+    `message` is the server's, on one line that may be long (`redact` shortens it). `parameter` is
+    the field of the request that it names, `code` the error's code or type, `location` the target
+    of a redirect; each may be "".
     """
 
     def __init__(
@@ -73,10 +70,7 @@ def classify_error(
 ) -> RetryableError | RequestRejected:
     """Return the exception for an error reply.
 
-    Args:
-        status: Status code; 0 means the one inside the error, if any.
-        reply: JSON or text of the reply.
-        headers: Headers of the reply.
+    A status 0 means the one inside the error, if any.
     """
     error = _error_of(reply)
     codes = [str(error[key]) for key in ("code", "type") if error.get(key)]
@@ -99,8 +93,7 @@ def classify_error(
 def optional_fields(sent: Mapping[str, Any]) -> list[str]:
     """Return the fields of a request that may be omitted if a server rejects them.
 
-    `seed`, `stream_options`, `n` and `parallel_tool_calls`; and `top_p` and `temperature` if they
-    are 1, the default of such servers.
+    `top_p` and `temperature` are among them if they are 1, the default of all servers.
     """
     spare = [key for key in ("seed", "stream_options", "n", "parallel_tool_calls") if key in sent]
     return spare + [key for key in ("top_p", "temperature") if sent.get(key) == 1]
@@ -125,13 +118,9 @@ def rejected_field(refused: RequestRejected, sent: Mapping[str, Any]) -> str | N
 def advice(
     refused: RequestRejected, known: str, images: int = 0, names: SettingNames = SETTING_NAMES
 ) -> str:
-    """Return what the user can do about a rejected request.
+    """Return what the user can do about a rejected request with `images` pictures.
 
-    Args:
-        refused: The error.
-        known: Clause that names the server's models, or "".
-        images: Number of images in the request.
-        names: Names of settings.
+    `known` is a clause that names the server's models, or "".
     """
     if refused.location:
         return f"it redirects to {refused.location}: set {names.model}url to where it leads"
@@ -153,11 +142,9 @@ def advice(
 
 
 def redact(message: str, key: str) -> str:
-    """Return a server's message for errors and logs: on one line, shortened, without the key.
+    """Return a server's full message for errors and logs: on one line, shortened, without the key.
 
-    Args:
-        message: The full message; a shortened one could contain a part of the key.
-        key: The secret key, or "".
+    A message shortened before could still contain a part of the key.
     """
     message = " ".join((message.replace(key, "***") if key else message).split())
     return message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[:_MAX_MESSAGE_LENGTH]}..."

@@ -27,21 +27,13 @@ def exchange(
     connect_s: float = _CONNECT_S,
     timeout_s: float,
 ) -> tuple[int, str]:
-    """Return the status of a server's reply and its text, for one request that blocks.
+    """Return status and text of a server's reply to one request that blocks.
 
-    Redirections are followed. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for
-    servers on this machine.
+    Redirections are followed.
 
-    Args:
-        method: Such as `"GET"`.
-        url: The whole address.
-        body: Sent as JSON; None sends no body.
-        headers: Of the request.
-        connect_s: Longest time until connected.
-        timeout_s: Longest silence.
-
-    Raises:
-        ServerUnavailable: There is no reply.
+    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
+    Raises `ServerUnavailable` if it takes longer than `connect_s` to connect or stays silent for
+    `timeout_s`.
     """
     try:
         local = is_loopback(url)
@@ -58,14 +50,10 @@ def exchange(
 
 
 class JsonPoster:
-    """Sends JSON requests to one server, in one event loop.
+    """Sends JSON requests to paths below one server's `url`, in one event loop.
 
-    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed, except for servers on this machine.
-
-    Args:
-        url: Address of the server; paths are appended to it.
-        headers: Headers of every request.
-        timeout_s: Maximum time without data.
+    `timeout_s` is the longest time without data. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are
+    obeyed, except for servers on this machine.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
@@ -81,12 +69,7 @@ class JsonPoster:
         )
 
     async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:
-        """Return the JSON of the answer.
-
-        Args:
-            path: Path of the request.
-            body: JSON body of the request.
-            longest: Maximum bytes of the answer.
+        """Return the JSON of the answer, of at most `longest` bytes.
 
         Raises:
             RetryableError: The attempt failed; a retry may succeed.

@@ -1,6 +1,6 @@
 """Runs coroutines for synchronous threads: one event loop per process, in its own thread.
 
-A forked child starts its own loop. The inherited loop, clients and connections are never used or
+A forked child starts a new loop. The inherited loop, clients and connections are never used or
 closed there, because the parent still uses them.
 """
 
@@ -31,8 +31,7 @@ class Closable(Protocol):
 class LoopThread:
     """An event loop in a thread, from its first use until the process ends.
 
-    Attributes:
-        resources: Resources of the loop by any key; those still here are closed at process exit.
+    `resources` of the loop have any key; those still here are closed at process exit.
     """
 
     def __init__(self) -> None:
@@ -67,6 +66,7 @@ class LoopThread:
                 loop.run_forever()
 
     def _stop(self, pid: int, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+        # a forked child inherits the hook, but not the thread
         if os.getpid() != pid:
             return
         with lock():

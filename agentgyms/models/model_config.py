@@ -19,17 +19,11 @@ from agentgyms.models.types import Answer, Sampling, Service
 class Model:
     """A model on a server, with its request settings.
 
-    Attributes:
-        name: Name on its server.
-        url: Address of the server.
-        key_variable: Environment variable with the bearer token.
-        sampling: Sampling options.
-        service: Timeouts, retries and rate limits.
-        cache: Whether to cache answers on disk.
-        cache_path: The file, or a folder for it; None means the user's cache folder.
-        price_prompt: Price of a million prompt tokens, in any currency, or None.
-        price_response: Price of a million response tokens, or None.
-        extra: Further fields of each request.
+    Prices are per million tokens, in any currency.
+
+    `key_variable` is the environment variable with the bearer token. `cache_path` is the cache's
+    file or a folder for it; None means the user's cache folder. `extra` are further fields of each
+    request.
     """
 
     name: str
@@ -111,19 +105,14 @@ _FORM: Final = '"name@http://host:8000/v1", or a mapping with name and url'
 
 
 def read_model(value: Any, what: str, sampling: Sampling) -> Model:
-    """Return the model that an argument names.
+    """Return the model that an argument names: `"name@http://host:8000/v1"`, or a mapping.
 
-    Args:
-        value: `"name@http://host:8000/v1"`, or a mapping: `name`, `url` and any of
-            `key_variable`, `temperature`, `top_p`, `max_tokens`, `timeout_s`, `retries`,
-            `requests_per_minute`, `tokens_per_minute`, `cache`, `cache_path`, `price_prompt`,
-            `price_response`, `extra`.
-        what: The argument's name, for errors.
-        sampling: Default sampling options.
+    A mapping has `name`, `url` and any of `key_variable`, `temperature`, `top_p`, `max_tokens`,
+    `timeout_s`, `retries`, `requests_per_minute`, `tokens_per_minute`, `cache`, `cache_path`,
+    `price_prompt`, `price_response`, `extra`; `sampling` has the defaults.
 
-    Raises:
-        BadOption: It is invalid; the message names the invalid part, but never repeats keys.
-        DependencyNotInstalled: The extra with the HTTP client is missing.
+    Raises `BadOption`, which names the invalid part (`what` is the argument's name) and never
+    repeats keys, and `DependencyNotInstalled` without the HTTP client.
     """
     fields = _fields(value, what)
     unknown = [key for key in fields if key not in _CHECKS]

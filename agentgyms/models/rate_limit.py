@@ -32,11 +32,8 @@ _SLICE_S: Final = 1.0  # waits are recomputed this often: answers may shorten th
 class RetryableError(Exception):
     """An attempt failed and may be retried.
 
-    Attributes:
-        cause: Category for statistics, such as `"status 503"`.
-        message: The error, on one line.
-        status: Status code of the reply; 0 without a reply.
-        retry_after_s: Seconds that the server asks to wait, or None.
+    `cause` is a category for statistics, such as `"status 503"`; `status` is 0 without a reply;
+    `retry_after_s` is what the server wants, or None.
     """
 
     def __init__(
@@ -51,22 +48,10 @@ class RetryableError(Exception):
 class RateLimiter:
     """Delays requests: first in, first out, within the rate limits, and none during a pause.
 
-    Requests are spaced evenly, so that no interval of one minute exceeds the limits.
-
-    The limiter also adapts to the server's own limit: each status 429 doubles the interval between
-    requests, each answer reduces it a little. Otherwise all waiting requests would be rejected
-    together again and again.
-
-    Args:
-        requests_per_minute: Maximum requests, or None.
-        tokens_per_minute: Maximum tokens of prompts and responses, or None.
-        names: Names of settings in errors.
-
-    Attributes:
-        waited_s: Total seconds that requests have waited here.
-
-    Raises:
-        BadOption: A limit is not positive.
+    Requests are spaced evenly, so that no interval of one minute exceeds the limits (None for no
+    limit; `BadOption` for one that is not positive). The limiter also adapts to the server: each
+    status 429 doubles the interval between requests, each answer reduces it a little. Otherwise all
+    waiting requests would be rejected together again and again. `waited_s` sums all waits here.
     """
 
     def __init__(
@@ -84,16 +69,11 @@ class RateLimiter:
         self.waited_s = 0.0
 
     async def acquire(self, tokens: float) -> float:
-        """Wait until a request may be sent.
+        """Wait until a request of about `tokens` may be sent.
 
-        Args:
-            tokens: Expected tokens of the request.
+        Return that time of the monotonic clock.
 
-        Returns:
-            The monotonic time at which it may be sent.
-
-        Raises:
-            ModelUnavailable: The pause is longer than `MAX_PAUSE_S`.
+        Raises `ModelUnavailable` if the pause is longer than `MAX_PAUSE_S`.
         """
         arrived = time.monotonic()
         try:
@@ -102,6 +82,7 @@ class RateLimiter:
                     await asyncio.sleep(min(wait_s, _SLICE_S))
                 now = time.monotonic()
                 space_s = max(self._request_s, self._interval_s)
+                # an idle time is not saved up: no burst after it
                 self._next_request = max(self._next_request, now) + space_s
                 self._next_token = max(self._next_token, now) + tokens * self._token_s
                 return now
@@ -113,11 +94,11 @@ class RateLimiter:
         self._next_token += tokens * self._token_s
 
     def slow_down(self, sent: float) -> None:
-        """Increase the interval after a status 429.
+        """Increase the interval after a 429 to a request that was sent at the time `sent`.
 
-        Args:
-            sent: Time at which the request was sent. Only one 429 per interval change counts.
+        It counts only if the request was sent after the last increase.
         """
+        # requests sent before the last increase say nothing about the new interval
         if sent >= self._slowed_at:
             self._interval_s = min(max(2 * self._interval_s, _FIRST_SPACE_S), _LONGEST_SPACE_S)
             self._slowed_at = time.monotonic()
@@ -151,13 +132,8 @@ def _seconds_each(name: str, per_minute: float | None) -> float:
 class RequestStats:
     """Statistics of requests; they are recorded beside a result, not part of it.
 
-    Attributes:
-        requests: Number of attempts, failed ones included.
-        answers: Number of successful attempts.
-        retries: Number of failed attempts by cause.
-        paused_s: Total seconds of pauses after failed attempts.
-        served: Names of models in answers.
-        fingerprints: `system_fingerprint` values in answers.
+    `requests` counts attempts, failed ones included, `retries` failed ones by cause; `served` are
+    the names of models in answers, `fingerprints` their `system_fingerprint` values.
     """
 
     def __init__(self) -> None:
@@ -183,15 +159,11 @@ class RequestStats:
 def pause_s(fault: RetryableError, attempt: int, seed: int, first_s: float) -> float:
     """Return the pause after a failed attempt: exponential backoff with seeded jitter.
 
-    A `Retry-After` of the server takes precedence, with a small jitter.
-
-    Args:
-        fault: The error.
-        attempt: Number of the attempt, from 1.
-        seed: Seed of the decision, for the jitter.
-        first_s: Maximum pause after the first attempt.
+    Attempts count from 1; the first pause is at most `first_s`. A server's `Retry-After` takes
+    precedence.
     """
     longest = min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_PAUSE_S)
+    # [0, 1): clients that failed together must not return together
     jitter = random.Random(f"{seed}:{attempt}").random()
     if fault.retry_after_s is not None:
         return fault.retry_after_s + 0.1 * jitter * longest
@@ -199,10 +171,7 @@ def pause_s(fault: RetryableError, attempt: int, seed: int, first_s: float) -> f
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the headers ask to wait, or None.
-
-    Reads `Retry-After`, in seconds or as an HTTP date, and the finer `retry-after-ms`.
-    """
+    """Return the seconds in `Retry-After` (seconds or HTTP date) or `retry-after-ms`, or None."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -229,11 +198,7 @@ def _number(text: str) -> float | None:
 class Attempt:
     """Context of one attempt: limits its total time and turns HTTP errors into `RetryableError`.
 
-    Args:
-        timeout_s: Maximum time without data; the total limit is `TOTAL_TIMEOUTS` times as long.
-
-    Raises:
-        RetryableError: The connection failed, or a time limit was exceeded.
+    `timeout_s` limits the time without data; the total limit is `TOTAL_TIMEOUTS` times as long.
     """
 
     def __init__(self, timeout_s: float) -> None:

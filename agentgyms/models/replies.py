@@ -35,13 +35,7 @@ _LINGER_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete answer and its origin.
-
-    Attributes:
-        answer: The answer.
-        model: The model's name in the reply.
-        fingerprint: The server's `system_fingerprint`, or "".
-    """
+    """A complete answer, the model's name in the reply, and the `system_fingerprint` or ""."""
 
     answer: Answer
     model: str = ""
@@ -54,24 +48,17 @@ class Reply:
 
 
 async def read_reply(response: httpx2.Response, max_tokens: int) -> Reply:
-    """Read the reply of a response, whose body may be a stream of events.
+    """Read the reply of a response, whose body may be a stream of events; it limits the bytes read.
 
     An empty text is valid if it was truncated (the model may have thought until its limit), or if
     the server sends it as text and counts exactly one token: the end of the turn. Otherwise it is
-    an error.
-
-    Args:
-        response: The response; its body is not read yet.
-        max_tokens: Maximum tokens of the answer; it also limits the bytes that are read.
-
-    Raises:
-        RetryableError: The reply is not a valid answer; a retry may succeed.
-        RequestRejected: The server rejects the request.
+    an error: `RetryableError`, or `RequestRejected` if the server rejects the request.
     """
     if not 200 <= response.status_code < 300:
         content = await read_body(response, _LONGEST_ERROR, strict=False)
         raise classify_error(response.status_code, parse_json(content), response.headers)
     draft = _PartialReply(max_tokens)
+    # bytes: a generous JSON frame around each token
     limit = 2**20 + 4096 * max_tokens
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         await _read_events(response, limit, draft)
@@ -119,6 +106,7 @@ class _PartialReply:
         choices = get_typed(event, "choices", list) or []
         if not choices and key == "message":
             raise RetryableError("broken answer", f"the answer has no choices: {event}")
+        # n is 1; the last event of a stream, with the usage alone, has no choice
         for choice in choices[:1]:
             self._add_choice(choice, key)
 
@@ -147,6 +135,7 @@ class _PartialReply:
         for place, part in enumerate(get_typed(message, "tool_calls", list) or []):
             part = part if isinstance(part, dict) else {}
             index = get_typed(part, "index", int)
+            # streams send a call in parts, which share an index
             call = self.calls.setdefault(place if index is None else index, _PartialCall())
             function = get_typed(part, "function", dict) or {}
             arguments = function.get("arguments")
@@ -164,8 +153,9 @@ class _PartialReply:
         prompt, response = _count(self.usage, "prompt"), _count(self.usage, "completion")
         if reason in _FAILED:
             raise RetryableError("broken answer", f"the server aborted the answer: {reason}")
-        own = reason in TRUNCATED_REASONS or (self.has_content and response == 1)
-        if not text and not own and not self.calls:
+        # one token with empty text is the end of the turn
+        ended = reason in TRUNCATED_REASONS or (self.has_content and response == 1)
+        if not text and not ended and not self.calls:
             raise RetryableError(
                 "empty answer", f"the answer is empty (finish_reason {self.reason})"
             )
@@ -232,6 +222,7 @@ async def _lines(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
     async for chunk in response.aiter_bytes():
         size += len(chunk)
         _check_size(size, limit)
+        # a chunk may end within a line
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line.rstrip(b"\r")
@@ -239,12 +230,9 @@ async def _lines(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(response: httpx2.Response, limit: int, *, strict: bool = True) -> bytes:
-    """Read the body of a response.
+    """Read at most `limit` bytes of a body.
 
-    Args:
-        response: The response; its body is not read yet.
-        limit: Maximum bytes.
-        strict: For a longer body, raise `RetryableError`; else return its beginning.
+    A longer body raises `RetryableError` if `strict`, else its beginning is returned.
     """
     chunks, size = [], 0
     async for chunk in response.aiter_bytes():

@@ -13,7 +13,7 @@ from agentgyms.models.types import Message, Sampling
 _SEED_BITS: Final = 31  # servers keep seeds as C integers
 _CHARACTERS_PER_TOKEN: Final = 4
 _TOKENS_PER_IMAGE: Final = 800
-_OF_MESSAGE: Final = ("role", "content", "tool_calls", "tool_call_id")
+_MESSAGE_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id")
 _FIXED: Final = ("messages", "n", "stream_options", "tools", "functions", "logprobs")
 
 
@@ -22,12 +22,12 @@ def request_body(
 ) -> dict[str, Any]:
     """Return the JSON body of a request. It has the low 31 bits of the seed.
 
-    With tools it asks for one call at most, which not all servers heed.
+    With tools it requests one call at most, which not all servers heed.
     """
     body: dict[str, Any] = {
         "model": model,
         "messages": [
-            {name: value for name, value in message.items() if name in _OF_MESSAGE}
+            {name: value for name, value in message.items() if name in _MESSAGE_FIELDS}
             for message in messages
         ],
         "temperature": sampling.temperature,
@@ -51,8 +51,7 @@ def tools_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def check_extra(extra: Mapping[str, Any], names: SettingNames = SETTING_NAMES) -> dict[str, Any]:
     """Return the extra fields of a request as plain JSON.
 
-    Raises:
-        BadOption: A field is set elsewhere, or cannot be written as JSON.
+    Raises `BadOption` if a field is set elsewhere or is no JSON.
     """
     settings = _settings(names)
     for key in extra:

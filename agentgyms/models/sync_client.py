@@ -26,14 +26,8 @@ class SyncChatClient:
     """Sends requests to one model. Threads and forked processes may share it.
 
     Models that differ only in sampling and prices share one asynchronous client, and so the rate
-    limits of their server. The key is read from the environment once, on creation.
-
-    Args:
-        model: The model and its server.
-
-    Raises:
-        DependencyNotInstalled: The extra with the HTTP client is missing.
-        BadOption: The model has an invalid value.
+    limits of their server. The key is read from the environment once, on creation. Raises
+    `BadOption` for an invalid model, `DependencyNotInstalled` without the HTTP client.
     """
 
     def __init__(self, model: Model) -> None:

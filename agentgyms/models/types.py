@@ -56,13 +56,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class ServedCall:
-    """A call of a tool in an answer, as the server tells it.
-
-    Attributes:
-        id: The server's name for it.
-        name: Name of the tool.
-        arguments: Text of a JSON object, as the model wrote it.
-    """
+    """A tool call in an answer: the server's id, the tool's name, and the text of a JSON object."""
 
     id: str
     name: str
@@ -71,16 +65,11 @@ class ServedCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A model's answer.
+    """A model's answer; token counts are 0 if unknown.
 
-    Attributes:
-        text: The response.
-        finished: True if the model ended its turn; False if it reached the token limit.
-        prompt: Tokens of the prompt, 0 if unknown.
-        response: Tokens of the response, 0 if unknown.
-        reasoning: The model's thoughts, where the server tells them apart from the response.
-        calls: Calls of tools, in order.
-        reasoning_tokens: Tokens of the thoughts, which are among `response`; None if unknown.
+    `finished` is False if it reached the token limit. `reasoning` are the thoughts, where the
+    server separates them from the response; `reasoning_tokens` of `response` are theirs, None if
+    unknown.
     """
 
     text: str

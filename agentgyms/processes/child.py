@@ -86,8 +86,7 @@ class Child:
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return the response.
 
-        Raises:
-            WorkerLost: The child died, timed out or reported an error; it is terminated.
+        Raises `WorkerLost` if the child died, timed out or reported an error; it is terminated.
         """
         answer = self._exchange(json.dumps(request))
         if "error" in answer:
@@ -100,6 +99,7 @@ class Child:
         if self._stderr.closed:
             raise WorkerLost(f"{self._name} has ended")
         if os.fstat(self._stderr.fileno()).st_size > _MAX_STDERR_BYTES:
+            # a chatty engine must not fill the disk
             os.truncate(self._stderr.fileno(), 0)
             self._stderr.seek(0)  # the child shares this file position
         timer = threading.Timer(self.limit_s, self._kill_on_timeout)

@@ -16,13 +16,9 @@ End = Literal["closed", "recycled", "lost"]
 
 @dataclass(slots=True)
 class Count:
-    """Counts of workers of one kind since this process started.
+    """Counts of workers of one kind since this process started; `alive` is the number running now.
 
-    Attributes:
-        starts: Started workers.
-        recycled: Workers replaced after a fixed amount of use.
-        lost: Workers that died, hung or broke the protocol.
-        alive: Workers that run now.
+    `recycled` were replaced after a fixed amount of use; `lost` died, hung or broke the protocol.
     """
 
     starts: int = 0
@@ -36,11 +32,7 @@ _lock = threading.Lock()
 
 
 def started(kind: str) -> None:
-    """Count a worker that was started.
-
-    Args:
-        kind: Its kind, such as `alfworld-engine`; a label with few values.
-    """
+    """Count a started worker; its kind, such as `alfworld-engine`, is a label with few values."""
     with _lock:
         count = _counts.setdefault(kind, Count())
         count.starts += 1
@@ -48,11 +40,9 @@ def started(kind: str) -> None:
 
 
 def ended(kind: str, how: End = "closed") -> None:
-    """Count the end of a worker that was counted as started.
+    """Count the end of a started worker.
 
-    Args:
-        kind: Its kind.
-        how: `closed` if it was not needed any more, `recycled` or `lost`.
+    `how` is `closed` if it was not needed any more, `recycled` or `lost`.
     """
     with _lock:
         count = _counts.setdefault(kind, Count())

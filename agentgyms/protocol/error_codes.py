@@ -14,14 +14,7 @@ from agentgyms.core import errors
 
 
 class Code(NamedTuple):
-    """The meaning of an error code.
-
-    Attributes:
-        status: The HTTP status.
-        raises: The exception that the client raises.
-        retryable: Whether the same request may succeed later.
-        hint: What to do, one sentence.
-    """
+    """The HTTP status of an error code, the client's exception, and a remedy in one sentence."""
 
     status: int
     raises: type[Exception]
@@ -135,7 +128,7 @@ NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
 def code_of(error: BaseException) -> str:
     """Return the code of an environment's exception; `internal` for an unknown class.
 
-    What the lack of files has led to is `overloaded`, whatever its class.
+    An error that a lack of files led to is `overloaded`, whatever its class.
     """
     reason: BaseException | None = error
     while reason is not None:
@@ -159,10 +152,7 @@ def body(code: str, message: str) -> dict[str, Any]:
 def exception(code: str, message: str, status: int = 0) -> Exception:
     """Return the exception for an error on the wire.
 
-    Args:
-        code: The error's code; for an unknown code the status decides.
-        message: The exception's text.
-        status: The HTTP status, if there was one.
+    For an unknown code the HTTP status decides.
     """
     if code in CODES:
         return CODES[code].raises(message)

@@ -43,8 +43,7 @@ _LAST_LATIN_1: Final = "\xff"
 def check_token(token: Any) -> str:
     """Return a bearer token without surrounding white space; "" means no token.
 
-    Raises:
-        BadOption: It cannot be the value of an HTTP header. The message does not show the token.
+    Raises `BadOption`, without the token in it, if it cannot be the value of an HTTP header.
     """
     if not isinstance(token, str):
         raise BadOption(f"a token is a string, got {type(token).__name__}")
@@ -85,8 +84,7 @@ def read(kind: type[M], value: Any, what: str) -> M:
 def read_reply(kind: type[M], value: Any, what: str) -> M:
     """Parse a server's reply; unknown fields of a newer server are ignored.
 
-    Raises:
-        BadRequest: A field is missing or has the wrong type.
+    Raises `BadRequest` if a field is missing or has the wrong type.
     """
     if not isinstance(value, dict):
         raise BadRequest(f"the {what} must be a JSON object, got {_json_type(value)}")
@@ -150,9 +148,8 @@ def describe(env: Any) -> dict[str, Any]:
 def write_space(space: Space[Any]) -> dict[str, Any]:
     """Return a space as a JSON value.
 
-    Raises:
-        TypeError: The space is neither a text, an image (uint8 [H, W, 3], any colour) nor a
-            dictionary of them.
+    Raises `TypeError` unless it is a text, an image (uint8 [H, W, 3], any colour) or a dictionary
+    of them.
     """
     if isinstance(space, UnicodeText):
         return {"type": "UnicodeText", "max_length": space.max_length}
@@ -181,11 +178,7 @@ def _is_image_shape(shape: Any) -> bool:
 
 
 def read_space(value: Any) -> Space[Any]:
-    """Return the space that `write_space` wrote.
-
-    Raises:
-        BadRequest: It is invalid.
-    """
+    """Return the space that `write_space` wrote; raise `BadRequest` if it is invalid."""
     match value:
         case {"type": "UnicodeText", "max_length": int(length)} if length > 0:
             return UnicodeText(length)
@@ -202,8 +195,7 @@ def read_space(value: Any) -> Space[Any]:
 def read_tasks(message: Tasks) -> list[Task]:
     """Return the tasks in a message.
 
-    Raises:
-        BadRequest: A task is not a pair of strings, or their total is no possible length.
+    Raises `BadRequest` if a task is not a pair of strings, or the total is no possible length.
     """
     if not 0 <= message.total <= MAX_OFFSET:
         raise BadRequest(f"total must be from 0 to {MAX_OFFSET}, got {message.total!r:.80}")
@@ -214,13 +206,7 @@ def read_tasks(message: Tasks) -> list[Task]:
 
 
 class _Field(NamedTuple):
-    """The allowed values of a message's field.
-
-    Attributes:
-        hint: The declared type.
-        types: Allowed types of the JSON value; empty for any.
-        required: Whether there is no default.
-    """
+    """The declared type of a message's field and the JSON types it may have; () allows any."""
 
     hint: Any
     types: frozenset[type]

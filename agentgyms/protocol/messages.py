@@ -176,7 +176,7 @@ class Description:
 
     Attributes:
         parties: The others in an episode, by role: a partner, a judge.
-        data_source: Whose tasks these are; None from servers of earlier versions.
+        data_source: The source of the tasks; None from servers of earlier versions.
     """
 
     split: str
@@ -243,7 +243,7 @@ class State:
     """The state after `reset` or `restore`.
 
     Attributes:
-        observation: What the agent sees.
+        observation: The text or image, or both, that the agent sees.
         info: Describes the state in which the agent acts next.
         turn: Turns taken so far.
         episode: Number of the episode; it goes into the steps that follow.
@@ -264,7 +264,7 @@ class Turn:
     """The state after `step`.
 
     Attributes:
-        observation: What the agent sees.
+        observation: The text or image, or both, that the agent sees.
         reward: The benchmark's own reward; null where no judge could rate.
         terminated: The task ended.
         truncated: The turn limit was reached, or the engine was lost.
@@ -289,7 +289,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What `render` returned.
+    """The result of `render`.
 
     Attributes:
         render: A text in mode ansi, an image in mode rgb_array, null without a mode.

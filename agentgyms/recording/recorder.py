@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 import gymnasium as gym
 
 from agentgyms.core import serialization
-from agentgyms.core.arguments import OF_CONNECTIONS
+from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import CallerError, ReplayMismatch
 from agentgyms.core.outcome import equal_observations, shown
@@ -52,9 +52,9 @@ COMPARED: Final = (
     "feedback",
     "success",
 )
-"""What of `info` a replay compares."""
+"""Keys of `info` that a replay compares."""
 OUTCOMES: Final = ("split", "family", "goal", "score", "progress", "metrics")
-"""What of `info` a replay compares besides, where a figure is counted from it."""
+"""Further keys of `info` that a replay compares where a figure is counted from it."""
 
 
 def make_header(
@@ -75,7 +75,7 @@ def make_header(
 
 def recorded_arguments(env: TextEnv) -> dict[str, Any]:
     """Return the arguments of an environment that a recording keeps."""
-    left_out = (*OF_CONNECTIONS, "render_mode")  # rendering does not affect the episode
+    left_out = (*CONNECTION_ARGUMENTS, "render_mode")  # rendering does not affect the episode
     return {k: v for k, v in env.arguments.items() if k not in left_out}
 
 
@@ -186,18 +186,10 @@ def replay(recording: Recording, *, env_id: str | None = None, **kwargs: Any) ->
 def replay_in(
     env: gym.Env[Any, str], recording: Recording, fields: Sequence[str] = COMPARED
 ) -> int:
-    """Replay a recording in an environment that is open, and compare every turn.
+    """Replay a recording in an environment that is open; return the number of equal turns.
 
-    Args:
-        env: The environment; it stays open.
-        recording: The episode.
-        fields: Names in `info` that are compared, beside observation, reward and ends.
-
-    Returns:
-        The number of equal turns, the reset included.
-
-    Raises:
-        ReplayMismatch: A turn differs; the message names the turn and the field.
+    The reset counts. `fields` of `info` are compared beside observation, reward and ends; a
+    `ReplayMismatch` names turn and field.
     """
     header = recording.header
     observation, info = env.reset(seed=header["seed"], options=header["options"])

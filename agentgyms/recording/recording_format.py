@@ -100,10 +100,9 @@ def read(path: str | Path) -> list[Recording]:
 
 
 def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
-    """Yield the episodes in `lines`; `name` is the file name in errors.
+    """Yield the episodes in `lines`; `name` is the file's in a `DataCorrupt`.
 
-    Raises:
-        DataCorrupt: A line is invalid, or an episode has a header and no turn.
+    It is raised for an invalid line, and an episode with a header and no turn.
     """
     current: Recording | None = None
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""What somebody else's recording may name: environments in this process, and nothing beyond them.
+"""Checks somebody else's recording: it may name environments in this process, and nothing else.
 
 A recording decides neither where an environment connects, nor what it reads, runs or imports.
 """
@@ -20,11 +20,7 @@ WORK_LIMIT_S: Final = 60.0
 
 
 def check_id(env_id: str) -> str:
-    """Return a recorded id.
-
-    Raises:
-        BadOption: It would import a module.
-    """
+    """Return a recorded id; raise `BadOption` if it would import a module."""
     module, colon, _ = env_id.rpartition(":")
     if colon:
         raise BadOption(
@@ -36,12 +32,7 @@ def check_id(env_id: str) -> str:
 
 
 def check_arguments(maker: Any, recorded: Mapping[str, Any]) -> None:
-    """Raise `BadOption` if a recording gives arguments that only the user may give.
-
-    Args:
-        maker: The class of the environment, or the function that makes it.
-        recorded: The recorded arguments.
-    """
+    """Raise `BadOption` if a recording gives arguments of `maker` that only the user may give."""
     if names := private_names(maker, recorded):
         given = ", ".join(f"{name}={shown(recorded[name])}" for name in names)
         options = " ".join(f"--set {name}=..." for name in names)
@@ -54,13 +45,9 @@ def check_arguments(maker: Any, recorded: Mapping[str, Any]) -> None:
 def make_here(env_id: str, recorded: Mapping[str, Any]) -> TextEnv:
     """Return a recorded environment, made in this process whatever addresses are set.
 
-    Args:
-        env_id: The recorded id.
-        recorded: The recorded arguments; what they may cost is bounded as for servers' clients.
-
-    Raises:
-        BadOption: It would import or read something, costs too much, or cannot be made.
-        AgentGymsError: The environment's data or engine is missing here.
+    The recorded arguments may cost as much as those of servers' clients. Raises `BadOption` if it
+    would import or read something, costs too much or cannot be made, `AgentGymsError` if its data
+    or engine is missing here.
     """
     found, registered = find_maker(check_id(env_id))
     if not inspect.isclass(found):

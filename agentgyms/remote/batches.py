@@ -11,12 +11,7 @@ from agentgyms.remote.lease import Lease
 
 
 class BatchItem(NamedTuple):
-    """The call of one session in a batch.
-
-    Attributes:
-        fields: Returns the fields of the request.
-        read: Returns the content of the reply.
-    """
+    """The call of one session in a batch: it makes the request's fields and reads the reply."""
 
     fields: Callable[[Lease], dict[str, Any]]
     read: Callable[[Lease, Any], Any]
@@ -25,16 +20,10 @@ class BatchItem(NamedTuple):
 def call_in_batches(
     pool: Executor, operation: str, leases: Mapping[int, Lease], items: Mapping[int, BatchItem]
 ) -> dict[int, Any]:
-    """Call many sessions, with one request per server.
+    """Call the operation (`step`, ...) of many sessions, with one request per server.
 
-    Args:
-        pool: Threads for the requests to several servers.
-        operation: The name of the batch route, such as `step`.
-        leases: The session of each member.
-        items: The calls by member, in order; members without one are not called.
-
-    Returns:
-        For each called member the content of its reply, or the exception that its error stands for.
+    Leases, calls and results are by member; members without a call are left out. A result is the
+    content of the reply or the exception that its error stands for.
     """
     groups: dict[Endpoint, list[int]] = {}
     for i in items:
@@ -67,7 +56,7 @@ def _read(item: BatchItem, lease: Lease, reply: Any) -> Any:
 
 
 def take_all(results: Mapping[int, Any], take: Callable[[int, Any], None]) -> None:
-    """Pass every member's result to `take`, then raise the first error there was.
+    """Pass each result to `take`, then raise the first error.
 
     So the state of every member without an error is kept.
     """

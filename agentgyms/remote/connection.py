@@ -45,17 +45,11 @@ class CannotRebuild(SessionLost):
 
 
 class Connection:
-    """The servers of one environment.
+    """The servers of one environment, at one address or several.
 
-    Args:
-        env_id: The id of the environment.
-        url: One address, or several.
-        token: Bearer token; None takes the variable `AGENTGYMS_TOKEN`.
-        transport: Sends the requests; None makes one connection pool per address.
-        patience: How long to wait, also as numbers by their names.
-
-    Raises:
-        BadOption: There is no address, the token cannot be sent, or `patience` is wrong.
+    `token` None takes the variable `AGENTGYMS_TOKEN`. Without a `transport` each address gets a
+    pool of connections. Raises `BadOption` without an address, for a token that cannot be sent, and
+    for a wrong `patience`.
     """
 
     def __init__(
@@ -110,11 +104,7 @@ class Connection:
         return self.when_there_is_room(lambda: self._open_somewhere(kwargs))
 
     def when_there_is_room(self, attempt: Callable[[], T]) -> T:
-        """Call `attempt` until it does not raise `ServerFull`, and return what it returns.
-
-        Raises:
-            ServerFull: It still does after `patience.full_s` seconds.
-        """
+        """Call `attempt` until it does not raise `ServerFull`, for at most `patience.full_s`."""
         give_up = time.monotonic() + self.patience.full_s
         while True:
             try:
@@ -140,7 +130,7 @@ class Connection:
         raise _none_of([dead[endpoint] for endpoint in self.endpoints])
 
     def open_many(self, kwargs: dict[str, Any], number: int) -> list[Lease]:
-        """Open sessions spread over the servers, with one call to each; errors as for `open`.
+        """Open sessions spread over the servers, with one call to each; errors are those of `open`.
 
         If one server has too few places, the others get the rest.
         """

@@ -36,11 +36,9 @@ _SERVER_ERRORS: Final = (ServerFull, ServerUnavailable, SessionLost, Unauthorize
 
 
 class NoAnswer(ServerUnavailable):
-    """Nobody answers at an address.
+    """No server answers at an address.
 
-    Args:
-        tried: The address, why, and how long it was tried.
-        remedy: What to do.
+    `tried` says where, why and how long, `remedy` what to do.
     """
 
     def __init__(self, tried: str, remedy: str) -> None:
@@ -53,21 +51,10 @@ class UnreadableReply(ServerUnavailable):
 
 
 class Endpoint:
-    """One address.
+    """One address, for which an environment's server is expected.
 
-    Args:
-        url: The server's address.
-        env_id: What it must serve.
-        token: Bearer token, or "".
-        transport: Carries the requests; closed by its owner.
-        patience: How long to wait.
-        limits: The server's limits; None until `greet` has asked for them.
-
-    Attributes:
-        url: The address for messages, without a name and password in it.
-
-    Raises:
-        BadOption: The address is not one.
+    The transport is closed by its owner. `limits` are the server's, None until `greet` has fetched
+    them; `self.url` has no user name and password. Raises `BadOption` if `url` is no address.
     """
 
     def __init__(
@@ -98,7 +85,7 @@ class Endpoint:
 
     @property
     def resting(self) -> bool:
-        """Whether the last call, some seconds ago at most, got no reply: use another address."""
+        """Whether the last call failed less than 5 s ago: another address is better."""
         return time.monotonic() < self._rests_until
 
     @property
@@ -118,10 +105,9 @@ class Endpoint:
         )
 
     def greet(self) -> None:
-        """Check that this is a server of the environment; the first success is remembered.
+        """Check that the server serves the environment, once.
 
-        Raises:
-            BadOption: It serves another one.
+        Raise `BadOption` if it serves another.
         """
         if self._limits is not None:
             return
@@ -160,7 +146,7 @@ class Endpoint:
             reply = self._ask("POST", f"/v1/batch/{operation}", _batch_of(chunk))
             answers = reply.get("results") if isinstance(reply, dict) else None
             if not isinstance(answers, list) or len(answers) != len(chunk):
-                raise self._not_ours_error(
+                raise self._wrong_server_error(
                     f"a batch of {len(chunk)} items was answered with {reply!r:.80}"
                 )
             results += [self._error(answer, 0) or answer for answer in answers]
@@ -200,7 +186,7 @@ class Endpoint:
         try:
             yield
         except BadRequest as e:
-            raise UnreadableReply(self._not_ours(str(e))) from None
+            raise UnreadableReply(self._wrong_server_message(str(e))) from None
 
     def _limit(self, name: str) -> int:
         return int((self._limits or {}).get(name, framing.MAX_BODY_BYTES))
@@ -267,10 +253,10 @@ class Endpoint:
             error = self._error(value, reply.status)
             if isinstance(error, ServerFull):
                 error.retry_after_s = _retry_after(reply)
-            raise error or self._not_ours_error(f"status {reply.status} to {path}")
+            raise error or self._wrong_server_error(f"status {reply.status} to {path}")
         spoken = reply.headers.get(framing.PROTOCOL_HEADER)
         if spoken != framing.PROTOCOL or value is None:
-            raise self._not_ours_error(
+            raise self._wrong_server_error(
                 f"protocol {spoken!r} where this client speaks {framing.PROTOCOL}"
             )
         return value
@@ -286,10 +272,10 @@ class Endpoint:
             return type(found)(f"{self.url}: {message}; {printable(str(error.get('hint')))}")
         return found
 
-    def _not_ours_error(self, what: str) -> ServerUnavailable:
-        return ServerUnavailable(self._not_ours(what))
+    def _wrong_server_error(self, what: str) -> ServerUnavailable:
+        return ServerUnavailable(self._wrong_server_message(what))
 
-    def _not_ours(self, what: str) -> str:
+    def _wrong_server_message(self, what: str) -> str:
         return (
             f"{self.url} does not answer as a server of agentgyms does: {what}; check the address, "
             "and that both sides have the same version of agentgyms"
@@ -325,7 +311,7 @@ def _overloaded_for_s(reply: Reply) -> float:
 
 
 def _retry_after(reply: Reply) -> float:
-    """Return the seconds in `Retry-After`; 1 where it is none that can be waited for."""
+    """Return the seconds in `Retry-After`; 1 if it is missing or invalid."""
     try:
         seconds = float(reply.headers.get("Retry-After", "1"))
     except ValueError:

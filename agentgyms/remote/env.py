@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 
 from agentgyms.core import randomness, snapshots
-from agentgyms.core.arguments import OF_CONNECTIONS
+from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, ReplayMismatch, SessionLost
 from agentgyms.core.images import Image
@@ -56,7 +56,7 @@ class RemoteEnv(TextEnv):
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Self:
         """Keep the environment's own arguments, without those of the connection."""
-        for name in OF_CONNECTIONS:
+        for name in CONNECTION_ARGUMENTS:
             kwargs.pop(name, None)
         return super().__new__(cls, **kwargs)
 
@@ -83,13 +83,9 @@ class RemoteEnv(TextEnv):
     def adopt(
         cls, connection: Connection, lease: Lease, kwargs: dict[str, Any], *, shared: bool
     ) -> Self:
-        """Return an environment that uses a session which is open already.
+        """Return an environment that uses a session opened with `kwargs`.
 
-        Args:
-            connection: The connection to the session's server.
-            lease: The session.
-            kwargs: The arguments that it was opened with.
-            shared: Whether others use the connection too and close it.
+        If the connection is `shared`, others use it too and close it.
         """
         env = cls.__new__(cls, connection.env_id, **kwargs)
         env._attach(connection, lease, shared=shared)
@@ -125,7 +121,7 @@ class RemoteEnv(TextEnv):
 
     @property
     def data_source(self) -> str | None:
-        """Whose tasks the server plays; None if it is of an earlier version."""
+        """The source of the server's tasks; None from servers of earlier versions."""
         return self._description.data_source
 
     def expert_actions(self) -> dict[str, str]:
@@ -173,11 +169,10 @@ class RemoteEnv(TextEnv):
         return self._plan(seed, options)
 
     def prepare_step(self, action: Any) -> snapshots.Episode:
-        """Return the episode that an action is taken in; then `record` it with the result.
+        """Return the episode in which the action is taken; then `record` it with the result.
 
-        Raises:
-            ResetNeeded: No episode has begun or it is over.
-            TypeError: The action is not a string.
+        Raises as `step` does: `ResetNeeded` out of an episode, `TypeError` for an action that is no
+        string.
         """
         return self._episode_for(action)
 
@@ -190,7 +185,7 @@ class RemoteEnv(TextEnv):
     def snapshot(self) -> bytes:
         """Return the whole state of the episode and of `np_random`.
 
-        A local environment can restore it too.
+        A local environment reads it too.
 
         Raises:
             ResetNeeded: No episode has begun.
@@ -245,10 +240,7 @@ class RemoteEnv(TextEnv):
         return self._connection.num_places()
 
     def close(self) -> None:
-        """Close the session.
-
-        Garbage collection of this object closes it too; one on a lost server expires there.
-        """
+        """Close the session, as garbage collection does; one on a lost server expires there."""
         self._release()
 
     def forget(self) -> None:
@@ -299,8 +291,7 @@ class RemoteEnv(TextEnv):
     def hold(self, lease: Lease) -> None:
         """Use another session in place of a lost one.
 
-        Raises:
-            CannotRebuild: The environment in it is another one.
+        Raises `CannotRebuild` if its environment is another one.
         """
         if lease.description != self._description:
             lease.dismiss()

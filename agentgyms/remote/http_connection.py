@@ -17,8 +17,7 @@ _TARGET: Final = re.compile("[!-~]+")
 class Response(http.client.HTTPResponse):
     """A reply whose headers are read line by line.
 
-    The standard library reads them with its parser for e-mails, which takes longer than all the
-    rest of a request.
+    The standard library's e-mail parser takes longer for them than all the rest of a request.
     """
 
     def __init__(self, sock: socket.socket, *, method: str | None = None) -> None:
@@ -28,15 +27,18 @@ class Response(http.client.HTTPResponse):
     def begin(self) -> None:
         """Read status and headers, and find out how the end of the body is marked."""
         self.status = 100
+        # replies 1xx, such as 100 Continue, precede the real one
         while 100 <= self.status < 200:
             protocol, self.status, self.reason = _status(self._line())
             self.headers = self.msg = self._read_headers()
         self.code, self.version = self.status, 10 if protocol == "HTTP/1.0" else 11
+        # reversed, so that the first of several equal headers counts
         headers = {name.lower(): value for name, value in [*self.headers.raw_items()][::-1]}
         tokens = headers.get("connection", "").lower()
         self.will_close = "keep-alive" not in tokens if self.version == 10 else "close" in tokens
         self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         self.chunk_left = None
+        # Transfer-Encoding overrides Content-Length (RFC 9112, 6.3)
         self.length = None if self.chunked else self._body_length(headers.get("content-length"))
         self.will_close |= self.length is None and not self.chunked
 
@@ -65,6 +67,7 @@ class Response(http.client.HTTPResponse):
             raise http.client.LineTooLong("header line")
         if not line:
             raise http.client.RemoteDisconnected("Remote end closed connection without response")
+        # latin-1 maps every byte, so this cannot fail
         return line.decode("latin-1")
 
 
@@ -100,12 +103,10 @@ class Connection(http.client.HTTPConnection):
     def exchange(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Response:
-        """Send a request, on a connection that is open, and return the reply.
+        """Send a request on an open connection and return the reply.
 
-        Raises:
-            ValueError: The target or a header has characters that it may not have.
-            OSError: The connection has ended.
-            HTTPException: The reply is not HTTP.
+        Raises `ValueError` for bad characters in target or headers, `OSError` if the connection has
+        ended, `HTTPException` if the reply is not HTTP.
         """
         if not _TARGET.fullmatch(target):
             raise ValueError(f"a request cannot ask for {target!r:.80}")

@@ -1,7 +1,6 @@
 """`HttpTransport`: HTTP requests over connections that stay open, with little CPU time.
 
-It uses `http.client`: `requests` takes three times the CPU time for a request, more than the server
-for its reply.
+It uses `http.client`: `requests` takes three times the CPU time, more than the server's reply.
 """
 
 from __future__ import annotations

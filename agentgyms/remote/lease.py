@@ -16,7 +16,7 @@ from agentgyms.remote.endpoint import Endpoint, UnreadableReply
 
 
 class Step(NamedTuple):
-    """What `Env.step` returns."""
+    """The result of `Env.step`."""
 
     observation: Any
     reward: float
@@ -35,16 +35,10 @@ class Listed(NamedTuple):
 
 @dataclass(slots=True)
 class Lease:
-    """One session.
+    """One session of a server, by its id there and the server's number of the running episode.
 
     A call has two halves: `reset_fields` and `step_fields` return the fields of a request,
     `take_state` and `take_step` read the reply. So calls of many sessions can be sent in one batch.
-
-    Attributes:
-        endpoint: The server of the session.
-        session_id: The id of the session on the server.
-        episode: The server's number of the running episode.
-        description: The description of the session's environment.
     """
 
     endpoint: Endpoint
@@ -66,8 +60,7 @@ class Lease:
     def take(cls, endpoint: Endpoint, value: Any) -> Self:
         """Return the session that a server has opened.
 
-        Raises:
-            UnreadableReply: The reply cannot be read. A session that it names is closed.
+        Raises `UnreadableReply` for any other reply, and closes the session that it names.
         """
         try:
             opened = endpoint.read(messages.Opened, value)
@@ -99,10 +92,9 @@ class Lease:
         return {"action": action, "turn": turn, "episode": self.episode}
 
     def take_state(self, value: Any) -> snapshots.Last:
-        """Return the state that a reply to `reset` or `restore` holds.
+        """Return the state in a reply to `reset` or `restore`.
 
-        Raises:
-            SessionLost: It is the reply to another request.
+        `SessionLost` if it answers another request.
         """
         state = self.endpoint.read(messages.State, value)
         with self.endpoint.reading():
@@ -113,10 +105,9 @@ class Lease:
         return snapshots.Last(observation, info, state.terminated, state.truncated)
 
     def take_step(self, value: Any, turn: int) -> Step:
-        """Return the content of the reply to the step of a turn.
+        """Return the content of the reply to a turn's step.
 
-        Raises:
-            SessionLost: It is the reply to another request.
+        `SessionLost` if it answers another request.
         """
         with self.endpoint.reading():
             taken = framing.read_reply(messages.Turn, value, "reply")

@@ -1,8 +1,7 @@
 """Environments in the actors of a Ray cluster: the address `ray://16`, and its transport.
 
 An actor answers the requests that a server answers over HTTP, so sessions, batches, retries and
-the recovery of lost sessions are those of every `RemoteEnv`. Ray starts a lost actor again, on
-another node if need be.
+recovery are those of every `RemoteEnv`. Ray restarts a lost actor, on another node if need be.
 """
 
 from __future__ import annotations
@@ -37,13 +36,7 @@ _starting = threading.Lock()
 
 
 class Place(NamedTuple):
-    """What an address asks of the cluster.
-
-    Attributes:
-        num_actors: How many actors.
-        cpus: CPUs that Ray reserves for each actor.
-        sessions: Most environments of an actor.
-    """
+    """The number of actors that an address stands for, and the CPUs and environments of each."""
 
     num_actors: int
     cpus: float = 1.0
@@ -57,13 +50,10 @@ class Actor(Protocol):
 
 
 class RayTransport:
-    """Requests to one actor, from any number of threads.
+    """Requests to one actor, which Ray may still be starting, from any number of threads.
 
-    Requests that wait while the actor is busy travel in one message. While Ray starts a lost actor
-    again, requests fail at once, so that their episodes go on in other actors.
-
-    Args:
-        actor: The actor, which Ray may still be starting.
+    Requests that wait while the actor is busy travel in one message. While Ray restarts a lost
+    actor, requests fail at once, so that their episodes go on in other actors.
     """
 
     def __init__(self, actor: Actor) -> None:
@@ -84,6 +74,7 @@ class RayTransport:
         timeout_s: tuple[float, float],
     ) -> Reply:
         """Return the reply; see `Transport`. A new actor is waited for as long as for a reply."""
+        # a starting actor is waited for once; afterwards requests fail at once
         self._settled.wait(timeout_s[1])
         self._settled.set()
         if not self._runs:
@@ -165,17 +156,11 @@ class RayTransport:
 
 
 def transports(url: str, env_id: str) -> dict[str, RayTransport]:
-    """Return the actors that an address asks for, by an address of each; start them if need be.
+    """Return the transports to the actors of `ray://N` or `ray://N?cpus=C&sessions=S`, by address.
 
-    A process that asks again gets the same actors. They end with it, or with `ray.shutdown()`.
-
-    Args:
-        url: `ray://N`, or `ray://N?cpus=C&sessions=S`; see `Place`.
-        env_id: The id of the environment.
-
-    Raises:
-        BadOption: It is no such address.
-        DependencyNotInstalled: Ray is missing.
+    See `Place`. The actors are started if need be; a process gets the same ones again. They end
+    with it, or with `ray.shutdown()`. Raises `BadOption` for another address,
+    `DependencyNotInstalled` without Ray.
     """
     place = read_address(url)
     try:

@@ -56,8 +56,7 @@ def can_go_on(error: object) -> bool:
 def rebuild(connection: Connection, kwargs: dict[str, Any], episode: Episode | None) -> Lease:
     """Open a session and play `episode` in it, to the turn that it has reached.
 
-    Raises:
-        CannotRebuild: Playing the episode again led to another state.
+    Raises `CannotRebuild` if this leads to another state.
     """
     lease = connection.open(kwargs)
     if episode is not None:
@@ -94,14 +93,14 @@ def rebuild_all(
 ) -> dict[int, Lease | Exception]:
     """Open sessions and play an episode in each, with one call per server and turn.
 
-    Returns:
-        For each key of `episodes` its session, or the error because of which there is none.
+    Returns for each key of `episodes` its session, or the error that prevented it.
     """
     try:
         opened = connection.open_many(kwargs, len(episodes))
     except Exception as e:
         return dict.fromkeys(episodes, e)
     leases = dict(zip(episodes, opened, strict=True))
+    # members without an episode need a session alone
     begun = {i: episode for i, episode in episodes.items() if episode is not None}
     failures = _replay_all(pool, {i: leases[i] for i in begun}, begun)
     dismiss_all([leases[i] for i in failures])

@@ -26,25 +26,18 @@ class LeaseHolder(Protocol):
 
     @property
     def lease(self) -> Lease | None:
-        """The session; None while it is lost.
+        """The session, None while it is lost.
 
-        Raises:
-            ClosedEnvironmentError: The environment was closed.
+        `ClosedEnvironmentError` once the environment is closed.
         """
 
 
 class PagedTasks(TaskSet):
     """The tasks of a split with more tasks than one reply holds; pages are fetched when needed.
 
-    Ids are found by bisection. Several threads may use it, and it may be used after its environment
-    is closed: then a session is opened for each page.
-
-    Args:
-        first: The reply that did not hold all tasks.
-        env: The environment of the tasks.
-        connection: A connection to the environment's servers for this object alone, which closes
-            it.
-        kwargs: The arguments that the environment was made with.
+    Ids are found by bisection. Several threads may use it, also after its environment was closed:
+    then each page opens a session. It closes `connection`, which is for it alone. `first` is the
+    reply that did not hold all tasks.
     """
 
     def __init__(
@@ -83,11 +76,7 @@ class PagedTasks(TaskSet):
         return place < self._total and self[place] == task_id
 
     def find(self, task_id: str) -> Task:
-        """Return the task of this id.
-
-        Raises:
-            UnknownTask: The split lists no such task; the message names its neighbours.
-        """
+        """Return the task of this id; `UnknownTask` names its neighbours."""
         place = bisect_left(self, task_id) if isinstance(task_id, str) else 0
         near = self.part(max(0, place - 1), min(place + 2, self._total))
         for task in near:

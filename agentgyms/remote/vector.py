@@ -47,7 +47,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
     Raises:
         BadOption: `num_envs` is not a positive integer.
-        Exception: As for `RemoteEnv`.
+        Exception: One of the errors of `RemoteEnv`.
     """
 
     def __init__(

@@ -16,15 +16,10 @@ def batched_infos(
     num_envs: int,
     add_info: Callable[[dict[str, Any], dict[str, Any], int], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return what Gymnasium's `VectorEnv._add_info` makes of infos that are added in order.
+    """Return what Gymnasium's `VectorEnv._add_info` (`add_info`) makes of infos by environment.
 
-    Usually all infos have the same keys, and each key has values of one type. Such infos take a
-    tenth of the time here; all others are given to `add_info`.
-
-    Args:
-        infos: The infos by index of their environment.
-        num_envs: Length of the arrays.
-        add_info: Gymnasium's method.
+    Usually all infos have the same keys, and each key has values of one type. These take a tenth of
+    the time here; all others are given to `add_info`. The arrays have length `num_envs`.
     """
     columns = _columns(infos, num_envs)
     if columns is not None:
@@ -58,6 +53,7 @@ def _column(values: Mapping[int, Any], num_envs: int) -> Any:
     if kind is dict:
         return _columns(values, num_envs)
     if kind in _NUMBERS:
+        # [num_envs]; members without an info keep 0, as in Gymnasium
         numbers = np.zeros(num_envs, dtype=kind)
         numbers[list(values)] = list(values.values())
         return numbers

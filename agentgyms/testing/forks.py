@@ -38,7 +38,7 @@ def check_forks(make: Make, points: int = 20, seed: int = 0) -> None:
     Args:
         make: Makes a new environment.
         points: Number of episodes, each forked once.
-        seed: Of the episodes, the turns and the actions.
+        seed: Seed of the episodes, the turns and the actions.
 
     Raises:
         AssertionError: One goes on differently; the message names the episode's seed and the turn.

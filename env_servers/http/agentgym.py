@@ -1,8 +1,8 @@
 """AgentGym's protocol: the routes that its package agentenv calls, over the same sessions.
 
-Its clients differ in the names of fields, and each has routes of its own, so `AlfWorldEnvClient`
-is given the address `http://127.0.0.1:8000/v1/agentgym/alfworld`. The protocol has no numbers of
-turns: a request that is sent twice acts twice. An episode of a task has always the seed 0.
+Its clients differ in the names of fields, and each has its routes: `AlfWorldEnvClient` takes the
+address `http://127.0.0.1:8000/v1/agentgym/alfworld`. The protocol has no numbers of turns: a
+request that is sent twice acts twice. An episode of a task always has the seed 0.
 
 https://github.com/WooooDyy/AgentGym
 """
@@ -28,12 +28,9 @@ agentgym = Blueprint("agentgym", __name__, url_prefix="/v1/agentgym/<client>")
 
 @dataclass(frozen=True)
 class _Client:
-    """What a client calls things.
+    """The field names of a client: of the session, and of the task's number in its split, from 0.
 
-    Attributes:
-        session: The field with the session.
-        task: The field with the number of the task in its split, from 0.
-        lists_actions: Whether the actions stand beside the text, instead of in it.
+    With `lists_actions`, the actions stand beside the text, instead of in it.
     """
 
     session: str

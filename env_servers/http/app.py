@@ -12,7 +12,7 @@ from flask import Flask, Response, g, request
 from werkzeug.wsgi import ClosingIterator
 
 from agentgyms.protocol import framing
-from env_servers.http.agentgym import agentgym as of_agentgym
+from env_servers.http.agentgym import agentgym as agentgym_routes
 from env_servers.http.cross_site import AllowedOrigins, OwnNames
 from env_servers.http.routes import root, v1
 from env_servers.observability import request_log, request_spans
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_SESSIONS = 256
 TTL_S = 600.0
 
-_OF_NOBODY = ("/healthz", "/readyz")
+_PUBLIC_PATHS = ("/healthz", "/readyz")
 
 
 def create_app(
@@ -54,9 +54,9 @@ def create_app(
 
     Args:
         env_id: See `agentgyms.registration.full_id`.
-        token: The bearer token; None takes the variable `AGENTGYMS_TOKEN`, "" asks for none.
+        token: The bearer token; None takes the variable `AGENTGYMS_TOKEN`, "" needs none.
         max_sessions: Most sessions at a time; more are answered with 429.
-        ttl_s: A session that is not used for as long expires.
+        ttl_s: A session unused for as long expires.
         max_body_bytes: Longest request body.
         hosts: Names at which the server answers without a token, beside addresses, `localhost`
             and names without a dot: a page of another site cannot make it answer at its own name.
@@ -64,7 +64,7 @@ def create_app(
             `https://site.example`.
         agentgym: Whether AgentGym's clients are answered too, under `/v1/agentgym`.
         for_owner: Whether its only client is who started it and may give private arguments.
-        clock: A monotonic clock, in seconds; tests pass their own.
+        clock: A monotonic clock, in seconds; tests pass another.
         **kwargs: Arguments of the environment. Clients' arguments come on top, except for those
             that the environment class calls private, unless `for_owner`.
 
@@ -90,7 +90,7 @@ def create_app(
     app.register_blueprint(v1)
     app.register_blueprint(play)
     if agentgym:
-        app.register_blueprint(of_agentgym)
+        app.register_blueprint(agentgym_routes)
     sessions.sweep_forever()
     return app
 
@@ -98,7 +98,7 @@ def create_app(
 def _before(names: OwnNames, origins: AllowedOrigins) -> Response | None:
     g.started = time.perf_counter()
     requester.meet(request.environ)
-    if service().access.is_open and request.path not in _OF_NOBODY:
+    if service().access.is_open and request.path not in _PUBLIC_PATHS:
         mistake = names.mistake(request, may_be_foreign=origins.allow(request))
         if mistake:
             raise Refusal("unauthorized", mistake)
@@ -140,7 +140,7 @@ def _after(origins: AllowedOrigins, response: Response) -> Response:
 def counted(app: WSGIApplication, count: Callable[[int], None]) -> WSGIApplication:
     """Return the application with a count of its requests, each until its reply is handed over.
 
-    Flask's own end of a request comes too early: its reply is not in the server's buffers then.
+    Flask's end of a request comes before its reply is in the server's buffers.
     """
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -14,10 +14,9 @@ from env_servers.sessions.service import service
 
 
 def read_body() -> Any:
-    """Return the request's JSON value; an empty body stands for an empty object.
+    """Return the request's JSON value, {} for an empty body.
 
-    Raises:
-        Refusal: The body is too long, or is no JSON.
+    `Refusal` if it is too long or no JSON.
     """
     try:
         content = request.get_data(cache=False)

@@ -26,12 +26,8 @@ class AllowedOrigins:
     """The sites whose pages may use this server (cross-origin resource sharing).
 
     Pages send the token themselves; the cookie of the page `/play` is never sent by other sites.
-
-    Args:
-        origins: Each a scheme and a host, with a port where it is not the scheme's own.
-
-    Raises:
-        BadOption: One is no origin.
+    Raises `BadOption` unless each origin is a scheme and a host, with a port where it is not the
+    scheme's.
     """
 
     def __init__(self, origins: Iterable[str]) -> None:
@@ -68,14 +64,11 @@ def _check_origin(origin: str) -> str:
 
 
 class OwnNames:
-    """The names at which a server without a token answers.
+    """The names, in any case, at which a server without a token answers.
 
     A site whose name is made to resolve to this server (DNS rebinding) has the same origin as the
-    server, but a name of its own: only addresses, `localhost`, names without a dot and those given
+    server, but another name: only addresses, `localhost`, names without a dot and the given ones
     are taken for this server's.
-
-    Args:
-        names: More names of the server, in any case.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -85,9 +78,7 @@ class OwnNames:
     def mistake(self, request: Request, *, may_be_foreign: bool = False) -> str:
         """Return why a page of another site may have sent a request; "" if none has.
 
-        Args:
-            request: The request.
-            may_be_foreign: Whether the site in `Origin` is an allowed one.
+        With `may_be_foreign`, the site in `Origin` is an allowed one.
         """
         if self._is_rebound(request):
             return (

@@ -18,11 +18,9 @@ _MOST_THREADS: Final = 32
 
 
 class EnvActor:
-    """Sessions of one environment.
+    """Sessions of one environment, at most `max_sessions`.
 
-    Args:
-        env_id: See `agentgyms.registration.full_id`.
-        max_sessions: Most sessions at a time.
+    For the id see `registration.full_id`.
     """
 
     def __init__(self, env_id: str, max_sessions: int) -> None:
@@ -30,9 +28,9 @@ class EnvActor:
         self._service: Service = self._app.extensions[EXTENSION]
 
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return the replies to the requests of one message.
+        """Return the replies to the requests of one message, answered in order.
 
-        They are answered in order; those of environments that wait for something, at once.
+        Requests to environments that wait for something are answered at once.
         """
         answer = partial(call_app, self._app)
         if len(requests) < 2 or not all(map(self._waits, requests)):

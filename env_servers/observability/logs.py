@@ -1,7 +1,7 @@
 """The log of this package's programs: lines for people, or JSON lines for machines.
 
-One record is one line, whatever a client sends: line ends and other control characters in what is
-logged are escaped. Names of sessions are secrets, so a digest stands for each.
+One record is one line, whatever a client sends: line ends and other control characters are escaped.
+Names of sessions are secrets, so a digest stands for each.
 """
 
 from __future__ import annotations
@@ -60,10 +60,7 @@ def _keep(context: click.Context, option: click.Parameter, value: str) -> None:
 
 
 def set_up() -> None:
-    """Send the log to standard error, with the command's options.
-
-    A log that has been set up already stays as it is.
-    """
+    """Send the log to standard error, with the command's options, unless it is set up already."""
     meta = click.get_current_context().meta
     chosen: Format = meta.get(f"{__name__}.log_format", "text")
     level = str(meta.get(f"{__name__}.log_level", "info")).upper()
@@ -93,11 +90,7 @@ def digest(session_id: str) -> str:
 
 
 def fields(**values: Any) -> dict[str, Any]:
-    """Return the argument `extra` of a record with fields; None leaves one out.
-
-    Args:
-        values: JSON-plain, by name.
-    """
+    """Return the argument `extra` of a record with JSON-plain fields; None leaves one out."""
     return {"fields": {name: value for name, value in values.items() if value is not None}}
 
 

@@ -31,7 +31,7 @@ Gauged = Callable[[], float]
 
 
 class Metrics:
-    """Counters of one application, in a registry of their own.
+    """Counters of one application, in its registry.
 
     No label holds what a client may invent: no name of a session, no unknown route.
     """
@@ -68,15 +68,12 @@ class Metrics:
         )
         ProcessCollector(registry=self.registry)
         self.registry.register(Workers())
-        self._of_requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._by_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def watch(self, name: str, text: str, value: Gauged) -> None:
-        """Add a gauge that reports the current `value()`.
+        """Add a gauge, named without `agentgyms_`, that reports the current `value()`.
 
-        Args:
-            name: Of the gauge, without `agentgyms_`.
-            text: What it is.
-            value: Called for each collection, in any thread.
+        It is called for each collection, in any thread.
         """
         Gauge(f"agentgyms_{name}", text, registry=self.registry).set_function(value)
 
@@ -84,9 +81,9 @@ class Metrics:
         """Count one request."""
         method = method if method in _METHODS else "other"  # a client may invent any number
         key = (method, route, status)
-        found = self._of_requests.get(key)
+        found = self._by_request.get(key)
         if found is None:
-            found = self._of_requests[key] = (
+            found = self._by_request[key] = (
                 self.requests.labels(method, route, str(status)),
                 self.seconds.labels(method, route),
             )
@@ -94,11 +91,7 @@ class Metrics:
         found[1].observe(seconds)
 
     def failed(self, code: str) -> None:
-        """Count an error in a reply.
-
-        Args:
-            code: A key of `agentgyms.protocol.error_codes.CODES`.
-        """
+        """Count an error in a reply; `code` is a key of `agentgyms.protocol.error_codes.CODES`."""
         self.errors.labels(code).inc()
 
     def exposition(self) -> bytes:
@@ -137,5 +130,5 @@ class Workers(Collector):
         yield GaugeMetricFamily(
             "agentgyms_workers_resident_memory_bytes",
             "Resident memory of all child processes; what they share is divided among them.",
-            value=process_memory.of_children(),
+            value=process_memory.children_bytes(),
         )

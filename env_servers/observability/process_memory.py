@@ -21,11 +21,10 @@ _LARGE_BYTES: Final = 128 << 10
 def stay_small() -> None:
     """Make the C library return freed memory to the system; call it before threads start.
 
-    glibc begins by giving large blocks, such as images, back to the system when they are freed. But
-    the first one makes it keep ever larger ones, and a server that once held the images of many
-    sessions would hold that memory for good. It also keeps what is freed apart for as many as eight
-    threads a core, of which the interpreter lets one work at a time. Other C libraries stay as they
-    are.
+    glibc at first returns large blocks, such as images, when they are freed. But the first one
+    makes it keep ever larger ones, so a server that once held many sessions' images would hold that
+    memory for good. It also keeps freed memory apart for up to eight threads a core, of which the
+    interpreter lets one work at a time. Other C libraries stay as they are.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -34,11 +33,10 @@ def stay_small() -> None:
             mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def of_children() -> int:
-    """Return the resident memory of all processes that descend from this one, in bytes.
+def children_bytes() -> int:
+    """Return the resident memory of all descendants of this process, in bytes; 0 without /proc.
 
-    A page that several processes have is divided among them, where the system lets us see that.
-    0 on systems without /proc.
+    A page that several processes have is divided among them, where the system shows that.
     """
     return sum(_resident(pid) for pid in _descendants(os.getpid()))
 

@@ -16,14 +16,9 @@ log = logging.getLogger(__name__)
 
 
 def note(route: str, status: int, seconds: float) -> None:
-    """Log the current request if it failed or was slow.
+    """Log the current request if it failed or was slow; `route` is the rule that matched.
 
     Its body and its path are not logged: they have the agent's actions and the session's id.
-
-    Args:
-        route: The rule of the route that matched.
-        status: Of the reply.
-        seconds: How long the reply took.
     """
     if status < 400 and seconds < SLOW_S and not log.isEnabledFor(logging.DEBUG):
         return

@@ -28,12 +28,7 @@ def traced(app: WSGIApplication) -> WSGIApplication:
 
 
 def describe(route: str, status: int) -> None:
-    """Describe the current request's span: never its path, which has the session's id.
-
-    Args:
-        route: The rule of the route that matched.
-        status: Of the reply.
-    """
+    """Describe the current request's span by its route's rule: its path has the session's id."""
     span = tracing.current()
     span.set(
         {"http.route": route, "http.response.status_code": status}, f"{request.method} {route}"

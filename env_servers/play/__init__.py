@@ -1,5 +1,5 @@
 """`/play`: one page for every environment, on which a person plays and recordings are replayed.
 
-The page is files: HTML, a style sheet and modules of JavaScript, which use the same routes as every
-other client and know no environment by name.
+The page is HTML, a style sheet and modules of JavaScript, which use the same routes as every other
+client and know no environment by name.
 """

@@ -100,8 +100,7 @@ def cookie_name(http_request: Request) -> str:
 def admits_page(http_request: Request) -> bool:
     """Return whether a request comes from the page, and the person there knows the token.
 
-    The cookie alone is not enough: the header with the protocol's version is one that no other
-    site can make a browser send.
+    The cookie alone is not enough: no other site can make a browser send the protocol's header.
     """
     if framing.PROTOCOL_HEADER not in http_request.headers:
         return False

@@ -77,22 +77,15 @@ def create_retriever_app(
     max_clients: int = MAX_CLIENTS,
     hosts: Iterable[str] = (),
 ) -> Flask:
-    """Return the application that searches with `retriever`.
+    """Return the application that searches with `retriever`, which many threads share.
 
     `POST /retrieve` answers `{"queries": [...], "topk": 3, "return_scores": true}`, as Search-R1's
     server does, and `{"query": "...", ...}`, as that of SkyRL and verl-agent: `{"result": [...]}`
     with one list for each query, of `{"document": {"id", "contents"}, "score"}`, or without
     `return_scores` of documents alone. `GET /healthz` answers as long as the process does.
 
-    Args:
-        retriever: Searches; many threads share it.
-        token: Bearer token of `/retrieve`, "" for none.
-        max_body_bytes: Longest request body.
-        max_clients: How many clients may keep a connection at a time.
-        hosts: More names at which it answers without a token; see `create_app`.
-
-    Raises:
-        BadOption: No client can send the token.
+    At most `max_clients` keep a connection. For `token` and `hosts` see `create_app`; `BadOption`
+    if no client can send the token.
     """
     app = Flask("env_servers.retriever", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
@@ -141,10 +134,9 @@ def _body() -> dict[str, Any]:
 
 
 def _read(body: dict[str, Any]) -> tuple[list[str], int, bool]:
-    """Return queries, number of documents, and whether scores are wanted; other fields are let be.
+    """Return queries, number of documents, and whether scores are wanted; other fields are ignored.
 
-    Raises:
-        BadRequest: A field is missing or has a value it cannot have.
+    Raises `BadRequest` if a field is missing or has a value it cannot have.
     """
     if ("queries" in body) == ("query" in body):
         raise BadRequest("expected either 'queries', a list of texts, or 'query', a text")

@@ -1,4 +1,4 @@
-"""What the programs of this package share: address and token, and serving until a signal."""
+"""Common parts of this package's programs: address and token, and serving until a signal."""
 
 from __future__ import annotations
 
@@ -34,12 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def listen_with_token(variable: str, explained: str) -> Callable[[F], F]:
-    """Return a decorator that adds the options `--host`, `--port` and `--token`.
-
-    Args:
-        variable: Environment variable that may hold the token.
-        explained: Help text of `--token`.
-    """
+    """Return a decorator that adds `--host`, `--port` and `--token`, with its variable and help."""
     options = (
         click.option("--host", default="127.0.0.1", help="Address to listen on."),
         click.option(
@@ -80,9 +75,8 @@ def allow_host(command: F) -> F:
 def begin(host: str, token: str, *, insecure: bool, variable: str) -> None:
     """Set up the log and the memory, and refuse to listen beyond this machine without a token.
 
-    Raises:
-        click.UsageError: Other machines could connect without a token, and `insecure` is not set;
-            or spans are wanted and cannot be made.
+    Raises `click.UsageError` if other machines could connect without one and `insecure` is not set,
+    or if spans are wanted and cannot be made.
     """
     logs.set_up()
     process_memory.stay_small()
@@ -108,16 +102,9 @@ def serve(
 ) -> None:
     """Serve an application until SIGTERM or SIGINT; a second one ends it at once.
 
-    Args:
-        app: The application.
-        host: Address to listen on.
-        port: 0 takes a free one.
-        threads: As for `Server`.
-        greeting: What to print as soon as it listens, given its address.
-        grace_s: Seconds that requests may take to finish in the end.
-
-    Raises:
-        click.ClickException: It cannot listen there.
+    Port 0 takes a free one; for `threads` see `Server`. `greeting(address)` is printed as soon as
+    it listens. In the end, requests may take `grace_s` seconds to finish. Raises
+    `click.ClickException` if it cannot listen.
     """
     stop = threading.Event()
 

@@ -27,18 +27,13 @@ _PAUSE_S: Final = 0.05
 
 
 class ConnectionLimiter:
-    """Closes connections that are stalled, hold too much, or are too many.
+    """Closes connections that are stalled, hold too much, or are too many (`most`).
 
     A request takes no thread before it is complete, but its connection counts. A connection whose
-    request is not complete within `request_s` is closed, and so is one whose reply is not read for
-    as long. Near the limit, the connections that were idle longest are closed: their clients
-    connect again for the next request.
-
-    Args:
-        channels: The server's open files, its connections among them.
-        most: How many there may be.
-        request_s: Seconds for a request to come in, from its first byte or from the connection's
-            beginning.
+    request is not complete within `request_s`, from its first byte or the connection's beginning,
+    is closed, and so is one whose reply is not read for as long. Near the limit, the connections
+    idle longest are closed: their clients connect again for the next request. `channels` are all
+    the server's open files.
     """
 
     def __init__(self, channels: Mapping[int, Any], most: int, request_s: float) -> None:
@@ -47,11 +42,7 @@ class ConnectionLimiter:
         self._begun: WeakKeyDictionary[Any, tuple[Any, float]] = WeakKeyDictionary()
 
     def close_stalled(self, now: float) -> None:
-        """Close stalled connections. Called by the thread that owns the connections.
-
-        Args:
-            now: The value of `time.time()`.
-        """
+        """Close connections stalled at `now` (`time.time()`), in the thread that owns them."""
         for connection in self._connections():
             if self._stalls(connection, now):
                 connection.drop()
@@ -62,11 +53,7 @@ class ConnectionLimiter:
             connection.write_late()
 
     def free_memory(self, now: float) -> None:
-        """Close the connections silent longest for which much is kept. Called by the same thread.
-
-        Args:
-            now: The value of `time.time()`.
-        """
+        """Close the connections that hold much and were silent longest, in the same thread."""
         silent = [c for c in self._connections() if c.held and now - c.last_activity > _SILENT_S]
         held = sum(connection.held for connection in silent)
         for connection in sorted(silent, key=_last_activity):
@@ -86,7 +73,7 @@ class ConnectionLimiter:
         self._close_idle(len(self._channels) - int(_ROOMY * self._most))
 
     def free_files(self) -> None:
-        """Close idle connections, for this process may open no file more; wait if there are none.
+        """Close idle connections when this process may open no more files; wait if there are none.
 
         Called by the same thread, when it cannot accept a connection.
         """
@@ -137,10 +124,8 @@ class LatestFirst:
     """A condition on a lock, as `threading.Condition`, that wakes the last thread to wait.
 
     So no more threads work than are needed. With threads in turn, each would fill its own cache of
-    the C library, and a server's memory would grow for thousands of requests.
-
-    Args:
-        lock: The caller of each method holds it.
+    the C library, and a server's memory would grow for thousands of requests. The caller of each
+    method holds the lock.
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -170,11 +155,7 @@ class LatestFirst:
 
 
 class Threads(ThreadedTaskDispatcher):  # type: ignore[misc]  # waitress has no types
-    """The threads that answer requests, and two for probes, which are answered when others wait.
-
-    Args:
-        count: How many threads there are for what is not a probe.
-    """
+    """The threads that answer requests, and two for probes, which are answered when others wait."""
 
     def __init__(self, count: int) -> None:
         super().__init__()

@@ -20,10 +20,9 @@ _SUBNET_BITS: Final = 64  # what one client of IPv6 has to itself
 
 
 class Guesses:
-    """How many wrong tokens have come from each address lately; threads share it.
+    """Counts recent wrong tokens by address; threads share it.
 
-    Args:
-        clock: A monotonic clock, in seconds.
+    The clock is monotonic, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

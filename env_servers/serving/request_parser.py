@@ -20,11 +20,10 @@ _FORM_BYTES: Final = 4096
 
 
 class Terms(NamedTuple):
-    """What a server keeps of requests.
+    """The conditions on which a server keeps requests.
 
-    Attributes:
-        has_token: Tells from the headers Authorization and Cookie whether a client has the token.
-        max_body_bytes: Longest body of a client with the token.
+    `has_token` decides from the headers Authorization and Cookie whether a client has the token,
+    `max_body_bytes` is the longest body of one that has.
     """
 
     has_token: Callable[[str, str], bool]
@@ -34,10 +33,7 @@ class Terms(NamedTuple):
 class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
     """Reads a request; numbers and addresses that Python refuses are the client's mistake.
 
-    Args:
-        adj: Settings of waitress.
-        terms: What is kept of the request.
-        met: Called as soon as the head shows that the client has the token.
+    `met` is called as soon as the head shows that the client has the token.
     """
 
     def __init__(self, adj: Any, terms: Terms, met: Callable[[], None]) -> None:
@@ -62,11 +58,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
         return count
 
     def parse_header(self, header_plus: bytes) -> Any:
-        """Read the request line and the headers.
-
-        Raises:
-            ParsingError: They are not what HTTP allows.
-        """
+        """Read the request line and the headers; raise `ParsingError` if they are no HTTP."""
         try:
             parsed = super().parse_header(header_plus)
         except ValueError as e:
@@ -81,9 +73,9 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
 
 
 class _Body(OverflowableBuffer):  # type: ignore[misc]
-    """Keeps a body if it is not too long; of a longer one it knows the length alone.
+    """Keeps a body if it is not too long, else its length alone.
 
-    The application refuses that one by its length, or because the client has no token.
+    The application refuses a long one by its length, or because the client has no token.
     """
 
     def __init__(self, most: int) -> None:

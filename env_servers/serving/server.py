@@ -34,12 +34,9 @@ _POLL_S: Final = 0.02
 
 
 class Clients(Protocol):
-    """Who may be connected at a time.
+    """The clients that may be connected at a time, and the seconds for which one may be silent.
 
-    Attributes:
-        max_sessions: How many clients.
-        ttl_s: How long a client may be silent, in seconds.
-        files_each: How many files a client's session may need, beside its connection.
+    `files_each` counts the files of a client's session, beside its connection.
     """
 
     files_each: int
@@ -51,14 +48,11 @@ class Clients(Protocol):
 
 
 class Served(Protocol):
-    """What an application keeps at `app.extensions[EXTENSION]` to be served.
+    """The state at `app.extensions[EXTENSION]` of an application that a `Server` serves.
 
-    Attributes:
-        draining: Set when the server is about to stop: requests are to be refused.
-        in_flight: Requests being answered now.
-        waiting: Set to a function that returns how many requests wait for a thread.
-        max_body_bytes: Longest request body.
-        access: Who has the token.
+    The server sets `draining` when requests are to be refused, and `waiting` to a function that
+    returns how many requests wait for a thread. `in_flight` are being answered now. `access`
+    decides who has the token.
     """
 
     access: Access

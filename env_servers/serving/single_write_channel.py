@@ -75,22 +75,14 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     Its replies have the head and the beginning of the body in one write. A request is answered when
     the reply before it has been sent. More than `MOST_QUEUED` requests waiting end the connection.
-
-    Args:
-        *of_waitress: As for waitress's own.
-        terms: What is kept of requests.
-        guesses: Decides how late a wrong token is answered.
-        **named: As for waitress's own.
-
-    Attributes:
-        known: Whether a request on it had the token.
-        left_at: When the client left, in seconds of the monotonic clock; None while it is there.
+    `guesses` decides how late a wrong token is answered. `known`: a request on it had the token;
+    `left_at`: when the client left, on the monotonic clock.
     """
 
     task_class, error_task_class = _Request, _ErrorReply
 
-    def __init__(self, *of_waitress: Any, terms: Terms, guesses: Guesses, **named: Any) -> None:
-        super().__init__(*of_waitress, **named)
+    def __init__(self, *arguments: Any, terms: Terms, guesses: Guesses, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._guesses = guesses
         self._late: tuple[float, bytes] | None = None
         self.known = False
@@ -120,7 +112,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         super().service()
 
     def drop(self) -> None:
-        """Close the connection at once. Called by the thread that owns the connections.
+        """Close the connection at once, in the thread that owns the connections.
 
         `will_close` would wait until the client reads.
         """

@@ -14,12 +14,9 @@ _MOST_REASONS: Final = 256
 class ClosedSessions:
     """The last `most` sessions that have ended, in memory that is allocated once.
 
-    Ids are stored as digests of 64 bits. The ids themselves would lie between the objects of
-    sessions in memory, and the memory around them could not be freed. Threads may read at any
-    time; `add` must be called by one thread at a time.
-
-    Args:
-        most: How many sessions are remembered.
+    Ids are stored as digests of 64 bits: ids would lie between the objects of sessions in memory,
+    and the memory around them could not be freed. Threads may read at any time; `add` must be
+    called by one thread at a time.
     """
 
     def __init__(self, most: int) -> None:
@@ -30,12 +27,9 @@ class ClosedSessions:
         self._added = 0
 
     def add(self, session_id: str, request_id: str, reason: str) -> None:
-        """Add a session; it replaces the one that ended first.
+        """Add a session with the id of the request that opened it, or ""; it replaces the oldest.
 
-        Args:
-            session_id: Its id.
-            request_id: Id of the request that opened it, "" for none.
-            reason: Why it ended, one of a few texts.
+        The reason why it ended is one of a few texts.
         """
         if reason not in self._reasons:
             del self._reasons[_MOST_REASONS - 1 :]

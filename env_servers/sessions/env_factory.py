@@ -17,19 +17,14 @@ from env_servers.sessions.errors import Refusal
 
 WORK_LIMIT_S: Final = 30.0
 """Most seconds that clients' arguments may make a server work before an episode; they wait 60."""
-_OF_EVERY_ENV: Final = defaults(TextEnv).keys()
+_COMMON_ARGUMENTS: Final = defaults(TextEnv).keys()
 
 
 class EnvFactory:
-    """Environments of one id.
+    """Makes environments of one id, with the server's arguments, private ones among them.
 
-    Args:
-        env_id: See `agentgyms.registration.full_id`.
-        kwargs: Keyword arguments of every environment, the private ones among them.
-        for_owner: Whether clients may give private arguments too, and any value.
-
-    Raises:
-        BadOption: The id is not that of an agentgyms environment.
+    With `for_owner`, clients may give private arguments too, and any value. Raises `BadOption` if
+    the id is not that of an agentgyms environment.
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any], *, for_owner: bool = False) -> None:
@@ -46,7 +41,7 @@ class EnvFactory:
 
         Raises:
             BadOption: An argument is not a client's to set, or is greater than clients may set it.
-            Refusal: The environment does not take these arguments; the text is its own.
+            Refusal: The environment does not take these arguments; the text is the environment's.
         """
         arguments = dict(kwargs or {})
         if not self._for_owner:
@@ -59,7 +54,7 @@ class EnvFactory:
             code = "type_error" if isinstance(e, TypeError) else "value_error"
             refused = refusal(self.env_id, self._class, {**self._kwargs, **arguments})
             raise Refusal(code, refused or str(e)) from e
-        if arguments.keys() - _OF_EVERY_ENV and not self._for_owner:
+        if arguments.keys() - _COMMON_ARGUMENTS and not self._for_owner:
             env.work_limit_s = WORK_LIMIT_S
         return env
 

@@ -17,7 +17,7 @@ from env_servers.observability import logs
 log = logging.getLogger(__name__)
 
 _FOLDERS: Final = re.compile(r"(?<![\w/:.])/(?:[^/'\":,;\n]+/)+(?=[^\s/])")
-_OF_STATUS: Final = {
+_CODE_BY_STATUS: Final = {
     404: "not_found",
     405: "method_not_allowed",
     413: "too_large",
@@ -32,10 +32,8 @@ _OVERLOADED_S: Final = 1
 class Refusal(Exception):
     """The server refuses a request; the environment is not the reason.
 
-    Args:
-        code: A key of `agentgyms.protocol.error_codes.CODES`.
-        message: What was given, and what is expected.
-        retry_after_s: Seconds after which the client may try again.
+    `code` is a key of `agentgyms.protocol.error_codes.CODES`. The client may try again after
+    `retry_after_s`.
     """
 
     def __init__(self, code: str, message: str, retry_after_s: int = 0) -> None:
@@ -89,7 +87,7 @@ def to_response(error: Exception) -> Response:
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
-    code = _OF_STATUS.get(status, "bad_request" if status < 500 else "internal")
+    code = _CODE_BY_STATUS.get(status, "bad_request" if status < 500 else "internal")
     response = _response(code, error.description or error.name, status)
     allow = dict(error.get_headers()).get("Allow")
     if allow:

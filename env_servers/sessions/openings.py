@@ -17,11 +17,7 @@ LOOK_S: Final = 0.25
 
 
 def digest_of(operation: str, argument: Any) -> str:
-    """Return a digest of what a request asks for.
-
-    Raises:
-        BadRequest: The argument is nested too deeply.
-    """
+    """Return a digest of a request's content; raise `BadRequest` if it is nested too deeply."""
     try:
         text = json.dumps([operation, argument], sort_keys=True)
     except RecursionError:
@@ -30,14 +26,10 @@ def digest_of(operation: str, argument: Any) -> str:
 
 
 class Opening:
-    """A request that opens a session.
+    """A request that opens a session; `session_id` is "" while it does.
 
-    Attributes:
-        asked: The digest of what it asked for.
-        session_id: The session; "" while it is being opened.
-        failed: It opens none.
-        copies: How many copies of the request have come since.
-        waiting: How many of them wait for the session now.
+    `asked` is the digest of its content. `copies` of the request have come since; `waiting` of them
+    wait for the session now.
     """
 
     def __init__(self, asked: str) -> None:
@@ -52,8 +44,7 @@ class Opening:
 class Openings:
     """The requests that are opening a session or have opened one that is open, by id.
 
-    Args:
-        lock: The caller of each method holds it.
+    The caller of each method holds the lock.
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -63,13 +54,8 @@ class Openings:
     def earlier(self, request_id: str, asked: str, busy_s: float) -> str | None:
         """Return the session that an earlier copy of a request opened; None if there was none.
 
-        Args:
-            request_id: The request's id, "" for none.
-            asked: The digest of what the request asks for.
-            busy_s: How long to wait for a session that is being opened.
-
-        Raises:
-            Refusal: The earlier request asked for something else, or its session is not open yet.
+        Waits `busy_s` for one that is being opened. Raises `Refusal` if the earlier request has
+        another digest, or its session is not open yet.
         """
         deadline = time.monotonic() + busy_s
         while (opening := self._by_id.get(request_id)) is not None:

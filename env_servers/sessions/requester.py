@@ -1,7 +1,7 @@
 """The client whose request this thread answers: whether it is still there.
 
-What serves the application tells, under a key of the request's environment; without it, as in a
-test client, nobody ever leaves.
+The server puts the answer under a key of the request's environment; without it, as in a test
+client, nobody ever leaves.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ _left_for_s: ContextVar[Callable[[], float]] = ContextVar("left_for_s", default=
 
 
 def meet(environ: Mapping[str, Any]) -> None:
-    """Take the client of a request as the one whom this thread works for.
-
-    Args:
-        environ: The request's WSGI environment.
-    """
+    """Take the client in a request's WSGI environment as the one that this thread works for."""
     _left_for_s.set(environ.get(LEFT_FOR_S, _never))
 
 
@@ -47,10 +43,6 @@ def is_gone() -> bool:
 
 
 def check() -> None:
-    """Check that the client is there, before work that is not begun for nobody.
-
-    Raises:
-        Refusal: It has left.
-    """
+    """Raise `Refusal` if the client has left; for use before long work."""
     if has_left():
         raise Refusal("timeout", "the client has left")

@@ -1,4 +1,4 @@
-"""What one application holds: its environments, sessions, counters and whether it is ready."""
+"""The state of one application: its environments, sessions, counters and readiness."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PURPOSE: Final = "agentgyms play"
 
 
 class Service:
-    """The state of one application, found by its routes through `service()`.
+    """The state of one application, which its routes get from `service()`.
 
     Attributes:
         draining: The server is about to stop; nothing new is begun.
         in_flight: Requests being answered now.
-        waiting: Tells how many requests wait for a thread; set by what serves the application.
+        waiting: Returns how many requests wait for a thread; set by the server.
         access: Who may use `/v1` and `/play`.
     """
 
@@ -55,8 +55,7 @@ class Service:
     def ready(self) -> bool:
         """Return whether sessions can be opened; the first time, by making one and warming it up.
 
-        Raises:
-            Exception: Whatever the environment raised.
+        Raises all that the environment raises.
         """
         if self.draining:
             return False

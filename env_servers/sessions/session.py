@@ -23,7 +23,7 @@ from env_servers.sessions.errors import Refusal
 
 
 class Session:
-    """An environment, and how far its client has come in the episode.
+    """An environment, and its client's position in the episode.
 
     Callers of the methods hold `lock`; `Sessions.use` takes it.
 
@@ -34,7 +34,7 @@ class Session:
         turn: Turns taken in this episode; None before the first reset.
         finished: The episode has ended.
         touched: When the session was last used, in seconds of the server's clock.
-        unclaimed: Its client left before it was told of the session.
+        unclaimed: Its client disconnected before it got the session's id.
         is_closed: The session was closed; a thread that waited for its lock checks it.
     """
 
@@ -114,11 +114,7 @@ class Session:
 
     @property
     def latest(self) -> messages.State | messages.Turn:
-        """The latest reply, of a step, a reset or a restore.
-
-        Raises:
-            ResetNeeded: There is none.
-        """
+        """The latest reply, of a step, a reset or a restore; `ResetNeeded` if there is none."""
         if self._reply is not None:
             return self._reply
         if self._first_reply is None:
@@ -133,7 +129,7 @@ class Session:
         """Return to a snapshot. The episode before ends, also if the restoring fails.
 
         Raises:
-            Refusal: As for `reset`.
+            Refusal: Another episode has begun since the request was sent.
         """
         stored = self._stored_reply(request)
         if stored is not None:

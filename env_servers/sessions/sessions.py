@@ -38,7 +38,7 @@ class Sessions:
 
     Args:
         factory: Makes the environments.
-        metrics: Counts what happens.
+        metrics: Counts all events.
         max_sessions: Most sessions at a time; a new one replaces a finished one.
         ttl_s: A session unused for as long expires.
         clock: A monotonic clock, in seconds.
@@ -95,8 +95,7 @@ class Sessions:
     def use(self, session_id: str) -> Iterator[Session]:
         """Yield a session under its lock; a session whose environment fails is closed.
 
-        Raises:
-            Refusal: There is no such session, it has ended, or it stays in use for too long.
+        Raises `Refusal` if there is no such session, it has ended, or it stays in use for too long.
         """
         session = self._find(session_id)
         if not session.lock.acquire(blocking=False):
@@ -140,7 +139,7 @@ class Sessions:
         sweeper.start(self, min(max(self.ttl_s / 4, 0.05), _UNCLAIMED_S / 2))
 
     def unclaim(self, session_ids: Iterable[str]) -> None:
-        """Let sessions end soon whose client left before it was told of them.
+        """Expire soon the sessions whose client disconnected before it got their id.
 
         A copy of the request that opened one may still come and claim it.
         """
@@ -151,8 +150,7 @@ class Sessions:
     def _wait_for(self, session: Session) -> None:
         """Take the lock of a session that another request uses.
 
-        Raises:
-            Refusal: It is in use for too long, or the client leaves.
+        Raises `Refusal` if it is in use for too long, or the client leaves.
         """
         deadline = time.monotonic() + self.busy_s
         with session.awaited():
@@ -217,8 +215,7 @@ class Sessions:
     def _opened_by(self, request_id: str, asked: str) -> Session | None:
         """Return the session that a request has opened, or is opening; None if it opens none yet.
 
-        Raises:
-            Refusal: The session has ended: a late copy of the request must not open another one.
+        Raises `Refusal` if it has ended: a late copy of the request must not open another one.
         """
         session_id = self._openings.earlier(request_id, asked, self.busy_s)
         reason = self._closed.reason_of_request(request_id)

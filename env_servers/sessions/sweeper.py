@@ -1,4 +1,4 @@
-"""A thread that lets what has expired end, from time to time."""
+"""A thread that closes expired sessions from time to time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 
 class Swept(Protocol):
-    """What a sweeper sweeps."""
+    """An object with parts that expire."""
 
     def sweep(self) -> int:
-        """Close what has expired and return its number."""
+        """Close the expired parts and return their number."""
 
 
 def start(swept: Swept, pause_s: float) -> None:

@@ -18,13 +18,9 @@ _LAST_CHARACTER: Final = chr(0x10FFFF)
 
 
 def read(query: Mapping[str, list[str]]) -> messages.ListTasks:
-    """Return a query as a message.
+    """Return a query, with each parameter's values, as a message.
 
-    Args:
-        query: Each parameter's values.
-
-    Raises:
-        BadRequest: A parameter is unknown, given twice or has a value it cannot have.
+    Raises `BadRequest` if a parameter is unknown, given twice or has a value it cannot have.
     """
     fields: dict[str, Any] = {}
     for name, values in query.items():

@@ -13,12 +13,10 @@ _BEARER: Final = b"Bearer "
 class Access:
     """A token, and the cookie that proves that somebody typed it.
 
-    The cookie holds a proof of the token and not the token. Scripts cannot read it and other sites'
-    pages do not send it.
+    The token "" admits every request.
 
-    Args:
-        token: The token; "" admits every request.
-        purpose: What the cookie is for; the proof for another purpose is not accepted.
+    The cookie holds a proof of the token for one `purpose`, such as a page, and not the token.
+    Scripts cannot read it and other sites' pages do not send it.
     """
 
     def __init__(self, token: str, purpose: str) -> None:

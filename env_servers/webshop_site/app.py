@@ -56,13 +56,10 @@ _OPEN: Final = ("/healthz", "/access", "/robots.txt", "/favicon.ico", "/static/"
 
 
 class Offer(NamedTuple):
-    """The offer of the site's start page.
+    """The offer of the site's start page: a shop and tasks, one of which each visit gets at random.
 
-    Attributes:
-        shop: The shop.
-        tasks: What people are to buy; each visit gets one at random.
-        compat: The rules are the original's, flaws included.
-        show_attributes: Product pages lead to a page of the product's attributes.
+    With `compat` the rules are the original's, flaws included; with `show_attributes` product pages
+    lead to a page of the product's attributes.
     """
 
     shop: Shop
@@ -85,15 +82,10 @@ class Offer(NamedTuple):
 
 
 class Site:
-    """What one application holds; `env_servers.serving.server.Server` reads some of it.
+    """The state of one application; `env_servers.serving.server.Server` reads some of it.
 
-    Attributes:
-        offer: What the start page offers; None if visits begin in another way.
-        visits: The visits.
-        access: Who may enter.
-        draining: The server is about to stop; nothing new is begun.
-        in_flight: Requests being answered now.
-        max_body_bytes: Longest request body.
+    `offer` is None if visits begin in another way than at the start page. `draining`: the server is
+    about to stop; nothing new is begun.
     """
 
     def __init__(self, offer: Offer | None, visits: Visits, access: Access) -> None:
@@ -127,16 +119,16 @@ def create_site(
     """Return the application.
 
     `/` begins a visit with a random task, `/?task_id=...` with that one. A visit's pages are
-    `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops what came
-    after it before, and leads to the next page. `/healthz` answers as long as the site does.
+    `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops the pages
+    that came after it, and leads to the next page. `/healthz` answers as long as the site does.
 
     Args:
-        offer: What visits can be begun for at `/`; None lets none begin there.
-        token: Asked for before anything is shown, "" for none.
+        offer: The shop and tasks of visits that begin at `/`; None lets none begin there.
+        token: The token needed before anything is shown, "" for none.
         max_visits: Most visits at a time; more are answered with 429.
-        ttl_s: A visit that is not used for as long expires.
+        ttl_s: A visit unused for as long expires.
         hosts: More names at which it answers without a token; see `create_app`.
-        clock: Seconds that never go back; tests pass their own.
+        clock: Seconds that never go back; tests pass another.
 
     Raises:
         BadOption: The token has characters that cannot be sent.

@@ -1,8 +1,8 @@
-"""From a page's view to what its template lays out: elements by what they are, each with its place.
+"""From a page's view to its template's elements, by kind, each with its place.
 
 A place is the number of an element in the view, and for a value of an option also its number there:
-`5`, `5.2`. The pages mark elements with it, buttons send it, and it is how agents find the order in
-which a page is read, whatever the order on the screen.
+`5`, `5.2`. The pages mark elements with it, buttons send it, and agents read it as the order of a
+page, whatever the order on the screen.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def key_at(view: View, place: str) -> str | None:
 
 
 def anchor(place: str) -> str | None:
-    """Return the id of what was pressed at a place, if the next page has it too: an option's value.
+    """Return the id of the element pressed at a place, an option's value, if the next page has it.
 
     Without it the browser would begin the next page at its top, far from the options.
     """

@@ -22,11 +22,9 @@ _READING_S: Final = 300.0  # a visit on its first page is kept for as long
 
 
 class NoVisit(Exception):
-    """The visit, or this page of it, does not exist.
+    """The visit, or this page of it, does not exist; `reason` says why, in one sentence.
 
-    Attributes:
-        status: 404 if it never existed, 410 if it has ended.
-        reason: Why, in one sentence.
+    `status` is 404 if it never existed, 410 if it has ended.
     """
 
     def __init__(self, status: int, reason: str) -> None:
@@ -35,11 +33,7 @@ class NoVisit(Exception):
 
 
 class Full(Exception):
-    """The maximum number of visits is open.
-
-    Attributes:
-        retry_after_s: Seconds until the next attempt.
-    """
+    """The maximum number of visits is open; the next attempt makes sense after `retry_after_s`."""
 
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(f"the shop is full, ask again in {retry_after_s} s")
@@ -51,11 +45,9 @@ class PurchaseMade(Exception):
 
 
 class Turn(NamedTuple):
-    """A page of a visit.
+    """A page of a visit: the session as `ShopSession.save` returns it, and the action's result.
 
-    Attributes:
-        saved: The session at this page, as `ShopSession.save` returns it.
-        result: Of the action before this page; None for the first page.
+    `result` belongs to the action before this page; None for the first page.
     """
 
     saved: dict[str, Any]
@@ -65,11 +57,8 @@ class Turn(NamedTuple):
 class Visit:
     """The visit of one person or one environment.
 
-    Attributes:
-        visit_id: Random id in addresses.
-        session: The shop session, at the page that was requested last.
-        person: A person may see how the purchase scored; an agent may not.
-        touched: When it was last used, in seconds.
+    Its random id is in addresses, its session at the page requested last. A `person` may see how
+    the purchase scored; an agent may not. `touched` is when it was last used, in seconds.
     """
 
     def __init__(self, visit_id: str, session: ShopSession, person: bool, now: float) -> None:
@@ -95,11 +84,7 @@ class Visit:
         return self._over
 
     def open(self, turn: int) -> Turn:
-        """Bring the session to a page and return it.
-
-        Raises:
-            NoVisit: The visit has no such page.
-        """
+        """Bring the session to a page and return it; raise `NoVisit` if there is no such page."""
         found = self._turns.get(turn)
         if found is None:
             dropped = 0 <= turn < self.latest
@@ -111,11 +96,9 @@ class Visit:
     def act(self, turn: int, action: str) -> int:
         """Take an action on a page and return the number of the next page.
 
-        Pages after the given page are dropped.
+        The pages after it are dropped.
 
-        Raises:
-            NoVisit: The visit has no such page.
-            PurchaseMade: The visit is over.
+        Raises `NoVisit` if the visit has no such page, `PurchaseMade` if it is over.
         """
         self.open(turn)
         if self._over:
@@ -132,10 +115,8 @@ class Visit:
     def put(self, saved: Any) -> int:
         """Load a saved session as a new page and return the number of the page.
 
-        Raises:
-            TypeError: The session is damaged.
-            ValueError: The session is damaged.
-            LookupError: The session is damaged, or of another shop.
+        A damaged session raises `TypeError`, `ValueError` or `LookupError`, as does one of another
+        shop.
         """
         self.session.load(saved)
         turn = self.latest + 1
@@ -145,13 +126,10 @@ class Visit:
 
 
 class Visits:
-    """The visits of one site.
+    """The visits of one site, at most `max_sessions`.
 
-    Args:
-        max_sessions: Maximum number of visits; a new one replaces one that is over, or an unused
-            one on its first page.
-        ttl_s: A visit expires after this many seconds without a request.
-        clock: A monotonic clock, in seconds.
+    A new one replaces one that is over, or an unused one on its first page. A visit expires after
+    `ttl_s` without a request. The clock is monotonic, in seconds.
     """
 
     files_each = 0
@@ -167,11 +145,7 @@ class Visits:
         return len(self._open)
 
     def begin(self, session: ShopSession, *, person: bool) -> Visit:
-        """Return a new visit.
-
-        Raises:
-            Full: The maximum number is open, and none can be replaced.
-        """
+        """Return a new visit; raise `Full` if the maximum is open, and none can be replaced."""
         with self._lock:
             now = self._clock()
             self._expire(now)
@@ -185,11 +159,7 @@ class Visits:
 
     @contextmanager
     def use(self, visit_id: str) -> Iterator[Visit]:
-        """Yield a visit under its lock.
-
-        Raises:
-            NoVisit: No visit has this id.
-        """
+        """Yield a visit under its lock; raise `NoVisit` if no visit has this id."""
         with self._lock:
             now = self._clock()
             self._expire(now)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentgyms.core.arguments import OF_CONNECTIONS, private_names
+from agentgyms.core.arguments import CONNECTION_ARGUMENTS, private_names
 from agentgyms.core.outcome import shown
 from agentgyms.group import GroupEnv
 from agentgyms.registration import find_maker, short_name
@@ -141,7 +141,7 @@ def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) ->
         return env
     evaluated = (trained or {}).get("eval", {})
     kwargs = {**run_env.get("kwargs", {}), **evaluated.get("kwargs", {})}
-    kwargs = {name: value for name, value in kwargs.items() if name not in OF_CONNECTIONS}
+    kwargs = {name: value for name, value in kwargs.items() if name not in CONNECTION_ARGUMENTS}
     _check_untrusted(env.id, {k: v for k, v in kwargs.items() if k not in env.kwargs})
     limits = (env.max_turns, evaluated.get("max_turns"), run_env.get("max_turns"))
     return replace(

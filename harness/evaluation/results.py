@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.core.arguments import OF_CONNECTIONS
+from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.data.manifests import digest_file
 from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
 from harness.evaluation import episodes, verify_result
@@ -87,7 +87,7 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
 
 def without_addresses(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return an environment's arguments without the addresses of it and of its models."""
-    return {k: _without_address(v) for k, v in kwargs.items() if k not in OF_CONNECTIONS}
+    return {k: _without_address(v) for k, v in kwargs.items() if k not in CONNECTION_ARGUMENTS}
 
 
 def _without_address(value: Any) -> Any:

@@ -47,11 +47,12 @@ def trajectory(episode: Episode) -> dict[str, Any]:
 
 
 def _step(episode: Episode, turn: RecordedTurn, seen: RecordedTurn, number: int) -> dict[str, Any]:
-    """Return a turn's answer, its action as a call of a tool, and what came of it."""
-    name, call, said = f"call_{number}", episode.tools.call(turn.action), answer(turn)
+    """Return a turn's answer, its action as a tool call, and the result."""
+    name, call, reply = f"call_{number}", episode.tools.call(turn.action), answer(turn)
+    # the result names its call; an action that is no tool call has none
     source = {} if call is None else {"source_call_id": name}
     step: dict[str, Any] = {
-        "message": turn.action if said is None else said,
+        "message": turn.action if reply is None else reply,
         "observation": {"results": [{**source, "content": _content(episode, seen)}]},
         "extra": {
             "action": turn.action,
@@ -71,7 +72,7 @@ def _step(episode: Episode, turn: RecordedTurn, seen: RecordedTurn, number: int)
 
 
 def _content(episode: Episode, seen: RecordedTurn) -> str | list[dict[str, Any]]:
-    """Return what the agent saw: a text, or parts in all steps of a file that has pictures."""
+    """Return the observation: a text, or parts in all steps of a file that has pictures."""
     text = text_seen(seen, episode.tools.shown, pictures=False)
     if not episode.pictures:
         return text
@@ -85,6 +86,7 @@ def _content(episode: Episode, seen: RecordedTurn) -> str | list[dict[str, Any]]
 def _total_tokens(episode: Episode) -> dict[str, int]:
     """Return the tokens of all prompts and answers, if each turn's are known."""
     tokens = [_tokens(turn) for _, turn in episode.turns]
+    # a sum of the known ones would look like the whole
     if not all(tokens):
         return {}
     prompts, answers = map(sum, zip(*tokens, strict=True))

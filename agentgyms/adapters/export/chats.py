@@ -38,10 +38,10 @@ def sharegpt(episode: Episode) -> dict[str, Any]:
 
 
 def tools(episode: Episode) -> dict[str, Any]:
-    """Return a chat in which actions are calls of tools and observations their results.
+    """Return a chat in which actions are tool calls and observations their results.
 
-    An action that is no call of a tool is the text of its message. The tools and the arguments of
-    a call are JSON text, for their keys differ between environments.
+    An action that is no tool call is the text of its message. The tools and the arguments of a call
+    are JSON text, for their keys differ between environments.
     """
     shown = episode.tools.shown
     chat = [_message("user", text_seen(episode.turns[0][0], shown))]

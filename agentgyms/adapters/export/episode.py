@@ -24,9 +24,7 @@ IMAGE: Final = "<image>"
 class Episode:
     """An episode, seen by its agent: in self-play the partner's turns are the world's.
 
-    Attributes:
-        recording: The recording, which may come from anyone.
-        pictures: Whether any episode of the same export has pictures.
+    The recording may come from anyone. `pictures`: whether any episode of the export has pictures.
     """
 
     recording: Recording
@@ -34,12 +32,13 @@ class Episode:
 
     @cached_property
     def turns(self) -> list[tuple[RecordedTurn, RecordedTurn]]:
-        """What the agent saw, and the turn that it took; for each of its turns."""
+        """For each of the agent's turns, the turn before, which it saw, and its own."""
+        # turn i is taken after seeing turn i - 1; the reset is turn 0
         return [(seen, turn) for seen, turn in pairwise(self.recording.turns) if _is_own(turn)]
 
     @cached_property
     def outcomes(self) -> list[RecordedTurn]:
-        """What the agent saw next, for each of its turns."""
+        """For each of the agent's turns, the turn that it saw next."""
         return [*(seen for seen, _ in self.turns[1:]), self.recording.turns[-1]]
 
     @property
@@ -76,10 +75,9 @@ class Episode:
         return [encode_number(reward) for reward in sums]
 
     def facts(self, shown: Sequence[RecordedTurn]) -> dict[str, Any]:
-        """Return the columns that all forms have; what has no fixed type is JSON text.
+        """Return the columns that all forms have; those without a fixed type are JSON text.
 
-        Args:
-            shown: The turns whose pictures the row's texts name.
+        `shown` are the turns whose pictures the row's texts name.
         """
         header, first, last = self.recording.header, self.turns[0][0].info, self.recording.turns[-1]
         rewards = self.rewards
@@ -110,12 +108,9 @@ class Episode:
 def text_seen(
     turn: RecordedTurn, action: Callable[[str], str] = str, *, pictures: bool = True
 ) -> str:
-    """Return what a turn shows: pictures, goal (first turn), observation, actions and feedback.
+    """Return the text of a turn: pictures, goal (first turn), observation, actions and feedback.
 
-    Args:
-        turn: The turn.
-        action: Gives the text of an admissible action.
-        pictures: Whether `IMAGE` stands for each picture.
+    `action` returns the text of an admissible action; with `pictures`, `IMAGE` stands for each.
     """
     text = user_text(turn.observation, turn.info, action)
     feedback = turn.info["feedback"]

@@ -19,7 +19,7 @@ FORMS: Final[Mapping[str, Callable[[Episode], dict[str, Any]]]] = {
     "sharegpt": chats.sharegpt,
     "atif": atif.trajectory,
 }
-"""What makes a row of an episode, by the name of the form."""
+"""The function that makes a row of an episode, by the name of its form."""
 
 
 def rows(paths: Iterable[Path], form: str) -> list[dict[str, Any]]:

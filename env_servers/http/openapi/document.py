@@ -102,9 +102,8 @@ _PARAMETERS: Final = {
 def document_text(*, asks_for_token: bool = True) -> str:
     """Return the document as JSON; it is built at the first call.
 
-    Args:
-        asks_for_token: Whether the server has a token; the document of one without a token names
-            no way to authenticate, so that generated clients ask for none.
+    If a server has no token, the document names no way to authenticate, so that generated clients
+    need none.
     """
     return serialization.dumps(document() if asks_for_token else _without_security(document()))
 

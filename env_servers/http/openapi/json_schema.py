@@ -21,11 +21,9 @@ def reference(name: str) -> Schema:
 
 
 def object_of(properties: Mapping[str, Schema], required: Iterable[str] | None = None) -> Schema:
-    """Return the schema of an object without other properties.
+    """Return the schema of an object with these properties alone.
 
-    Args:
-        properties: The schema of each property.
-        required: Names of those that are never missing; None for all.
+    `required` None means all of them.
     """
     return {
         "type": "object",
@@ -38,8 +36,7 @@ def object_of(properties: Mapping[str, Schema], required: Iterable[str] | None =
 def properties_of(kind: type[Any]) -> dict[str, Schema]:
     """Return the schema of each field of a class, with its description and its default.
 
-    Args:
-        kind: A dataclass or a `TypedDict`, with the fields' meaning under `Attributes:`.
+    It is a dataclass or a `TypedDict`, with the fields' meaning under `Attributes:`.
     """
     meaning = _meanings(kind)
     found = {}
@@ -58,14 +55,12 @@ def request_of(kind: type[Any]) -> Schema:
 
 
 def schema_of(hint: Any) -> Schema:
-    """Return the schema of the JSON values that a type stands for.
+    """Return the schema of the JSON values that a field's type stands for.
 
-    Args:
-        hint: A type of a field. `Annotated` adds keywords of JSON Schema as a dictionary, or
-            replaces the schema by a named one: a class stands for its name, a string for itself.
+    `TypeError` if it has none.
 
-    Raises:
-        TypeError: The type has no schema.
+    `Annotated` adds keywords of JSON Schema as a dictionary, or replaces the schema by a named one:
+    a class stands for its name, a string for itself.
     """
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:

@@ -27,8 +27,8 @@ class Operation(NamedTuple):
     Attributes:
         route: Method and path.
         name: The `operationId`.
-        summary: What it does, in one line.
-        description: What else a client must know.
+        summary: The effect, in one line.
+        description: Further facts that a client must know.
         request: The message in the body; None for a route without a body.
         query: The message that travels as a query.
         reply: The message in the reply, or a schema; None for an empty reply.

@@ -19,7 +19,7 @@ _INFO: Final[dict[str, Schema]] = {
     "score": _SHARE,
     "metrics": {"additionalProperties": {"type": "number"}},
 }
-"""What travels of an info, beyond the types of its fields: nan travels as null."""
+"""Schemas of fields of an info whose types do not say that nan travels as null."""
 
 
 def schemas() -> dict[str, Schema]:
