@@ -124,8 +124,8 @@ class RemoteEnv(TextEnv):
         return PagedTasks(listed, self, self._connection.clone(), self._arguments)
 
     @property
-    def data_source(self) -> str | None:
-        """Whose tasks the server plays; None if it is of an earlier version."""
+    def data_source(self) -> str:
+        """Whose tasks the server plays."""
         return self._description.data_source
 
     def expert_actions(self) -> dict[str, str]:

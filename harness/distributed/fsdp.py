@@ -269,7 +269,7 @@ def load_optimizer_state(
 ) -> None:
     """Load the result of `optimizer_state`, saved by any number of processes.
 
-    Parameters may have numbers instead of names, as torch and older versions write them.
+    Parameters may have numbers instead of names, as torch writes them.
 
     Raises:
         RuntimeError: The state belongs to another model.

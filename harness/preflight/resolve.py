@@ -9,7 +9,7 @@ from agentgyms.group import GroupEnv
 from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
-from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.credit.registry import hyperparameters_of, layers, needs, preset
 from harness.preflight import recorded_files
 from harness.prompts import tool_formats
 from harness.types import plugins
@@ -92,27 +92,6 @@ def _annotators_of(config: Config) -> list[str]:
             )
         chosen.append(fills[0])
     return chosen
-
-
-def of_earlier_version(config: Config) -> Config:
-    """Return a run's configuration with what versions before these settings did.
-
-    There was no penalty of long responses, importance weights had to be asked for by a cap, and the
-    penalty of invalid actions was on step returns and on the scores of statistics of rows: where
-    there were neither it changed nothing.
-    """
-    rollout = config.rollout
-    if rollout.mismatch_weights is None and rollout.mismatch_cap is None:
-        config = replace(config, rollout=replace(rollout, mismatch_weights="none"))
-    estimator, credit = methods.get(config.method.name).estimator, config.method.credit
-    if config.method.overlong_share is None:
-        config = replace(config, method=replace(config.method, overlong_share=0.0))
-    if "penalty_on" in credit or "penalty_on" not in hyperparameters_of(estimator, credit):
-        return config
-    acted = reads_step_returns(estimator, credit) or credit.get("statistics") == "turn"
-    penalty = credit.get("invalid_penalty", 0.0) if acted else 0.0
-    credit = {**credit, "invalid_penalty": penalty, "penalty_on": "step"}
-    return replace(config, method=replace(config.method, credit=credit))
 
 
 _RUN_DEFAULTS: Final = {

@@ -175,12 +175,9 @@ def _step_of(folder: Path) -> tuple[int, bool]:
 
 
 def damage_of(folder: Path) -> str:
-    """Return what is wrong with the files of a checkpoint; "" if they are undamaged.
-
-    Checkpoints of older versions have no digests, so nothing is compared.
-    """
+    """Return what is wrong with the files of a checkpoint; "" if they are undamaged."""
     try:
-        files = _read(folder / DESCRIPTION).get("files", {})
+        files = _read(folder / DESCRIPTION)["files"]
     except CheckpointError as e:
         return str(e)
     return file_digests.damage_of(folder, files)
@@ -189,7 +186,7 @@ def damage_of(folder: Path) -> str:
 def _read(description: Path) -> dict[str, Any]:
     try:
         values = read_object(description, CheckpointError)
-        step, files = values["step"], values.get("files", {})
+        step, files = values["step"], values["files"]
         validation = values.get("validation", {})
         if type(step) is not int or not all(map(math.isfinite, validation.values())):
             raise ValueError("step and validation must be numbers")

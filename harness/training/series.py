@@ -15,7 +15,7 @@ from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.folders import differences
 from harness.preflight.checks import check
-from harness.preflight.resolve import of_earlier_version, resolve
+from harness.preflight.resolve import resolve
 from harness.runs import checkpoints
 from harness.runs.runfolder import RunFolder
 from harness.training import setup
@@ -37,8 +37,7 @@ def state(config: Config) -> str:
     folder = RunFolder.of_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
-    before = resolve(of_earlier_version(folder.config()))
-    changed = differences(_settings(before), _settings(resolve(config)))
+    changed = differences(_settings(folder.config()), _settings(resolve(config)))
     if changed:
         raise ConfigError(
             f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "

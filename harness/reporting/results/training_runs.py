@@ -1,4 +1,4 @@
-"""Reads folders of training runs, also of earlier versions, in the form of `result.json`."""
+"""Reads folders of training runs in the form of `result.json`."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class TrainingRun:
         """What its evaluations played, with what must stand beside figures of generated tasks."""
         env, of_evaluation = self.config["env"], self.config.get("eval", {})
         kwargs = {**env.get("kwargs", {}), **of_evaluation.get("kwargs", {})}
-        recorded = self.evaluations[-1].get("data_source") if self.evaluations else None
-        data = setting.data_source(self.env_id, kwargs, recorded)
+        data = setting.data_source(self.env_id, kwargs)
         return setting.Setting(self.env_id, "", data=data).title
 
     @property

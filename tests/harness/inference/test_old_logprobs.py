@@ -18,7 +18,7 @@ from harness.inference.old_logprobs import (
 )
 from harness.inference.weight_check import WeightCheck
 from harness.model.packing import merge, samples
-from harness.preflight.resolve import of_earlier_version, resolve
+from harness.preflight.resolve import resolve
 from harness.rollouts.player import rollout_figures
 from harness.training.learner import Learner
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
@@ -119,10 +119,6 @@ def test_another_engines_tokens_are_weighed_unless_told_otherwise():
     assert corrected(backend="vllm", mismatch_weights="masked") == ("masked", 2.0)
     assert corrected("rft", backend="vllm") == ("none", None)
     assert corrected("sft", backend="vllm") == ("none", None)
-    old = configs.to_dict(run(backend="vllm"))
-    del old["rollout"]["mismatch_weights"], old["rollout"]["mismatch_cap"]
-    kept = of_earlier_version(configs.from_dict(old)).rollout
-    assert (kept.mismatch_weights, kept.mismatch_cap) == ("none", None)
 
 
 @pytest.mark.parametrize("ratio", ["geometric", "product"])
