@@ -81,7 +81,19 @@ def _find(
     return section, ".".join(names), annotation
 
 
+_REMOVED: Final = {
+    "policy.tiny.initial_std": "the standard deviation is always 0.1",
+    "rollout.max_draws": "a step of dynamic sampling has at most ten rounds",
+    "optimizer.momentum": "Muon's momentum is always 0.95",
+    "optimizer.max_kl": "set the number of passes with optimizer.epochs",
+    "warmstart.weight_decay": "a warm start's weight decay is always 0.01",
+}
+"""Settings that were removed, each with what holds or what to use now."""
+
+
 def _unknown(section: type[BaseModel], where: str) -> str:
+    if where in _REMOVED:
+        return f"there is no setting {where} any more: {_REMOVED[where]}"
     *sections, key = where.split(".")
     known = list(section.model_fields)
     near = nearest(key, known)

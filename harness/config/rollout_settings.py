@@ -122,10 +122,9 @@ class RolloutConfig(Section):
     max_batch: PositiveInt = 256
     """Largest number of responses generated at the same time."""
     dynamic_sampling: bool | None = None
-    """Replace groups whose returns are all equal by groups of other tasks (DAPO); None takes the
+    """Replace groups whose returns are all equal by groups of other tasks, in at most ten
+    rounds (DAPO); None takes the
     method's setting."""
-    max_draws: PositiveInt = 10
-    """Largest number of rounds of tasks in a step of dynamic sampling."""
     enough_members: PositiveInt | None = None
     """Stop the other episodes of a group once this many have ended (GVPO); None waits for all,
     unless the method sets a number."""

@@ -25,6 +25,7 @@ from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.player import make_eval_pool, make_pool
+from harness.rollouts.task_sampling.dynamic_sampling import MAX_DRAWS
 from harness.types.errors import ConfigError
 
 _HALF = 0.5
@@ -246,7 +247,7 @@ def _rollouts(config: Config, machine: Machine) -> Iterator[str]:
         f"{memory.live_episodes(config)} under way at once"
     )
     if rollout.dynamic_sampling:
-        yield f"groups with equal returns are drawn again, up to {rollout.max_draws} times"
+        yield f"groups with equal returns are drawn again, up to {MAX_DRAWS} times"
     if rollout.enough_share is not None or rollout.enough_members is not None:
         yield _enough(rollout, machine)
     local = {"hf": "the policy itself", "vllm": "vLLM in this process"}

@@ -135,18 +135,8 @@ class Learner:
         rng = np.random.default_rng(seed)
         totals = _Totals()
         for _ in range(self.config.epochs or 1):
-            epoch = self._epoch(rows, rng)
-            totals.add(epoch)
-            if self._exceeds_max_kl(epoch):
-                break
+            totals.add(self._epoch(rows, rng))
         return self._figures(totals)
-
-    def _exceeds_max_kl(self, epoch: _Totals) -> bool:
-        """Return whether the KL divergence from the sampling policy was above `max_kl`."""
-        limit, divergence = self.config.max_kl, epoch.metrics.get("kl_old")
-        if limit is None or divergence is None:
-            return False
-        return divergence.value > limit * epoch.tokens
 
     def _figures(self, totals: _Totals) -> dict[str, float]:
         """Return the figures of a training step, under `update/`."""

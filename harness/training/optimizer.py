@@ -122,7 +122,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
     Args:
         matrices: Parameters with two dimensions.
         others: All other parameters.
-        config: Learning rate, weight decay, Muon's momentum, AdamW's decay rates.
+        config: Learning rate, weight decay, AdamW's decay rates; Muon's momentum is torch's, 0.95.
     """
 
     def __init__(
@@ -135,7 +135,6 @@ class MuonWithAdamW(torch.optim.Optimizer):
                 matrices,
                 lr=config.learning_rate,
                 weight_decay=config.weight_decay,
-                momentum=config.momentum,
                 adjust_lr_fn="match_rms_adamw",
             )
             self._parts.append(muon)

@@ -37,7 +37,8 @@ def state(config: Config) -> str:
     folder = RunFolder.of_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
-    changed = differences(_settings(folder.config()), _settings(resolve(config)))
+    before = resolve(folder.config())
+    changed = differences(_settings(before), _settings(resolve(config)))
     if changed:
         raise ConfigError(
             f"{folder.path} holds a run with other settings: {'; '.join(changed[:_SHOWN])}; "

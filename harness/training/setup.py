@@ -181,6 +181,7 @@ def resume(
     try:
         config = folder.config()
         plugins.load(config.run.plugins)
+        config = resolve(config)  # a later version may have added settings
         check_processes(config, processes.size)
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e

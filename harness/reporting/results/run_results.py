@@ -108,7 +108,7 @@ def _result(
         },
         "partner": parties.get("partner"),
         "judge": parties.get("judge"),
-        "data_source": None,  # its arguments decide
+        "data_source": last[first.seed].get("data_source"),
         "seeds": seeds,
         "episodes": {"planned": len(episodes), "finished": len(records), "missing": len(missing)},
         "missing": missing,

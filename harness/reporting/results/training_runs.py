@@ -50,7 +50,8 @@ class TrainingRun:
         """What its evaluations played, with what must stand beside figures of generated tasks."""
         env, of_evaluation = self.config["env"], self.config.get("eval", {})
         kwargs = {**env.get("kwargs", {}), **of_evaluation.get("kwargs", {})}
-        data = setting.data_source(self.env_id, kwargs)
+        recorded = self.evaluations[-1].get("data_source") if self.evaluations else None
+        data = setting.data_source(self.env_id, kwargs, recorded)
         return setting.Setting(self.env_id, "", data=data).title
 
     @property

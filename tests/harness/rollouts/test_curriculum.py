@@ -134,7 +134,6 @@ def test_groups_that_dynamic_sampling_drops_are_measured_too(policy):
         "method.loss={}",
         "method.credit={}",
         "rollout.dynamic_sampling=true",
-        "rollout.max_draws=2",
         "rollout.tasks_per_step=3",
         "rollout.group_size=2",
         "rollout.curriculum.by='task'",

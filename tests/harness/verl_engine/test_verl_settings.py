@@ -108,7 +108,7 @@ def test_what_verl_cannot_is_named(override, named):
 
 def test_all_that_is_refused_is_named_at_once():
     with pytest.raises(ConfigError) as told:
-        translate(corridor("policy.ema=0.9", "optimizer.max_kl=0.1", "log.price_per_hour=1.0"))
+        translate(corridor("policy.ema=0.9", "policy.offload=optimizer", "log.price_per_hour=1.0"))
     assert str(told.value).count("\n- ") == 3
 
 
