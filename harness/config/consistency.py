@@ -7,7 +7,7 @@ from typing import Final
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
 from harness.config.gateway_address import read_address
-from harness.config.rollout_settings import RolloutConfig
+from harness.config.rollout_settings import RolloutConfig, complete_bounds
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -219,27 +219,7 @@ def _check_generation(config: Config) -> None:
 
 
 def _check_mismatch(rollout: RolloutConfig) -> None:
-    cap, floor, rejection = rollout.mismatch_cap, rollout.mismatch_floor, rollout.rejection
-    if floor and rollout.mismatch_weights != "masked":
-        raise ConfigError(
-            f"rollout.mismatch_floor is {floor} and rollout.mismatch_weights "
-            f"{rollout.mismatch_weights!r}: only 'masked' has a floor"
-        )
-    if cap is not None and floor >= cap:
-        raise ConfigError(
-            f"rollout.mismatch_floor is {floor}, not less than rollout.mismatch_cap = {cap}: no "
-            "token would have a weight"
-        )
-    if cap is not None and rollout.mismatch_weights == "none":
-        raise ConfigError(
-            f"rollout.mismatch_cap is {cap} and rollout.mismatch_weights 'none', which has no cap: "
-            "leave one of them out"
-        )
-    if rejection.low is not None and rejection.high is not None and rejection.low >= rejection.high:
-        raise ConfigError(
-            f"rollout.rejection.low is {rejection.low}, not less than rollout.rejection.high = "
-            f"{rejection.high}: all would be rejected"
-        )
+    complete_bounds(rollout.correction or "clip", rollout.correction_bounds)
 
 
 def _check_curriculum(rollout: RolloutConfig) -> None:

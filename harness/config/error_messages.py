@@ -84,6 +84,10 @@ def _find(
 _REMOVED: Final = {
     "policy.tiny.initial_std": "the standard deviation is always 0.1",
     "rollout.max_draws": "a step of dynamic sampling has at most ten rounds",
+    "rollout.mismatch_weights": 'use rollout.correction = "clip", "reject" or "none"',
+    "rollout.mismatch_cap": 'use rollout.correction_bounds.cap, or high of "reject"',
+    "rollout.mismatch_floor": 'use rollout.correction = "reject" and correction_bounds.low',
+    "rollout.rejection": 'use rollout.correction = "reject" and rollout.correction_bounds',
     "optimizer.momentum": "Muon's momentum is always 0.95",
     "optimizer.max_kl": "set the number of passes with optimizer.epochs",
     "warmstart.weight_decay": "a warm start's weight decay is always 0.01",

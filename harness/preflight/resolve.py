@@ -9,6 +9,7 @@ from agentgyms.group import GroupEnv
 from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
+from harness.config.rollout_settings import complete_bounds
 from harness.credit.registry import hyperparameters_of, layers, needs, preset
 from harness.preflight import recorded_files
 from harness.prompts import tool_formats
@@ -171,30 +172,19 @@ def resolve(config: Config) -> Config:
     )
 
 
-_BOUNDS: Final = {"geometric": (0.999, 1.001), "product": (0.5, 2.0)}
-"""Of `rollout.rejection`: verl's presets of the two ratios, docs/algo/rollout_corr.md."""
-
-
 def _correction(config: Config) -> dict[str, Any]:
     """Return the settings of `rollout` that correct the mismatch with the generator."""
     rollout, method = config.rollout, methods.get(config.method.name)
-    weights, cap, rejection = rollout.mismatch_weights, rollout.mismatch_cap, rollout.rejection
-    if weights is None:
+    kind = rollout.correction
+    if kind is None:
         other = (
             (rollout.backend != "hf" or rollout.ahead)
             and rollout.is_live
             and method.actor == "policy"
         )
-        reads = other and losses.is_on_policy(method.loss)
-        weights = "truncated" if reads or cap is not None else "none"
-    if cap is None and weights != "none":
-        cap = 2.0
-    if rejection.unit is not None:
-        low, high = _BOUNDS[rejection.ratio]
-        low = low if rejection.low is None else rejection.low
-        high = high if rejection.high is None else rejection.high
-        rejection = replace(rejection, low=low, high=high)
-    return {"mismatch_weights": weights, "mismatch_cap": cap, "rejection": rejection}
+        kind = "clip" if other and losses.is_on_policy(method.loss) else "none"
+    bounds = complete_bounds(kind, rollout.correction_bounds)
+    return {"correction": kind, "correction_bounds": bounds}
 
 
 def _template_arguments(config: Config) -> dict[str, Any]:

@@ -126,9 +126,9 @@ class Learner:
         """
         if not rows:
             raise TrainingError(
-                "rollout.rejection leaves nothing of the step to learn from: the generator's "
+                "rollout.correction leaves nothing of the step to learn from: the generator's "
                 "log-probabilities are too far from the policy's; find out why (see mismatch/ in "
-                "the metrics), or widen rollout.rejection.low and rollout.rejection.high"
+                "the metrics), or widen low and high of rollout.correction_bounds"
             )
         set_learning_rate(self.optimizer, learning_rate(self.config, step, self.steps))
         set_learning(self.policy.model)

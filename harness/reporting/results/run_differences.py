@@ -20,7 +20,13 @@ _WITHOUT_EFFECT: Final = (
 )
 """Settings, or sections of them, that change no figure, or whose values count one by one."""
 
-_TABLES: Final = ("env.kwargs", "eval.kwargs", "rollout.engine", "method")
+_TABLES: Final = (
+    "env.kwargs",
+    "eval.kwargs",
+    "rollout.engine",
+    "rollout.correction_bounds",
+    "method",
+)
 """Parts of a configuration whose keys are not the same in all runs of one version."""
 
 _SHOWN_BY_TABLES: Final = ("method.name", "policy.model")

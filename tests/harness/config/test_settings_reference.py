@@ -35,7 +35,16 @@ def test_all_settings_are_listed_on_the_command_line(command, kind):
     assert max(map(len, done.output.splitlines())) <= 110
 
 
-FREE = ("kwargs", "chat_template_kwargs", "engine", "extra", "annotators", "credit", "loss")
+FREE = (
+    "kwargs",
+    "chat_template_kwargs",
+    "engine",
+    "correction_bounds",
+    "extra",
+    "annotators",
+    "credit",
+    "loss",
+)
 
 
 def paths(values, before=()):

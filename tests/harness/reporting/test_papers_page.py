@@ -210,8 +210,8 @@ def test_what_a_method_is_compared_with_differs_from_it_in_the_method_alone(name
     if not is_on_policy(methods.get(other.method.name).loss):  # has no ratio to correct
         corrected = configs.replace(
             other.rollout,
-            mismatch_weights=first.rollout.mismatch_weights,
-            mismatch_cap=first.rollout.mismatch_cap,
+            correction=first.rollout.correction,
+            correction_bounds=first.rollout.correction_bounds,
         )
         other = configs.replace(other, rollout=corrected)
     for section in ("env", "policy", "agent", "rollout", "optimizer", "warmstart", "eval"):

@@ -11,6 +11,7 @@ from sequences import sample
 
 from harness import config as configs
 from harness.config import OptimizerConfig
+from harness.config.rollout_settings import correction_of
 from harness.losses.mismatch import UpdateCorrection
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, samples
@@ -232,11 +233,16 @@ def test_rejected_tokens_are_no_trained_ones(policy, rows):
     far = [replace(row, old_logprobs=(-50.0,) * row.num_actions) for row in rows]
     rollout = configs.load(
         "corridor-tiny",
-        ["rollout.rejection={unit='sequence',low=0.5,high=2}", "rollout.mismatch_weights='none'"],
+        [
+            "rollout.correction=reject",
+            "rollout.correction_bounds={unit='sequence', low=0.5, high=2}",
+        ],
     ).rollout
     config = configs.replace(CONFIG, weight_decay=0.5)
     own = Policy(copy.deepcopy(policy.model), policy.tokenizer, "cpu")
-    learner = Learner(own, None, config, "clipped", {}, 1.0, correction=UpdateCorrection(rollout))
+    learner = Learner(
+        own, None, config, "clipped", {}, 1.0, correction=UpdateCorrection(correction_of(rollout))
+    )
     before = weights(learner)
     figures = learner.update(far, step=0, seed=0)
     assert figures["update/mismatch_rejected_share"] == 1

@@ -85,7 +85,7 @@ def test_the_log_probabilities_are_those_of_the_weights_that_sampled(whole):
         return recompute_logprobs(config, policy, kept).figures["mismatch/difference_max"]
 
     assert distance(1) < 1e-4 < distance(2)
-    assert whole.config.rollout.mismatch_weights == "truncated"
+    assert whole.config.rollout.correction == "clip"
 
 
 def test_a_killed_run_plays_again_what_was_played_ahead(whole, tmp_path):

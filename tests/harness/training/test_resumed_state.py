@@ -28,9 +28,8 @@ SETTINGS = [
     "optimizer.name='muon'",
     "optimizer.learning_rate=5e-3",
     "policy.ema=0.5",
-    "rollout.mismatch_weights='masked'",
-    "rollout.mismatch_cap=1.05",
-    "rollout.rejection={unit='turn', low=0.9, high=1.1}",
+    "rollout.correction='reject'",
+    "rollout.correction_bounds={unit='turn', low=0.9, high=1.1, cap=1.05}",
 ]
 
 
