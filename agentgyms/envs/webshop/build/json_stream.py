@@ -25,7 +25,7 @@ class Item(NamedTuple):
     Attributes:
         key: Its key in an object, "" in a list.
         value: The item.
-        end: Byte offset after it, from which `list_items` can resume.
+        end: Byte offset after it.
     """
 
     key: str
@@ -33,12 +33,11 @@ class Item(NamedTuple):
     end: int
 
 
-def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
+def list_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
     """Yield the items of a file that holds one JSON list.
 
     Args:
         path: The file, in UTF-8.
-        start: 0, or the `end` of an item, to read the items after it.
         chunk_bytes: Number of bytes read at a time.
 
     Raises:
@@ -46,10 +45,9 @@ def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) ->
             list; the message names the byte.
     """
     with path.open("rb") as file:
-        text = _Text(path, file, start, chunk_bytes)
-        if start == 0:
-            text.expect("[", "a list of items")
-        if text.at_end("]", first=start == 0):
+        text = _Text(path, file, chunk_bytes)
+        text.expect("[", "a list of items")
+        if text.at_end("]", first=True):
             return
         while True:
             yield Item("", text.value(), text.byte)
@@ -68,7 +66,7 @@ def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item
         DataCorrupt: As for `list_items`.
     """
     with path.open("rb") as file:
-        text = _Text(path, file, 0, chunk_bytes)
+        text = _Text(path, file, chunk_bytes)
         text.expect("{", "an object with an item for each key")
         if text.at_end("}", first=True):
             return
@@ -83,15 +81,14 @@ def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item
 
 
 class _Text:
-    """The text of a file from a byte offset on, of which a part is in memory."""
+    """The text of a file, of which a part is in memory."""
 
-    def __init__(self, path: Path, file: BinaryIO, start: int, chunk_bytes: int) -> None:
-        file.seek(start)
+    def __init__(self, path: Path, file: BinaryIO, chunk_bytes: int) -> None:
         self._path, self._file, self._chunk_bytes = path, file, chunk_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._decode = json.JSONDecoder().raw_decode
-        self._text, self._at, self._read, self._ended = "", 0, start, False
-        self.byte = start
+        self._text, self._at, self._read, self._ended = "", 0, 0, False
+        self.byte = 0
 
     def corrupt(self, what: str, chars: int = 0) -> DataCorrupt:
         """Return the error for something found `chars` characters after the current position."""
