@@ -263,13 +263,11 @@ def _check_ahead(config: Config) -> None:
     """Refuse to play ahead where the weights that play are those that learn, or nobody plays."""
     rollout = config.rollout
     if not rollout.ahead:
-        if rollout.partial:
-            raise ConfigError("rollout.partial is true and rollout.ahead 0: set it to 1")
         return
     if rollout.backend == "vllm":
         raise ConfigError(
-            "rollout.ahead is 1 and rollout.backend 'vllm', whose engine is on the GPU and in the "
-            "process of the policy that learns: use 'server', with other GPUs, or set it to 0"
+            f"rollout.ahead is {rollout.ahead!r} and rollout.backend 'vllm', whose "
+            "engine is on the GPU and in the process of the policy that learns: use 'server', with other GPUs, or set it to 0"
         )
     method, own = methods.get(config.method.name), config.method
     impossible: dict[str, object] = {
@@ -292,8 +290,8 @@ def _check_ahead(config: Config) -> None:
                 "set rollout.ahead to 0"
             )
     for name, value in whole.items():
-        if value and rollout.partial:
+        if value and rollout.ahead == "partial":
             raise ConfigError(
-                f"{name} decides over a step's groups as a whole, and with rollout.partial they "
-                "belong to several steps: leave one of them out"
+                f"{name} decides over a step's groups as a whole, and with rollout.ahead = "
+                "'partial' they belong to several steps: leave one of them out"
             )

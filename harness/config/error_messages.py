@@ -82,6 +82,8 @@ def _find(
 
 
 _REMOVED: Final = {
+    "run.swept": "`harness train --sweep` keeps it",
+    "rollout.partial": 'use rollout.ahead = "partial"',
     "policy.tiny.initial_std": "the standard deviation is always 0.1",
     "rollout.max_draws": "a step of dynamic sampling has at most ten rounds",
     "rollout.mismatch_weights": 'use rollout.correction = "clip", "reject" or "none"',

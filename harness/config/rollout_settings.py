@@ -152,11 +152,10 @@ class RolloutConfig(Section):
     Within this process tensors are copied (`"reload"`)."""
     sleep: bool = False
     """vLLM in this process releases its GPU memory while the policy is updated."""
-    ahead: Literal[0, 1] = 0
+    ahead: Literal[0, 1, "partial"] = 0
     """1: while the policy learns from a step's rollouts, those of the next are played, by weights
-    that are one step old at most; for servers, and for `"hf"` with a copy of the weights."""
-    partial: bool = False
-    """With `ahead`: weights change while episodes are under way, and a step learns from the groups
+    that are one step old at most; for servers, and for `"hf"` with a copy of the weights.
+    `"partial"`: weights also change while episodes are under way, and a step learns from the groups
     that have ended; the others go on with the new weights."""
     old_logprobs: Literal["rollout", "recompute"] | None = None
     """Old log-probabilities of the loss: `"recompute"`, those of the policy before the update; or

@@ -49,8 +49,6 @@ class RunConfig(Section):
     plugins: List[str] = ()
     """Modules to import first: they register methods, losses, annotators, rewards or environments
     of one's own."""
-    swept: List[str] = ()
-    """Keys of the settings that `--sweep` varies, for the report; they change nothing."""
 
 
 class EnvConfig(Section):
@@ -312,6 +310,7 @@ class LogConfig(Section):
 class Config(Section):
     """All settings of a training run."""
 
+    swept: List[str] = ()  # keys that `--sweep` varied: kept for reports, no setting
     run: RunConfig = RunConfig()
     env: EnvConfig = EnvConfig()
     policy: PolicyConfig = PolicyConfig()

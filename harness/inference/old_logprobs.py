@@ -66,7 +66,7 @@ def recomputes(config: Config) -> bool:
     are not the policy's, because then no loss reads old log-probabilities.
     """
     wanted = config.rollout.old_logprobs
-    other = config.rollout.backend != "hf" or config.rollout.ahead > 0
+    other = config.rollout.backend != "hf" or bool(config.rollout.ahead)
     default = wanted is None and other
     return has_old_logprobs(config) and (wanted == "recompute" or default)
 

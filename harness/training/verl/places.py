@@ -6,7 +6,7 @@ from typing import Final
 
 OURS: Final = frozenset(
     {
-        *("run.name", "run.output", "run.keep_rollouts", "run.threads", "run.plugins", "run.swept"),
+        *("run.name", "run.output", "run.keep_rollouts", "run.threads", "run.plugins", "swept"),
         *("env.id", "env.train_split", "env.max_turns", "env.kwargs"),
         *("policy.chat_template_kwargs", "policy.tiny"),
         *("agent.style", "agent.tool_format", "agent.context", "agent.window", "agent.scratchpad"),
@@ -76,7 +76,6 @@ REFUSED: Final = {
     "rollout.urls": "verl starts its servers itself",
     "rollout.transfer": "verl moves the weights itself",
     "rollout.ahead": "this trainer of verl plays and learns in turn",
-    "rollout.partial": "this trainer of verl plays and learns in turn",
     "rollout.dynamic_sampling": "set it to false; verl's algorithm.filter_groups is another rule",
     "rollout.recorded": "verl plays each step",
     "rollout.preferences": "verl plays each step",

@@ -116,7 +116,7 @@ class Shrunk:
         if whole.run.keep_rollouts:
             small.append("run.keep_rollouts=1")
         if run.swept:
-            small.append(f"run.swept={[key.partition('=')[0] for key in run.swept]}")
+            small.append(f"swept={[key.partition('=')[0] for key in run.swept]}")
         if folder == "scpo-early":
             small += WARM
         invoke("train", run.recipe, *(word for setting in small for word in ("--set", setting)))
