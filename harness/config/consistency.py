@@ -267,7 +267,8 @@ def _check_ahead(config: Config) -> None:
     if rollout.backend == "vllm":
         raise ConfigError(
             f"rollout.ahead is {rollout.ahead!r} and rollout.backend 'vllm', whose "
-            "engine is on the GPU and in the process of the policy that learns: use 'server', with other GPUs, or set it to 0"
+            "engine is on the GPU and in the process of the policy that learns: use "
+            "'server', with other GPUs, or set it to 0"
         )
     method, own = methods.get(config.method.name), config.method
     impossible: dict[str, object] = {
