@@ -98,7 +98,7 @@ def test_a_checkpoint_without_a_part_is_refused(whole, tmp_path):
         del state["parts"]["curriculum"]
         torch.save(state, file)
         described = json.loads((checkpoint.folder / "checkpoint.json").read_text())
-        del described["files"]
+        del described["files"]["trainer.pt"]  # its digest is of other bytes
         (checkpoint.folder / "checkpoint.json").write_text(json.dumps(described))
     with pytest.raises(CheckpointError, match="cannot be used: 'curriculum'"):
         setup.resume(path)
