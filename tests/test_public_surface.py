@@ -4,11 +4,13 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import click
 import gymnasium as gym
 import pytest
-from old_files import env_id, program, run
+from click.testing import CliRunner
 
 import agentgyms
 from agentgyms import testing
@@ -165,6 +167,18 @@ def test_adapters_are_where_they_were(module):
     assert importlib.util.find_spec(f"agentgyms.adapters.{module}")
 
 
+def env_id(name):
+    """Return the registered id."""
+    return f"agentgyms/{name}-v0"
+
+
+def program(name):
+    """Return the command of `[project.scripts]`."""
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    scripts = tomllib.loads(text)["project"]["scripts"]
+    return importlib.import_module(scripts[name].partition(":")[0]).main
+
+
 def commands(command, words):
     """Yield a command of a program and those below it, by their words."""
     yield words, command
@@ -226,5 +240,7 @@ def test_credit_and_losses_have_their_names():
 
 
 def test_methods_have_their_names():
-    told = run("harness", "methods").splitlines()
+    result = CliRunner().invoke(program("harness"), ["methods"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    told = result.stdout.splitlines()
     assert {line.split()[0] for line in told} >= set(METHODS.split())

@@ -149,8 +149,8 @@ class TextEnv(Copyable, WorldDefaults, gym.Env[Observation, str]):
         return dict(self._arguments)
 
     @property
-    def data_source(self) -> str | None:
-        """The source of the tasks, see `data_source_of`; None if a server does not say."""
+    def data_source(self) -> str:
+        """The source of the tasks, see `data_source_of`."""
         return type(self).data_source_of(self._arguments)
 
     @property

@@ -91,7 +91,7 @@ def decode_info(encoded: Any) -> dict[str, Any]:
             info[name] = decode_number(info[name])
     if isinstance(info.get("metrics"), Mapping):
         metrics = {k: decode_number(v) for k, v in info["metrics"].items()}
-        info["metrics"] = known(metrics)  # earlier versions wrote null for what is unknown
+        info["metrics"] = known(metrics)  # null stands for what is unknown
     _check_info(info)
     return info
 

@@ -63,8 +63,7 @@ class DataSet:
         size: Bytes of the download, if known.
         sha256: Checksum of the download, if known.
         build: Writes the data set of a folder or archive to a folder, with or without progress
-            bars, and returns its manifest. After an interruption the next call gets the same
-            folder.
+            bars, and returns its manifest.
         by_hand: How to get the files if `url` is "".
         command: The command that gets and imports them, where it is none of `agentgyms data`.
     """
@@ -202,10 +201,7 @@ def import_data(
     home().mkdir(parents=True, exist_ok=True)
     with resumable_folder(target.with_name(f".{name}-unfinished")) as work:
         recover_folder(work, target)
-        if known.build is not None:
-            manifest = known.build(source, work / "new", progress)
-        else:
-            manifest = _unpack(known, source, work / "new", progress=progress)
+        manifest = _make(known, source, work / "new", progress=progress)
         if not allow_other:
             _check_release(known, source, manifest["splits"])
         write_manifest(work / "new", _manifest_header(known) | manifest)
@@ -225,11 +221,13 @@ def _manifest_header(known: DataSet) -> dict[str, Any]:
     return {"name": known.name, "title": known.title, "licence": known.licence}
 
 
-def _unpack(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
+def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
     """Write the files of a data set to a new folder, and return its manifest."""
     if target.exists():  # of an import that was killed
         shutil.rmtree(target)
     try:
+        if known.build is not None:
+            return known.build(source, target, progress)
         return _copy(known, source, target, progress=progress)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)

@@ -23,7 +23,7 @@ def replace_folder(work: Path, target: Path) -> None:
     deleted.
     """
     ready, old = work / "ready", work / "old"
-    (work / "new").rename(ready)  # "new" may be taken up again, and "ready" may be the older one
+    (work / "new").rename(ready)  # "ready" may be the older one
     if not target.exists():
         ready.rename(target)
     elif not exchange(ready, target):

@@ -176,7 +176,7 @@ class Description:
 
     Attributes:
         parties: The others in an episode, by role: a partner, a judge.
-        data_source: The source of the tasks; None from servers of earlier versions.
+        data_source: The source of the tasks; "" if nobody knows.
     """
 
     split: str
@@ -185,10 +185,10 @@ class Description:
     oracle: bool
     render_modes: list[str]
     data_version: str
+    data_source: str
     observation_space: Annotated[dict[str, Any], "Space"]
     action_space: Annotated[dict[str, Any], "Space"]
     parties: dict[str, str] = field(default_factory=dict)
-    data_source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,8 +120,8 @@ class RemoteEnv(TextEnv):
         return PagedTasks(listed, self, self._connection.clone(), self._arguments)
 
     @property
-    def data_source(self) -> str | None:
-        """The source of the server's tasks; None from servers of earlier versions."""
+    def data_source(self) -> str:
+        """The source of the server's tasks."""
         return self._description.data_source
 
     def expert_actions(self) -> dict[str, str]:

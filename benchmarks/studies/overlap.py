@@ -1,4 +1,4 @@
-"""Idle time of generator and learner: `rollout.ahead` 0, 1, and 1 with `rollout.partial`.
+"""Idle time of generator and learner: `rollout.ahead` 0, 1 and `"partial"`.
 
 The trainer, the collector and the weight sync are the real ones, on the corridor with a tiny policy
 behind a server of vLLM's protocol. What takes time is a model of a 7B's: each answer sleeps for its
@@ -40,7 +40,7 @@ or 90 % of it as APRIL says of reasoning (arXiv:2509.18521; RollPacker, arXiv:25
 SETTINGS: Final = {
     "ahead = 0": ["rollout.ahead=0"],
     "ahead = 1": ["rollout.ahead=1"],
-    "ahead = 1, partial": ["rollout.ahead=1", "rollout.partial=true"],
+    "ahead = partial": ["rollout.ahead=partial"],
 }
 TASKS: Final = 4
 SIZE: Final = 4

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentgyms.core import extras
-from agentgyms.core.errors import not_written
 from harness.cli.audit import audit
 from harness.cli.output import write
 
@@ -53,15 +52,6 @@ class _WithAudit(click.Command):
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write all turns; - prints.")
 @click.option("--json", "values", type=click.Path(path_type=Path), help="The same as JSON.")
-@click.option("--timing", is_flag=True, help="Print each method's seconds, SCPO's by stages.")
-@click.option(
-    "--neighbourhood",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw how near failed steps are to successes, by SCPO's credit: a .png or .svg file.",
-)
-@click.option(
-    "--encoder", default="embedding", help="Of --neighbourhood: embedding[:MODEL] or lexical."
-)
 def credit(
     paths: tuple[Path, ...],
     example: bool,
@@ -74,9 +64,6 @@ def credit(
     page: Path | None,
     table: Path | None,
     values: Path | None,
-    timing: bool,
-    neighbourhood: Path | None,
-    encoder: str,
 ) -> None:
     """Compute every method's advantages on recorded rollouts. No model is needed.
 
@@ -102,40 +89,8 @@ def credit(
             from harness.reporting.credit_view.page import render
 
         write(page, render(recorded, results))
-    if neighbourhood:
-        _draw_neighbourhood(neighbourhood, recorded, results, encoder)
-    if timing:
-        from harness.reporting.credit_view import timing as seconds
-
-        kept = [recordings.load([path], reward=reward, reward_scale=reward_scale) for path in paths]
-        click.echo(seconds.text([one.turns for one in kept or [recorded]], results))
-        return
     if not any(str(path) == "-" for path in (table, values, page)):
         _print(recorded, results, group)
-
-
-@extras.needed("eval")
-def _draw_neighbourhood(
-    path: Path, recorded: RecordedRollouts, results: list[Credit], encoder: str
-) -> None:
-    from harness.credit.similarity import SCORERS, pure_scorer
-    from harness.reporting.credit_view import neighbourhood
-
-    of_scpo = [result for result in results if result.choice.estimator == "scpo"]
-    if not of_scpo:
-        raise click.UsageError("--neighbourhood draws SCPO's credit: give --methods scpo")
-    if encoder in SCORERS:
-        similarity = pure_scorer(encoder)
-    else:
-        from harness.annotators import semantic
-
-        similarity = semantic.open_scorer(encoder)
-    found = neighbourhood.find(recorded.turns, of_scpo[0].settings, similarity)
-    try:
-        neighbourhood.draw(path, found)
-    except OSError as e:
-        raise not_written(path, e) from e
-    click.echo(f"{neighbourhood.text(found)}\n\nwrote {path}")
 
 
 def _print(recorded: RecordedRollouts, results: list[Credit], group: int | None) -> None:

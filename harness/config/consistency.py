@@ -7,7 +7,7 @@ from typing import Final
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
 from harness.config.gateway_address import read_address
-from harness.config.rollout_settings import RolloutConfig
+from harness.config.rollout_settings import RolloutConfig, complete_bounds
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -211,27 +211,7 @@ def _check_generation(config: Config) -> None:
 
 
 def _check_mismatch(rollout: RolloutConfig) -> None:
-    cap, floor, rejection = rollout.mismatch_cap, rollout.mismatch_floor, rollout.rejection
-    if floor and rollout.mismatch_weights != "masked":
-        raise ConfigError(
-            f"rollout.mismatch_floor is {floor} and rollout.mismatch_weights "
-            f"{rollout.mismatch_weights!r}: only 'masked' has a floor"
-        )
-    if cap is not None and floor >= cap:
-        raise ConfigError(
-            f"rollout.mismatch_floor is {floor}, not less than rollout.mismatch_cap = {cap}: no "
-            "token would have a weight"
-        )
-    if cap is not None and rollout.mismatch_weights == "none":
-        raise ConfigError(
-            f"rollout.mismatch_cap is {cap} and rollout.mismatch_weights 'none', which has no cap: "
-            "leave one of them out"
-        )
-    if rejection.low is not None and rejection.high is not None and rejection.low >= rejection.high:
-        raise ConfigError(
-            f"rollout.rejection.low is {rejection.low}, not less than rollout.rejection.high = "
-            f"{rejection.high}: all would be rejected"
-        )
+    complete_bounds(rollout.correction or "clip", rollout.correction_bounds)
 
 
 def _check_curriculum(rollout: RolloutConfig) -> None:
@@ -275,13 +255,12 @@ def _check_ahead(config: Config) -> None:
     """Refuse to play ahead where the weights that play are those that learn, or nobody plays."""
     rollout = config.rollout
     if not rollout.ahead:
-        if rollout.partial:
-            raise ConfigError("rollout.partial is true and rollout.ahead 0: set it to 1")
         return
     if rollout.backend == "vllm":
         raise ConfigError(
-            "rollout.ahead is 1 and rollout.backend 'vllm', whose engine is on the GPU and in the "
-            "process of the policy that learns: use 'server', with other GPUs, or set it to 0"
+            f"rollout.ahead is {rollout.ahead!r} and rollout.backend 'vllm', whose "
+            "engine is on the GPU and in the process of the policy that learns: use "
+            "'server', with other GPUs, or set it to 0"
         )
     method, own = methods.get(config.method.name), config.method
     impossible: dict[str, object] = {
@@ -304,8 +283,8 @@ def _check_ahead(config: Config) -> None:
                 "set rollout.ahead to 0"
             )
     for name, value in whole.items():
-        if value and rollout.partial:
+        if value and rollout.ahead == "partial":
             raise ConfigError(
-                f"{name} decides over a step's groups as a whole, and with rollout.partial they "
-                "belong to several steps: leave one of them out"
+                f"{name} decides over a step's groups as a whole, and with rollout.ahead = "
+                "'partial' they belong to several steps: leave one of them out"
             )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harness.config.section import Section, to_dict
 
-_WITHOUT_EFFECT: Final = ("name", "seed", "output", "threads", "swept")
+_WITHOUT_EFFECT: Final = ("name", "seed", "output", "threads")
 
 
 def digest(config: Section) -> str:
@@ -30,4 +30,4 @@ def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
     that repeat each other with different seeds have equal results here.
     """
     kept = {k: v for k, v in run["run"].items() if k not in _WITHOUT_EFFECT}
-    return {**run, "run": kept}
+    return {**{key: part for key, part in run.items() if key != "swept"}, "run": kept}

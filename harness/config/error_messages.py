@@ -76,7 +76,25 @@ def _find(
     return section, ".".join(names), annotation
 
 
+_REMOVED: Final = {
+    "run.swept": "`harness train --sweep` keeps it",
+    "rollout.partial": 'use rollout.ahead = "partial"',
+    "policy.tiny.initial_std": "the standard deviation is always 0.1",
+    "rollout.max_draws": "a step of dynamic sampling has at most ten rounds",
+    "rollout.mismatch_weights": 'use rollout.correction = "clip", "reject" or "none"',
+    "rollout.mismatch_cap": 'use rollout.correction_bounds.cap, or high of "reject"',
+    "rollout.mismatch_floor": 'use rollout.correction = "reject" and correction_bounds.low',
+    "rollout.rejection": 'use rollout.correction = "reject" and rollout.correction_bounds',
+    "optimizer.momentum": "Muon's momentum is always 0.95",
+    "optimizer.max_kl": "set the number of passes with optimizer.epochs",
+    "warmstart.weight_decay": "a warm start's weight decay is always 0.01",
+}
+"""Settings that were removed, each with what holds or what to use now."""
+
+
 def _unknown(section: type[BaseModel], where: str) -> str:
+    if where in _REMOVED:
+        return f"there is no setting {where} any more: {_REMOVED[where]}"
     *sections, key = where.split(".")
     known = list(section.model_fields)
     near = nearest(key, known)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Gt, Le
 from pydantic import Field
@@ -10,14 +13,14 @@ from pydantic import Field
 from harness.config.section import (
     Fraction,
     List,
-    NonNegativeFloat,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     Section,
     Share,
     Table,
 )
+from harness.types.errors import ConfigError
+from harness.types.hyperparameters import number
 
 
 class BranchConfig(Section):
@@ -62,19 +65,75 @@ class CurriculumConfig(Section):
     """Weight of a task's earlier success where it is measured again; 0 forgets it."""
 
 
-class RejectionConfig(Section):
-    """Leaves tokens out of an update if the generator's probabilities are too far off."""
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """How tokens of another generator are corrected; r is the policy's probability over its."""
 
-    unit: Literal["turn", "sequence"] | None = None
-    """The unit that is left out: a turn's answer, or a training sequence, which is a turn in the
-    context "window". None rejects nothing."""
-    ratio: Literal["geometric", "product"] = "geometric"
-    """The unit's ratio of the policy's probability to the generator's: the geometric mean over its
-    tokens, or their product."""
-    low: NonNegativeFloat | None = None
-    """Smallest ratio that is kept; None takes 0.999 of a geometric mean and 0.5 of a product."""
-    high: PositiveFloat | None = None
-    """Largest ratio that is kept; None takes 1.001 of a geometric mean and 2 of a product."""
+    cap: float | None = None  # largest r of a token's weight; None: each weighs 1
+    floor: float = 0.0  # smallest r
+    masks: bool = False  # weight 0, not the cap, where r is out of bounds
+    unit: str | None = None  # "turn" or "sequence", left out where its ratio is out of bounds
+    ratio: str = "geometric"  # or "product", of its tokens' r
+    low: float = 0.0
+    high: float = math.inf
+
+
+_BOUNDS: Final = {"token": (0.0, 2.0), "geometric": (0.999, 1.001), "product": (0.5, 2.0)}
+"""Least and largest ratio; of turns and sequences verl's presets, docs/algo/rollout_corr.md."""
+
+
+def complete_bounds(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `rollout.correction_bounds` with their defaults.
+
+    Raises:
+        ConfigError: A bound is unknown, of another type, or leaves no ratio.
+    """
+    bounds: dict[str, Any] = {}
+    if kind == "clip":
+        bounds = {"cap": 2.0}
+    elif kind == "reject":
+        unit, ratio = given.get("unit", "token"), given.get("ratio", "geometric")
+        low, high = _BOUNDS.get("token" if unit == "token" else str(ratio), (0.0, 0.0))
+        bounds = {"unit": unit, "low": low, "high": high}
+        if unit != "token":
+            bounds |= {"ratio": ratio, **({"cap": 2.0} if "cap" in given else {})}
+    for name, value in given.items():
+        if name not in bounds:
+            known = f"expected one of {', '.join(bounds)}" if bounds else "leave it out"
+            raise ConfigError(
+                f"rollout.correction_bounds has no {name!r:.40} if rollout.correction is {kind!r}: "
+                f"{known}"
+            )
+        bounds[name] = value
+    _check_bounds(bounds)
+    return bounds
+
+
+def _check_bounds(bounds: Mapping[str, Any]) -> None:
+    choices = {"unit": ("token", "turn", "sequence"), "ratio": ("geometric", "product")}
+    for name, value in bounds.items():
+        if name in choices and value not in choices[name]:
+            known = ", ".join(map(repr, choices[name]))
+            raise ConfigError(
+                f"rollout.correction_bounds.{name} must be one of {known}, got {value!r:.40}"
+            )
+        if name not in choices:
+            number(f"rollout.correction_bounds.{name}", value, 0.0)
+    if bounds.get("cap") == 0:
+        raise ConfigError("rollout.correction_bounds.cap must be greater than 0, got 0")
+    if "low" in bounds and bounds["low"] >= bounds["high"]:
+        raise ConfigError(
+            f"rollout.correction_bounds.low is {bounds['low']}, not less than "
+            f"rollout.correction_bounds.high = {bounds['high']}: all would be rejected"
+        )
+
+
+def correction_of(rollout: RolloutConfig) -> Correction:
+    """Return the correction of resolved settings."""
+    bounds = dict(rollout.correction_bounds)
+    if bounds.get("unit") == "token":
+        return Correction(bounds["high"], bounds["low"], masks=True)
+    return Correction(**bounds)
 
 
 class RolloutConfig(Section):
@@ -93,26 +152,24 @@ class RolloutConfig(Section):
     Within this process tensors are copied (`"reload"`)."""
     sleep: bool = False
     """vLLM in this process releases its GPU memory while the policy is updated."""
-    ahead: Literal[0, 1] = 0
+    ahead: Literal[0, 1, "partial"] = 0
     """1: while the policy learns from a step's rollouts, those of the next are played, by weights
-    that are one step old at most; for servers, and for `"hf"` with a copy of the weights."""
-    partial: bool = False
-    """With `ahead`: weights change while episodes are under way, and a step learns from the groups
+    that are one step old at most; for servers, and for `"hf"` with a copy of the weights.
+    `"partial"`: weights also change while episodes are under way, and a step learns from the groups
     that have ended; the others go on with the new weights."""
     old_logprobs: Literal["rollout", "recompute"] | None = None
     """Old log-probabilities of the loss: `"recompute"`, those of the policy before the update; or
     `"rollout"`, the generator's, which spares a forward pass and lets the loss's own ratio correct
     the mismatch. None recomputes if another engine generates, or with `ahead`."""
-    mismatch_weights: Literal["none", "truncated", "masked"] | None = None
-    """Importance weight of a token, by r, the policy's probability over the generator's:
-    `"truncated"`, min(r, `mismatch_cap`) (TIS); `"masked"`, r, but 0 above the cap (MIS) and below
-    `mismatch_floor` (IcePop); or `"none"`. None takes `"truncated"` if another engine generates, a
-    cap is given, or with `ahead`."""
-    mismatch_cap: PositiveFloat | None = None
-    """Largest r of `mismatch_weights`; None takes 2."""
-    mismatch_floor: NonNegativeFloat = 0.0
-    """Smallest r of the weights `"masked"`."""
-    rejection: RejectionConfig = RejectionConfig()
+    correction: Literal["none", "clip", "reject"] | None = None
+    """What corrects for a generator whose probabilities differ, by r, the policy's over its own:
+    `"clip"` weighs a token by min(r, `cap`) (TIS); `"reject"` leaves tokens, turns or sequences out
+    whose r is out of bounds (MIS, IcePop); or `"none"`. None clips if another engine generates, or
+    with `ahead`."""
+    correction_bounds: Table = Field(default_factory=dict)
+    """Of `"clip"`: `cap`, 2 if not given. Of `"reject"`: `unit` (`"token"`, `"turn"` or
+    `"sequence"`), `low` and `high`; of a turn or sequence also `ratio`, the `"geometric"` mean of
+    its tokens' r or their `"product"`, and `cap`, which clips the rest."""
     tasks_per_step: PositiveInt = 16
     """Tasks of a training step; each has one group of episodes."""
     group_size: PositiveInt = 8
@@ -122,10 +179,9 @@ class RolloutConfig(Section):
     max_batch: PositiveInt = 256
     """Largest number of responses generated at the same time."""
     dynamic_sampling: bool | None = None
-    """Replace groups whose returns are all equal by groups of other tasks (DAPO); None takes the
+    """Replace groups whose returns are all equal by groups of other tasks, in at most ten
+    rounds (DAPO); None takes the
     method's setting."""
-    max_draws: PositiveInt = 10
-    """Largest number of rounds of tasks in a step of dynamic sampling."""
     enough_members: PositiveInt | None = None
     """Stop the other episodes of a group once this many have ended (GVPO); None waits for all,
     unless the method sets a number."""

@@ -49,8 +49,6 @@ class RunConfig(Section):
     plugins: List[str] = ()
     """Modules to import first: they register methods, losses, annotators, rewards or environments
     of one's own."""
-    swept: List[str] = ()
-    """Keys of the settings that `--sweep` varies, for the report; they change nothing."""
 
 
 class EnvConfig(Section):
@@ -94,8 +92,6 @@ class TinyConfig(Section):
     """Largest vocabulary of the tokenizer, its 256 bytes included."""
     max_length: PositiveInt = 2048
     """Longest sequence, in tokens."""
-    initial_std: PositiveFloat = 0.1
-    """Standard deviation of the initial weights."""
 
 
 class PolicyConfig(Section):
@@ -222,8 +218,6 @@ class OptimizerConfig(Section):
     """Training steps of the linear warm-up."""
     weight_decay: NonNegativeFloat = 0.01
     """Weight decay, of AdamW's kind in Muon too."""
-    momentum: Fraction = 0.95
-    """Muon's momentum."""
     betas: Pair[Fraction] = (0.9, 0.999)
     """AdamW's decay rates of the two moments."""
     max_grad_norm: PositiveFloat = 1.0
@@ -235,9 +229,6 @@ class OptimizerConfig(Section):
     steps, of nearly equal sizes. None uses `mini_batches`."""
     epochs: PositiveInt | None = None
     """Passes over a step's sequences; None takes the method's setting, mostly 1."""
-    max_kl: PositiveFloat | None = None
-    """Early stop: no further pass once the mean KL divergence per token from the policy of the
-    rollouts exceeds this, in nats; None makes all passes."""
     micro_batch_tokens: PositiveInt = 8192
     """Tokens of one forward pass, padding included."""
     padding_free: bool | None = None
@@ -264,8 +255,6 @@ class WarmstartConfig(Section):
     """Turns of an optimizer step."""
     learning_rate: LearningRate = 1e-5
     """Learning rate of AdamW."""
-    weight_decay: NonNegativeFloat = 0.01
-    """AdamW's weight decay."""
 
 
 class EvalConfig(Section):
@@ -321,6 +310,7 @@ class LogConfig(Section):
 class Config(Section):
     """All settings of a training run."""
 
+    swept: List[str] = ()  # keys that `--sweep` varied: kept for reports, no setting
     run: RunConfig = RunConfig()
     env: EnvConfig = EnvConfig()
     policy: PolicyConfig = PolicyConfig()

@@ -52,8 +52,8 @@ def _seeded(
     config = load(recipe, [*overrides, *changes])
     first, name = config.run.seed, f"{config.run.name}{_suffix(chosen)}"
     for seed in range(first, first + seeds):
-        named = {"name": f"{name}-seed{seed}", "seed": seed, "swept": tuple(chosen)}
-        yield replace(config, run=replace(config.run, **named))
+        run = replace(config.run, name=f"{name}-seed{seed}", seed=seed)
+        yield replace(config, run=run, swept=tuple(chosen))
 
 
 def _suffix(chosen: dict[str, str]) -> str:
@@ -72,7 +72,7 @@ def _parsed(sweep: str) -> tuple[str, list[str]]:
     if not equals or not key.strip() or not all(values):
         raise ConfigError(f"--sweep has the form section.key=value,value,..., got {sweep!r}")
     overridden({}, [f"{key}={values[0]}"])
-    if key.strip() in ("run.seed", "run.name", "run.output", "run.swept"):
+    if key.strip() in ("run.seed", "run.name", "run.output"):
         raise ConfigError(f"--sweep cannot vary {key.strip()}: for other seeds take --seeds")
     return key.strip(), values
 

@@ -243,8 +243,8 @@ def load_optimizer_state(
 ) -> None:
     """Load the result of `optimizer_state`, saved by any number of processes.
 
-    Parameters may have numbers instead of names, as torch and older versions write them. Raises
-    `RuntimeError` if the state belongs to another model.
+    Parameters may have numbers instead of names, as torch writes them. Raises `RuntimeError` if the
+    state belongs to another model.
     """
     parameters = _parameters(optimizer)
     place = {name: i for i, name in enumerate(_names(optimizer, named))}

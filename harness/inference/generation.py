@@ -150,7 +150,7 @@ def _check_correction(config: Config) -> None:
 
     if corrects(config) and not has_old_logprobs(config):
         raise ConfigError(
-            "rollout.mismatch_weights, rollout.mismatch_cap and rollout.rejection compare the "
-            "policy's log-probabilities with the generator's, but the rollouts of this run are not "
-            "the policy's own: leave them out"
+            f"rollout.correction is {config.rollout.correction!r}: it compares the policy's "
+            "log-probabilities with the generator's, but the rollouts of this run are not the "
+            "policy's own: leave it out"
         )

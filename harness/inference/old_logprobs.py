@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from harness.config import Config, methods
+from harness.config.rollout_settings import correction_of
 from harness.losses import mismatch as corrections
 from harness.losses.mismatch import UpdateCorrection
 from harness.losses.surrogate import LARGEST_LOG
@@ -59,7 +60,7 @@ def recomputes(config: Config) -> bool:
     are not the policy's, because then no loss reads old log-probabilities.
     """
     wanted = config.rollout.old_logprobs
-    other = config.rollout.backend != "hf" or config.rollout.ahead > 0
+    other = config.rollout.backend != "hf" or bool(config.rollout.ahead)
     default = wanted is None and other
     return has_old_logprobs(config) and (wanted == "recompute" or default)
 
@@ -71,8 +72,7 @@ def has_old_logprobs(config: Config) -> bool:
 
 def corrects(config: Config) -> bool:
     """Return whether a run corrects the mismatch with the sampler."""
-    rollout = config.rollout
-    return rollout.mismatch_weights not in (None, "none") or rollout.rejection.unit is not None
+    return config.rollout.correction not in (None, "none")
 
 
 def update_correction(config: Config) -> UpdateCorrection | None:
@@ -82,7 +82,7 @@ def update_correction(config: Config) -> UpdateCorrection | None:
     """
     if recomputes(config) or not corrects(config):
         return None
-    return UpdateCorrection(config.rollout, config.method.loss.get("ratio", "token"))
+    return UpdateCorrection(correction_of(config.rollout), config.method.loss.get("ratio", "token"))
 
 
 def recompute_logprobs(
@@ -121,20 +121,21 @@ def _correct(
     `log_ratio` is log pi_old - log pi_sampler of all tokens in the order of the turns, [A]; `rows`
     are their training sequences.
     """
-    rollout, weight, kept, figures = config.rollout, None, None, dict[str, float]()
-    if rollout.mismatch_weights != "none":
+    correction, weight, kept = correction_of(config.rollout), None, None
+    figures: dict[str, float] = {}
+    if correction.cap is not None:
         ratio = log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
-        weight = corrections.weights(ratio, rollout).numpy()
-        outside = corrections.out_of_bounds(ratio, rollout)
+        weight = corrections.weights(ratio, correction).numpy()
+        outside = corrections.out_of_bounds(ratio, correction)
         figures["mismatch/weight"] = float(weight.mean())
         figures["mismatch/capped_share"] = float(outside.double().mean())
-    if rollout.rejection.unit is not None:
+    if correction.unit is not None:
         size = np.asarray([one.num_sampled for turn in turns for one in turn.answers])
         unit = np.arange(len(size))
-        if rollout.rejection.unit == "sequence":
+        if correction.unit == "sequence":
             unit = np.repeat(np.arange(len(rows)), [_num_answers(row) for row in rows])
         of_token = torch.from_numpy(np.repeat(unit, size))
-        kept = corrections.kept(log_ratio, of_token, rollout.rejection).numpy()[unit].tolist()
+        kept = corrections.kept(log_ratio, of_token, correction).numpy()[unit].tolist()
         figures["mismatch/rejected_share"] = 1 - float(size[kept].sum() / size.sum())
     return weight, kept, figures
 

@@ -19,29 +19,29 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from harness.config.rollout_settings import RejectionConfig, RolloutConfig
+from harness.config.rollout_settings import Correction
 from harness.losses.aggregate import Metric
 from harness.losses.surrogate import LARGEST_LOG, importance_ratio
 from harness.model.packing import TokenBatch
 
 
-def weights(ratio: torch.Tensor, config: RolloutConfig) -> torch.Tensor:
+def weights(ratio: torch.Tensor, config: Correction) -> torch.Tensor:
     """Return the importance weights of ratios r, of any shape."""
-    if config.mismatch_weights == "none":
+    if config.cap is None:
         return torch.ones_like(ratio)
-    if config.mismatch_weights == "truncated":
-        return ratio.clamp(max=config.mismatch_cap)
+    if not config.masks:
+        return ratio.clamp(max=config.cap)
     return ratio.where(~out_of_bounds(ratio, config), 0.0)
 
 
-def out_of_bounds(ratio: torch.Tensor, config: RolloutConfig) -> torch.Tensor:
+def out_of_bounds(ratio: torch.Tensor, config: Correction) -> torch.Tensor:
     """Return where the weight is not the ratio, because that is too large or too small."""
-    if config.mismatch_cap is None:
+    if config.cap is None:
         return torch.zeros_like(ratio, dtype=torch.bool)
-    return (ratio > config.mismatch_cap) | (ratio < config.mismatch_floor)
+    return (ratio > config.cap) | (ratio < config.floor)
 
 
-def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: RejectionConfig) -> torch.Tensor:
+def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: Correction) -> torch.Tensor:
     """Return which units are not rejected, as a mask. Shape [U].
 
     `log_ratio` is log r of each token, [A]; `unit` is each token's unit from 0 to U - 1, [A].
@@ -51,8 +51,6 @@ def kept(log_ratio: torch.Tensor, unit: torch.Tensor, config: RejectionConfig) -
     # The geometric mean does not grow with the length of a unit; the product does.
     log = total / size if config.ratio == "geometric" else total
     ratio = log.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
-    assert config.low is not None
-    assert config.high is not None
     return (ratio >= config.low) & (ratio <= config.high)
 
 
@@ -65,7 +63,7 @@ class UpdateCorrection:
     the means of the loss, which are over the tokens of the mini-batch.
     """
 
-    config: RolloutConfig
+    config: Correction
     ratio: str = "token"  # the loss's kind of ratio; see `importance_ratio`
 
     @torch.no_grad()
@@ -79,7 +77,7 @@ class UpdateCorrection:
         mask = batch.action_mask
         ratio = importance_ratio(logprob, batch.old_logprob, batch.turn, self.ratio)
         factor = torch.ones_like(ratio)
-        if self.config.mismatch_weights != "none":
+        if self.config.cap is not None:
             factor = weights(ratio, self.config) / ratio  # the loss multiplies by the ratio again
         rejected = self._rejected(logprob, batch)
         factor = factor.where(~rejected, 0.0)
@@ -93,7 +91,7 @@ class UpdateCorrection:
 
     def _rejected(self, logprob: torch.Tensor, batch: TokenBatch) -> torch.Tensor:
         """Return the action tokens of rejected units, as a mask. Shape [B, T]."""
-        mask, unit = batch.action_mask, self.config.rejection.unit
+        mask, unit = batch.action_mask, self.config.unit
         rejected = torch.zeros_like(mask)
         if unit is None or not mask.any():
             return rejected
@@ -101,5 +99,5 @@ class UpdateCorrection:
         key = torch.stack((row, batch.turn) if unit == "turn" else (row,), -1)[mask]  # [A, 1 or 2]
         _, index = torch.unique(key, dim=0, return_inverse=True)  # [A], the token's unit
         log_ratio = (logprob - batch.old_logprob)[mask]  # [A]
-        rejected[mask] = ~kept(log_ratio, index, self.config.rejection)[index]
+        rejected[mask] = ~kept(log_ratio, index, self.config)[index]
         return rejected

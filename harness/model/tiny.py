@@ -14,6 +14,8 @@ import torch
 
 from harness.config import TinyConfig
 
+INITIAL_STD: Final = 0.1
+"""Standard deviation of the initial weights."""
 END_OF_TEXT: Final = "<|endoftext|>"
 TURN_START: Final = "<|im_start|>"
 TURN_END: Final = "<|im_end|>"
@@ -85,7 +87,7 @@ def architecture(config: TinyConfig, vocabulary: int, **tokens: Any) -> Any:
         num_attention_heads=config.heads,
         num_key_value_heads=config.heads,
         max_position_embeddings=config.max_length,
-        initializer_range=config.initial_std,
+        initializer_range=INITIAL_STD,
         tie_word_embeddings=True,
         **tokens,
     )

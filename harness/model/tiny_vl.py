@@ -100,7 +100,7 @@ def _text_settings(
         "num_attention_heads": config.heads,
         "num_key_value_heads": config.heads,
         "max_position_embeddings": config.max_length,
-        "initializer_range": config.initial_std,
+        "initializer_range": tiny.INITIAL_STD,
         "rope_parameters": {
             "rope_type": "default",
             "rope_theta": 1e6,
@@ -123,5 +123,5 @@ def _vision_settings(config: TinyConfig) -> dict[str, Any]:
         "temporal_patch_size": _FRAMES,
         "window_size": 4 * _PATCH * _MERGE,
         "fullatt_block_indexes": [_VISION_LAYERS - 1],
-        "initializer_range": config.initial_std,
+        "initializer_range": tiny.INITIAL_STD,
     }

@@ -56,8 +56,9 @@ def check_processes(config: Config, processes: int) -> None:
     """
     if config.rollout.ahead and processes > 1:
         raise ConfigError(
-            f"rollout.ahead is 1 and {processes} processes train: those that play and those that "
-            "learn would exchange at once, in no fixed order; start one process, or set it to 0"
+            f"rollout.ahead is {config.rollout.ahead!r} and {processes} processes train: those "
+            "that play and those that learn would exchange at once, in no fixed order; start one "
+            "process, or set it to 0"
         )
     check_optimizer(config.optimizer, sharded=processes > 1)
     if config.policy.offload == "parameters" and processes == 1:

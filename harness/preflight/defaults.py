@@ -9,7 +9,8 @@ from agentgyms.group import GroupEnv
 from agentgyms.registration import find_maker
 from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
-from harness.credit.registry import hyperparameters_of, layers, needs, preset, reads_step_returns
+from harness.config.rollout_settings import complete_bounds
+from harness.credit.registry import hyperparameters_of, layers, needs, preset
 from harness.preflight import recorded_files
 from harness.prompts import tool_formats
 from harness.types import plugins
@@ -86,27 +87,6 @@ def _annotators_of(config: Config) -> list[str]:
     return chosen
 
 
-def of_earlier_version(config: Config) -> Config:
-    """Return a run's configuration with what versions before these settings did.
-
-    There was no penalty of long responses, importance weights had to be asked for by a cap, and the
-    penalty of invalid actions was on step returns and on the scores of statistics of rows: where
-    there were neither it changed nothing.
-    """
-    rollout = config.rollout
-    if rollout.mismatch_weights is None and rollout.mismatch_cap is None:
-        config = replace(config, rollout=replace(rollout, mismatch_weights="none"))
-    estimator, credit = methods.get(config.method.name).estimator, config.method.credit
-    if config.method.overlong_share is None:
-        config = replace(config, method=replace(config.method, overlong_share=0.0))
-    if "penalty_on" in credit or "penalty_on" not in hyperparameters_of(estimator, credit):
-        return config
-    acted = reads_step_returns(estimator, credit) or credit.get("statistics") == "turn"
-    penalty = credit.get("invalid_penalty", 0.0) if acted else 0.0
-    credit = {**credit, "invalid_penalty": penalty, "penalty_on": "step"}
-    return replace(config, method=replace(config.method, credit=credit))
-
-
 _RUN_DEFAULTS: Final = {
     "rollout.dynamic_sampling": False,
     "rollout.enough_members": None,
@@ -178,30 +158,19 @@ def resolve(config: Config) -> Config:
     )
 
 
-_BOUNDS: Final = {"geometric": (0.999, 1.001), "product": (0.5, 2.0)}
-"""The bounds of `rollout.rejection`: verl's presets of the two ratios (its rollout_corr.md)."""
-
-
 def _correction(config: Config) -> dict[str, Any]:
     """Return the settings of `rollout` that correct the mismatch with the generator."""
     rollout, method = config.rollout, methods.get(config.method.name)
-    weights, cap, rejection = rollout.mismatch_weights, rollout.mismatch_cap, rollout.rejection
-    if weights is None:
+    kind = rollout.correction
+    if kind is None:
         other = (
             (rollout.backend != "hf" or rollout.ahead)
             and rollout.is_live
             and method.actor == "policy"
         )
-        reads = other and losses.is_on_policy(method.loss)
-        weights = "truncated" if reads or cap is not None else "none"
-    if cap is None and weights != "none":
-        cap = 2.0
-    if rejection.unit is not None:
-        low, high = _BOUNDS[rejection.ratio]
-        low = low if rejection.low is None else rejection.low
-        high = high if rejection.high is None else rejection.high
-        rejection = replace(rejection, low=low, high=high)
-    return {"mismatch_weights": weights, "mismatch_cap": cap, "rejection": rejection}
+        kind = "clip" if other and losses.is_on_policy(method.loss) else "none"
+    bounds = complete_bounds(kind, rollout.correction_bounds)
+    return {"correction": kind, "correction_bounds": bounds}
 
 
 def _template_arguments(config: Config) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.evaluation.breakdowns import in_order
-from harness.evaluation.statistics import mean_and_std, wilson
 from harness.reporting.curves import success_curves, training_curves
 from harness.reporting.results import setting, training_runs
 from harness.reporting.results.training_runs import TrainingRun
@@ -58,7 +57,7 @@ def write(folder: Path) -> None:
     """Write `curve.png`, `training.png` and `table.md` from a run's evaluations and metrics.
 
     Args:
-        folder: The run's folder. Evaluations of earlier versions, without a score, are read, too.
+        folder: The run's folder.
 
     Raises:
         ResultError: The folder is not a run's, is damaged, has no evaluation yet, or cannot be
@@ -142,19 +141,10 @@ def _row(evaluation: Mapping[str, Any], families: Sequence[str]) -> list[str]:
         str(evaluation["step"]),
         *(f"{100 * won / count:.1f}" if count else "-" for won, count in rates),
         *_percent(evaluation["success"], evaluation["interval"]),
-        *_percent(*_score(evaluation)),
+        *_percent(evaluation["score"], evaluation["score_interval"]),
         f"{evaluation['turns']:.1f}",
         str(sum(count for _, count in rates)),
     ]
-
-
-def _score(evaluation: Mapping[str, Any]) -> tuple[float, Sequence[float]]:
-    """Return the mean score and its interval; for runs of earlier versions from their episodes."""
-    if "score" in evaluation:
-        return evaluation["score"], evaluation["score_interval"]
-    scores = [float(e["score"]) for e in evaluation["episodes"] if not e.get("error")]
-    mean = mean_and_std(scores)[0] or 0.0
-    return mean, wilson(mean, len(scores))
 
 
 def _percent(mean: float, interval: Sequence[float]) -> tuple[str, str]:

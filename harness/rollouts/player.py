@@ -138,7 +138,6 @@ class Player:
                     self._actor(),
                     seed=seed,
                     informative=self._is_informative,
-                    max_draws=rollout.max_draws,
                     processes=self._processes,
                     options=options,
                 )

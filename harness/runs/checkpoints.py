@@ -166,12 +166,9 @@ def _step_of(folder: Path) -> tuple[int, bool]:
 
 
 def damage_of(folder: Path) -> str:
-    """Return the damage of a checkpoint's files in words; "" if there is none.
-
-    Checkpoints of older versions have no digests, so nothing is compared.
-    """
+    """Return the damage of a checkpoint's files in words; "" if there is none."""
     try:
-        files = _read(folder / DESCRIPTION).get("files", {})
+        files = _read(folder / DESCRIPTION)["files"]
     except CheckpointError as e:
         return str(e)
     return file_digests.damage_of(folder, files)
@@ -180,7 +177,7 @@ def damage_of(folder: Path) -> str:
 def _read(description: Path) -> dict[str, Any]:
     try:
         values = read_object(description, CheckpointError)
-        step, files = values["step"], values.get("files", {})
+        step, files = values["step"], values["files"]
         validation = values.get("validation", {})
         if type(step) is not int or not all(map(math.isfinite, validation.values())):
             raise ValueError("step and validation must be numbers")

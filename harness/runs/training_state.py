@@ -178,8 +178,7 @@ def read(
             annotator.load_state_dict(state["annotators"][name])
         for name, part in parts.items():
             part.load_state_dict(state["parts"][name])
-        found = state["random"]
-        by_rank = found if isinstance(found, list) else [found]  # older versions had one process
+        by_rank = state["random"]
         if processes.rank < len(by_rank):
             _restore_random_states(by_rank[processes.rank], device)
     except _UNUSABLE as e:

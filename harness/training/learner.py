@@ -116,27 +116,17 @@ class Learner:
         """
         if not rows:
             raise TrainingError(
-                "rollout.rejection leaves nothing of the step to learn from: the generator's "
+                "rollout.correction leaves nothing of the step to learn from: the generator's "
                 "log-probabilities are too far from the policy's; find out why (see mismatch/ in "
-                "the metrics), or widen rollout.rejection.low and rollout.rejection.high"
+                "the metrics), or widen low and high of rollout.correction_bounds"
             )
         set_learning_rate(self.optimizer, learning_rate(self.config, step, self.steps))
         set_learning(self.policy.model)
         rng = np.random.default_rng(seed)
         totals = _Totals()
         for _ in range(self.config.epochs or 1):
-            epoch = self._epoch(rows, rng)
-            totals.add(epoch)
-            if self._exceeds_max_kl(epoch):
-                break
+            totals.add(self._epoch(rows, rng))
         return self._figures(totals)
-
-    def _exceeds_max_kl(self, epoch: _Totals) -> bool:
-        """Return whether the KL divergence from the sampling policy was above `max_kl`."""
-        limit, divergence = self.config.max_kl, epoch.metrics.get("kl_old")
-        if limit is None or divergence is None:
-            return False
-        return divergence.value > limit * epoch.tokens
 
     def _figures(self, totals: _Totals) -> dict[str, float]:
         """Return the figures of a training step, under `update/`."""

@@ -104,7 +104,8 @@ class MuonWithAdamW(torch.optim.Optimizer):
 
     The steps of matrices are scaled to the root mean square of AdamW's (Liu et al. 2025,
     arXiv:2502.16982, Eq. 4), so that one learning rate and one weight decay serve both. Muon:
-    Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
+    Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". Its momentum is
+    torch's, 0.95.
     """
 
     def __init__(
@@ -116,7 +117,6 @@ class MuonWithAdamW(torch.optim.Optimizer):
                 matrices,
                 lr=config.learning_rate,
                 weight_decay=config.weight_decay,
-                momentum=config.momentum,
                 adjust_lr_fn="match_rms_adamw",
             )
             self._parts.append(muon)

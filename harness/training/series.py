@@ -15,7 +15,7 @@ from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.folders import differences
 from harness.preflight.checks import check
-from harness.preflight.defaults import of_earlier_version, resolve
+from harness.preflight.defaults import resolve
 from harness.runs import checkpoints
 from harness.runs.runfolder import RunFolder
 from harness.training import setup
@@ -35,7 +35,7 @@ def state(config: Config) -> str:
     folder = RunFolder.from_config(config)
     if not (folder.path / "config.json").exists():
         return NEW
-    before = resolve(of_earlier_version(folder.config()))
+    before = resolve(folder.config())
     changed = differences(_settings(before), _settings(resolve(config)))
     if changed:
         raise ConfigError(

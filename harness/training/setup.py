@@ -25,7 +25,6 @@ from harness.preflight.checks import check, check_processes, text_only_error
 from harness.preflight.defaults import (
     credit_settings,
     needs_reference,
-    of_earlier_version,
     resolve,
 )
 from harness.rollouts.demonstrations import Demonstrator
@@ -177,7 +176,7 @@ def resume(
     try:
         config = folder.config()
         plugins.load(config.run.plugins)
-        config = resolve(of_earlier_version(config))  # those of older versions are not resolved
+        config = resolve(config)  # a later version may have added settings
         check_processes(config, processes.size)
     except ConfigError as e:
         raise CheckpointError(f"the run in {path} cannot go on: {e}") from e

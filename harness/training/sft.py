@@ -60,7 +60,7 @@ def fine_tune(
     rows = [row for row in rows if row.length <= policy.max_length]
     if not rows:
         raise ConfigError(f"no demonstration fits into {policy.max_length} tokens: shorten prompts")
-    adamw = OptimizerConfig(learning_rate=config.learning_rate, weight_decay=config.weight_decay)
+    adamw = OptimizerConfig(learning_rate=config.learning_rate)
     optimizer = make_optimizer(policy.model, adamw, offload=policy.layout.offload == "optimizer")
     losses = sft_state.losses_of(state) if state else []
     if state is not None and losses:

@@ -30,7 +30,7 @@ from harness.types.rollout import StopReason, Usage
 def _checkpoint_seeds() -> list[bytes]:
     digest = hashlib.sha256(b"weights").hexdigest()
     described = {"step": 3, "validation": {"success": 0.5}, "files": {"w.bin": [7, digest]}}
-    return [json.dumps(described).encode(), b'{"step": 3}']
+    return [json.dumps(described).encode(), b'{"step": 3, "files": {}}']
 
 
 @target(CheckpointError, seeds=_checkpoint_seeds)

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import math
 
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.figures import summarise
+from harness.evaluation.statistics import wilson
 from harness.types.rollout import StopReason, Usage
 
 
@@ -87,7 +89,7 @@ def keep(folder, content):
 
 
 def keep_run(folder, evaluations, *, seed=0, method="gigpo", model="org/Base-1B"):
-    """Write the folder of a training run, as earlier versions did, without scores.
+    """Write the folder of a training run.
 
     Args:
         folder: Its place.
@@ -127,12 +129,15 @@ def _evaluation(step, split, wins):
         }
         for task_id, won in wins.items()
     ]
+    score = math.fsum(e["score"] for e in played) / len(played)
     lost = {"task_id": "pick-9", "family": "", "success": False, "score": 0.0, "turns": 0}
     return {
         "step": step,
         "split": split,
         "success": sum(wins.values()) / len(wins),
         "interval": [0.0, 1.0],
+        "score": score,
+        "score_interval": wilson(score, len(played)),
         "families": families,
         "turns": 4.0,
         "invalid_share": 0.25,

@@ -82,7 +82,7 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
                 _replay(env, recording, unit)
                 on_episode()
         played.check_whole()
-        split_tasks, source = len(env.tasks), env.data_source or ""
+        split_tasks, source = len(env.tasks), env.data_source
     usual = _usual_turns(result)
     return Verified(one, split_tasks, usual, source, played.episodes)
 
@@ -143,7 +143,7 @@ def _check_environment(env: TextEnv, result: Mapping[str, Any]) -> None:
     if dict(env.parties) != parties:
         raise ResultError(f"it names {parties!s:.80}, and its environment has {env.parties}")
     recorded = result.get("data_source")
-    if recorded is not None and recorded != env.data_source:
+    if recorded != env.data_source:
         raise ResultError(f"it names the data {recorded!r:.40}, which is {env.data_source!r}")
 
 

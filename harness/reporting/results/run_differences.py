@@ -14,13 +14,19 @@ from harness.evaluation.breakdowns import env_name
 from harness.reporting.results.loading import LoadedEvaluation
 
 _WITHOUT_EFFECT: Final = (
-    *("run.name", "run.seed", "run.output", "run.threads", "run.swept", "run.keep_rollouts"),
+    *("run.name", "run.seed", "run.output", "run.threads", "swept", "run.keep_rollouts"),
     *("log", "checkpoint.every", "checkpoint.keep", "checkpoint.in_background", "rollout.urls"),
     "method.preset",  # each value that it sets is compared by itself
 )
 """Settings, or sections of them, that change no figure, or whose values count one by one."""
 
-_TABLES: Final = ("env.kwargs", "eval.kwargs", "rollout.engine", "method")
+_TABLES: Final = (
+    "env.kwargs",
+    "eval.kwargs",
+    "rollout.engine",
+    "rollout.correction_bounds",
+    "method",
+)
 """Parts of a configuration whose keys are not the same in all runs of one version."""
 
 _SHOWN_BY_TABLES: Final = ("method.name", "policy.model")
@@ -112,7 +118,7 @@ def _is_in(key: str, parts: Sequence[str]) -> bool:
 
 def _is_unexplained(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return whether two runs differ in what is not their methods' own, and was not asked for."""
-    if key in _SHOWN_BY_TABLES or any(key in run.get("run.swept", ()) for run in (first, second)):
+    if key in _SHOWN_BY_TABLES or any(key in run.get("swept", ()) for run in (first, second)):
         return False
     return comparisons.differs(key, first, second) and not comparisons.is_own(key, first, second)
 

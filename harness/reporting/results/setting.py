@@ -70,7 +70,7 @@ def data_source(env_id: str, kwargs: Any, recorded: Any = None) -> str:
     Args:
         env_id: The environment's id.
         kwargs: The environment's arguments; they decide where nothing was recorded.
-        recorded: What the environment said when it was played; None in earlier versions' results.
+        recorded: What the environment said when it was played; None if nothing was.
     """
     if isinstance(recorded, str):
         return recorded

@@ -1,4 +1,4 @@
-"""Reads folders of training runs, also of earlier versions, in the form of `result.json`."""
+"""Reads folders of training runs in the form of `result.json`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Point:
 
 
 def points(tables: Sequence[Table]) -> list[Point]:
-    """Return what runs with `run.swept` come to, sorted by tasks, method and values."""
+    """Return what swept runs come to, sorted by tasks, method and values."""
     found = (
         (group, one.blocks[place].title)
         for one in tables
@@ -53,7 +53,7 @@ def points(tables: Sequence[Table]) -> list[Point]:
 def _points(group: SeedGroup, tasks: str) -> Iterator[Point]:
     result = group.first.result
     config = result["config"] if "training" in result else {}
-    swept = config.get("run", {}).get("swept") or []
+    swept = config.get("swept") or []
     validation = config.get("eval", {}).get("split") == result["environment"]["split"]
     mean = group.mean(_SUCCESS) if swept and validation else None
     if mean:

@@ -13,9 +13,11 @@ from harness.rollouts.collect_distributed import collect_distributed
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.views import Actor
-from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw, seed_of
+
+MAX_DRAWS: Final = 10
+"""Most rounds of tasks in a step."""
 
 _EQUAL: Final = 1e-9
 """Returns that differ by less count as equal, because sums depend on the order of rewards."""
@@ -49,7 +51,7 @@ async def collect_informative(
     *,
     seed: int,
     informative: Callable[[Sequence[Rollout]], bool],
-    max_draws: int = 10,
+    max_draws: int = MAX_DRAWS,
     processes: ProcessGroup = SINGLE_PROCESS,
     options: CollectOptions = CollectOptions(),  # noqa: B008 (frozen)
 ) -> DynamicSample:
@@ -64,8 +66,6 @@ async def collect_informative(
     Difference: tasks of later rounds come from a separate shuffle for the step, not from the pass
     over all tasks, so that no step depends on the number of rounds of other steps.
     """
-    if max_draws < 1:
-        raise ConfigError(f"rollout.max_draws must be at least 1, got {max_draws}")
     kept: list[list[Rollout]] = []
     lost: list[Rollout] = []
     wanted = played = dropped = index = 0  # numbers of groups

@@ -84,7 +84,7 @@ class AheadPlayer:
         self.parts: dict[str, Any] = {}
         if self._player.curriculum is not None:
             self._snapshot = self.parts["curriculum"] = _CurriculumSnapshot(self._player.curriculum)
-        if config.rollout.partial:
+        if config.rollout.ahead == "partial":
             self._stream = self.parts["ahead"] = GroupStream(
                 self._player,
                 config.rollout.tasks_per_step,

@@ -103,8 +103,8 @@ def _refused_values(config: Config) -> Iterator[str]:
         yield "agent.context is 'summary': use 'window' or 'transcript'"
     if rollout.backend == "server":
         yield "rollout.backend is 'server': verl starts its servers itself, use 'vllm'"
-    if rollout.mismatch_weights == "masked":
-        yield "rollout.mismatch_weights is 'masked': verl truncates weights, and masks none"
+    if rollout.correction == "reject":
+        yield "rollout.correction is 'reject': give verl algorithm.rollout_correction.rollout_rs"
     if rollout.enough_members not in (None, rollout.group_size):
         yield (
             f"rollout.enough_members is {rollout.enough_members}: verl plays whole groups, set it "
@@ -194,9 +194,9 @@ def _rollout(config: Config) -> dict[str, Any]:
     if engine:
         found[f"{_ROLLOUT}.engine_kwargs.vllm"] = engine
     found[f"{_CORRECTION}.bypass_mode"] = rollout.old_logprobs == "rollout"
-    if rollout.mismatch_weights != "none":
+    if rollout.correction == "clip":
         found[f"{_CORRECTION}.rollout_is"] = "token"
-        found[f"{_CORRECTION}.rollout_is_threshold"] = rollout.mismatch_cap or 2.0
+        found[f"{_CORRECTION}.rollout_is_threshold"] = rollout.correction_bounds["cap"]
     return found
 
 

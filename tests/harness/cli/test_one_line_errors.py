@@ -8,7 +8,6 @@ from agentgyms.cli import main as environments
 from harness.cli import main as harness
 
 LONGEST = 300
-SCPO = ["credit", "--example", "--methods=scpo"]
 
 
 @pytest.fixture
@@ -73,10 +72,6 @@ def test_training_refuses_in_one_line(refused, monkeypatch, changes, said):
         (["credit", "--example", "--html", "file/x.html"], "file/x.html cannot be written"),
         (["credit", "--example", "--csv", "file/x/y.csv"], "file/x/y.csv cannot be written"),
         (["credit", "--example", "--json", "/proc/x/y"], "/proc/x/y cannot be written"),
-        (
-            [*SCPO, "--encoder=lexical", "--neighbourhood=file/x.png"],
-            "file/x.png cannot be written",
-        ),
         (
             ["eval", "--env=Corridor", "--model=expert", "--tasks=1", "--set=run.output=file/x"],
             "--set run.output=FOLDER",

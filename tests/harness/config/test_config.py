@@ -46,6 +46,9 @@ def test_overrides():
         ("method.loss.clip_low='x'", "clip_low must be a number"),
         ("rollout.group_size=0", "rollout.group_size must be at least 1"),
         ("rollout.max_batch=0", "rollout.max_batch must be at least 1"),
+        ("rollout.max_draws=3", "no setting rollout.max_draws any more: .* at most ten rounds"),
+        ("optimizer.max_kl=0.1", "no setting optimizer.max_kl any more: .* with optimizer.epochs"),
+        ("policy.tiny.initial_std=0.2", "no setting policy.tiny.initial_std any more"),
         ("run.seed=-1", "run.seed must be at least 0"),
         ("optimizer.learning_rate=-1.0", r"optimizer.learning_rate must be in \(0, 10\]"),
         (
@@ -69,7 +72,6 @@ def test_overrides():
         ("agent.context='chat'", "agent.context must be one of 'window', 'transcript'"),
         ("method.rows='word'", "method.rows must be one of None, 'turn', 'token'"),
         ("method.rows='token'", "method.rows is 'token', but the estimator 'gigpo' compares turns"),
-        ("rollout.max_draws=0", "rollout.max_draws must be at least 1"),
         ("rollout.enough_members=5", "enough_members is 5, but rollout.group_size only 4"),
         ("rollout.enough_share=1.5", r"rollout.enough_share must be in \(0, 1\]"),
         ("run.keep_rollouts=-1", "run.keep_rollouts must be at least 0"),
@@ -82,8 +84,7 @@ def test_overrides():
         ("method.reward_scale=0.0", "method.reward_scale must be greater than 0"),
         ("optimizer.learning_rate=inf", r"optimizer.learning_rate must be in \(0, 10\]"),
         ("eval.temperature=inf", "eval.temperature must be at least 0 and finite"),
-        ("optimizer.max_kl=inf", "optimizer.max_kl must be greater than 0 and finite"),
-        ("optimizer.max_kl=0.0", "optimizer.max_kl must be greater than 0"),
+        ("method.reward_scale=inf", "method.reward_scale must be greater than 0 and finite"),
         ("method.annotators.critic={}", "method gigpo has no annotator 'critic': expected none"),
     ],
 )

@@ -1,6 +1,5 @@
-"""What recipes come to, and that the settings of old run folders are still read."""
+"""What recipes come to, and what the settings of an evaluation have as digest."""
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -9,100 +8,7 @@ import pytest
 
 from harness import config as configs
 from harness.evaluation import defaults, results
-from harness.preflight import defaults as run_defaults
-from harness.preflight.method_trial import check_method
 from harness.types.errors import ConfigError
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "recipes.json.gz"
-"""By recipe, as an earlier version had it: `resolved`, as a run keeps it, and more."""
-
-KEPT = json.loads(gzip.decompress(GOLDEN.read_bytes()))
-
-
-BRANCH = {
-    "at": None,
-    "every": 4,
-    "points": 4,
-    "siblings": 1,
-    "rounds": 1,
-    "max_steps": None,
-    "max_tokens": None,
-}
-
-REJECTION = {"unit": None, "ratio": "geometric", "low": None, "high": None}
-
-CURRICULUM = {
-    "by": None,
-    "easy": 0.9,
-    "hard": 0.1,
-    "easy_share": 0.1,
-    "hard_share": 0.5,
-    "memory": 0.5,
-}
-
-NEW = (
-    ("agent", "tool_format", "auto"),
-    ("agent", "max_thought_tokens", None),
-    ("agent", "max_observation", None),
-    ("agent", "thoughts", "keep"),
-    ("agent", "scratchpad", 0),
-    ("agent", "summary_tokens", 4096),
-    ("checkpoint", "in_background", False),
-    ("log", "pictures", True),
-    ("log", "trackio", None),
-    ("method", "overlong_share", None),
-    ("optimizer", "momentum", 0.95),
-    ("optimizer", "name", "adamw"),
-    ("policy", "chat_template_kwargs", {}),
-    ("policy", "ema", None),
-    ("policy", "offload", None),
-    ("policy", "replicas", 1),
-    ("policy", "reduce_once", False),
-    ("policy", "sequence_parallel", 1),
-    ("rollout", "ahead", 0),
-    ("rollout", "branch", BRANCH),
-    ("rollout", "curriculum", CURRICULUM),
-    ("rollout", "gateway", None),
-    ("rollout", "mismatch_floor", 0.0),
-    ("rollout", "mismatch_weights", None),
-    ("rollout", "partial", False),
-    ("rollout", "preferences", None),
-    ("rollout", "recorded", []),
-    ("rollout", "rejection", REJECTION),
-    ("optimizer", "share_prefixes", False),
-    ("run", "plugins", []),
-    ("run", "swept", []),
-)
-"""Settings that there were not then, and what an old file comes to."""
-
-
-def plain(config):
-    return json.loads(json.dumps(configs.to_dict(config)))
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_a_run_of_an_earlier_version_keeps_its_penalty_on_the_step_return(name):
-    """Before, penalties were on step returns alone, and on the scores of statistics of rows."""
-    kept = KEPT[name]["resolved"]["method"]["credit"]
-    config = run_defaults.of_earlier_version(configs.from_dict(KEPT[name]["resolved"]))
-    assert config.method.overlong_share == 0
-    credit = run_defaults.resolve(config).method.credit
-    assert {key: credit[key] for key in kept if key != "invalid_penalty"}.items() <= kept.items()
-    assert credit.get("penalty_on", "step") == "step"
-    assert credit.get("invalid_penalty", 0.0) in (0.0, kept.get("invalid_penalty"))
-    check_method(config)
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_the_settings_in_the_folder_of_an_old_run_are_read(name):
-    kept = KEPT[name]["resolved"]
-    found = plain(configs.from_dict(kept))
-    for section, key, default in NEW:
-        assert found[section].pop(key) == default
-    assert found == kept
-    assert [*found] == [*kept], "sections are in the order they were in"
-    assert [[*section] for section in found.values()] == [[*s] for s in kept.values()]
-
 
 EVALUATIONS = {
     "alfworld": "e0e90ebd4558",

@@ -15,7 +15,7 @@ def test_seeds_follow_the_recipes_own():
     assert [(one.run.name, one.run.seed) for one in runs] == [
         ("n-seed4", 4), ("n-seed5", 5), ("n-seed6", 6),
     ]  # fmt: skip
-    assert runs[0].run.swept == ()
+    assert runs[0].swept == ()
     plain = [configs.without_seed(configs.to_dict(one)) for one in runs]
     assert plain[0] == plain[1] == plain[2]
     assert plain[0] == configs.without_seed(configs.to_dict(configs.load("corridor-tiny")))
@@ -30,7 +30,7 @@ def test_a_sweep_is_a_product_and_every_seed_of_it():
     ]  # fmt: skip
     one = runs["n-gamma=0.95-group_size=4-seed1"]
     assert (one.method.credit["gamma"], one.rollout.group_size, one.run.seed) == (0.95, 4, 1)
-    assert one.run.swept == ("method.credit.gamma", "rollout.group_size")
+    assert one.swept == ("method.credit.gamma", "rollout.group_size")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def folder(policy, tmp_path_factory):
 
 @pytest.fixture
 def run(folder, tmp_path):
-    """A training run of an older version: its configuration lacks what came later."""
+    """A training run whose configuration leaves settings out."""
     home = tmp_path / "runs" / "demo"
     values = to_dict(Config())
     values["env"]["id"] = "agentgyms/Corridor-v0"
@@ -52,7 +52,7 @@ def run(folder, tmp_path):
     for step in (20, 40):
         checkpoint = home / "checkpoints" / f"step-{step:06d}"
         shutil.copytree(folder, checkpoint)
-        (checkpoint / "checkpoint.json").write_text(json.dumps({"step": step}))
+        (checkpoint / "checkpoint.json").write_text(json.dumps({"step": step, "files": {}}))
         (checkpoint / "trainer.pt").write_bytes(b"optimizer" * step)
     (home / "checkpoints" / ".step-000060.partial").mkdir()
     (home / "config.json").write_text(json.dumps(values))
@@ -86,7 +86,7 @@ def test_a_run_stands_for_its_newest_checkpoint(run):
     assert model.identity["name"] == str(run)
     assert model.trained["agent"] == {
         "style": "act",
-        "tool_format": "auto",  # of no older version, like all that the run does not give
+        "tool_format": "auto",  # a default, like all that the run does not give
         "context": "window",
         "summary_tokens": 4096,
         "window": 5,
@@ -276,7 +276,7 @@ def test_a_chat_template_gets_its_arguments_and_those_of_a_run(folder, tmp_path)
     checkpoint = home / "checkpoints" / "step-000001"
     shutil.copytree(folder, checkpoint)
     (checkpoint / "chat_template.jinja").write_text(SWITCHED)
-    (checkpoint / "checkpoint.json").write_text(json.dumps({"step": 1}))
+    (checkpoint / "checkpoint.json").write_text(json.dumps({"step": 1, "files": {}}))
     values = to_dict(Config())
     values["policy"]["chat_template_kwargs"] = {"enable_thinking": True}
     (home / "config.json").write_text(json.dumps(values))

@@ -29,7 +29,7 @@ def make_run(home, validations, model=None):
         if model:
             shutil.copytree(model, checkpoint)
         checkpoint.mkdir(parents=True, exist_ok=True)
-        described = {"step": step, "validation": validation}
+        described = {"step": step, "validation": validation, "files": {}}
         (checkpoint / "checkpoint.json").write_text(json.dumps(described))
     return home
 

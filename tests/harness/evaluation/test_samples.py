@@ -79,7 +79,7 @@ def test_the_table_is_shown_and_held_to_the_outcomes(tmp_path):
     del edited["figures"]["samples"]["average"]
     with pytest.raises(ResultError, match="damaged: KeyError"):
         load(keep(folder, edited))
-    del edited["figures"]["samples"]  # as evaluations of earlier versions
+    del edited["figures"]["samples"]
     assert "average@" not in details.to_markdown(load(keep(folder, edited)))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from harness import config as configs
+from harness.config.rollout_settings import correction_of
 from harness.inference.completers.vllm import VLLMCompleter
 from harness.inference.generation import check_generation
 from harness.inference.old_logprobs import (
@@ -18,7 +19,7 @@ from harness.inference.old_logprobs import (
 )
 from harness.inference.weight_check import WeightCheck
 from harness.model.packing import merge, samples
-from harness.preflight.defaults import of_earlier_version, resolve
+from harness.preflight.defaults import resolve
 from harness.rollouts.player import rollout_figures
 from harness.training.learner import Learner
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
@@ -94,7 +95,7 @@ def test_mismatch_by_hand():
 
 
 def test_tokens_weigh_what_the_policy_would_have_drawn_them_but_at_most_the_cap(policy, rollouts):
-    seen = recompute_logprobs(run(old_logprobs="recompute", mismatch_cap=2.0), policy, rollouts)
+    seen = recompute_logprobs(run(old_logprobs="recompute", correction="clip"), policy, rollouts)
     own, drawn = np.hstack(logprobs_of(seen.rollouts)), np.hstack(logprobs_of(rollouts))
     expected = np.minimum(np.exp(own - drawn), 2.0)
     assert np.hstack(seen.weight) == pytest.approx(expected)
@@ -109,25 +110,22 @@ def test_tokens_weigh_what_the_policy_would_have_drawn_them_but_at_most_the_cap(
 def test_another_engines_tokens_are_weighed_unless_told_otherwise():
     def corrected(*method, **rollout):
         own = run(*method, **rollout).rollout
-        return own.mismatch_weights, own.mismatch_cap
+        return own.correction, own.correction_bounds
 
-    assert corrected() == ("none", None)
-    assert corrected(mismatch_cap=3.0) == ("truncated", 3.0)
-    assert corrected(backend="vllm") == ("truncated", 2.0)
-    assert corrected(backend="vllm", old_logprobs="rollout") == ("truncated", 2.0)
-    assert corrected(backend="vllm", mismatch_weights="none") == ("none", None)
-    assert corrected(backend="vllm", mismatch_weights="masked") == ("masked", 2.0)
-    assert corrected("rft", backend="vllm") == ("none", None)
-    assert corrected("sft", backend="vllm") == ("none", None)
-    old = configs.to_dict(run(backend="vllm"))
-    del old["rollout"]["mismatch_weights"], old["rollout"]["mismatch_cap"]
-    kept = of_earlier_version(configs.from_dict(old)).rollout
-    assert (kept.mismatch_weights, kept.mismatch_cap) == ("none", None)
+    assert corrected() == ("none", {})
+    assert corrected(backend="vllm", correction_bounds={"cap": 3.0}) == ("clip", {"cap": 3.0})
+    assert corrected(backend="vllm") == ("clip", {"cap": 2.0})
+    assert corrected(backend="vllm", old_logprobs="rollout") == ("clip", {"cap": 2.0})
+    assert corrected(backend="vllm", correction="none") == ("none", {})
+    assert corrected(correction="reject") == ("reject", {"unit": "token", "low": 0.0, "high": 2.0})
+    assert corrected("rft", backend="vllm") == ("none", {})
+    assert corrected("sft", backend="vllm") == ("none", {})
 
 
 @pytest.mark.parametrize("ratio", ["geometric", "product"])
 def test_bounds_of_rejection_are_those_of_its_ratio(ratio):
-    own = run(rejection={"unit": "sequence", "ratio": ratio, "high": 3.0}).rollout.rejection
+    given = {"unit": "sequence", "ratio": ratio, "high": 3.0}
+    own = correction_of(run(correction="reject", correction_bounds=given).rollout)
     assert (own.low, own.high) == ({"geometric": 0.999, "product": 0.5}[ratio], 3.0)
 
 
@@ -135,8 +133,8 @@ def test_the_update_corrects_where_nothing_is_recomputed():
     assert update_correction(run()) is None
     assert update_correction(run(backend="vllm")) is None
     settings = run(backend="vllm", old_logprobs="rollout")
-    assert update_correction(settings).config == settings.rollout
-    assert update_correction(run("gspo", mismatch_cap=2.0)).ratio == "sequence"
+    assert update_correction(settings).config == correction_of(settings.rollout)
+    assert update_correction(run("gspo", correction="clip")).ratio == "sequence"
 
 
 def three_turns(policy):
@@ -156,7 +154,7 @@ def three_turns(policy):
 @pytest.mark.parametrize("unit", ["turn", "sequence"])
 def test_rejected_turns_are_context_and_rejected_sequences_are_gone(policy, context, unit):
     rollouts = three_turns(policy)
-    config = run(old_logprobs="recompute", rejection={"unit": unit})
+    config = run(old_logprobs="recompute", correction="reject", correction_bounds={"unit": unit})
     config = configs.replace(config, agent=configs.replace(config.agent, context=context))
     before = recompute_logprobs(config, policy, rollouts)
     own, drawn = logprobs_of(before.rollouts), logprobs_of(rollouts)
@@ -168,8 +166,9 @@ def test_rejected_turns_are_context_and_rejected_sequences_are_gone(policy, cont
     )
     ratios = [float(np.exp(np.mean(np.hstack([off[i] for i in members])))) for members in units]
     low, high = sorted(ratios)[0] - 0.01, sorted(ratios)[-1] - 1e-6  # all but the largest
-    rejection = configs.replace(config.rollout.rejection, low=low, high=high)
-    config = configs.replace(config, rollout=configs.replace(config.rollout, rejection=rejection))
+    bounds = {"unit": unit, "low": low, "high": high}
+    rollout = configs.replace(config.rollout, correction_bounds=bounds)
+    config = configs.replace(config, rollout=rollout)
     seen = recompute_logprobs(config, policy, rollouts)
     expected = [low <= ratios[k] <= high for k, members in enumerate(units) for _ in members]
     assert seen.kept == expected
@@ -187,7 +186,7 @@ def test_rejected_turns_are_context_and_rejected_sequences_are_gone(policy, cont
 
 def test_a_step_of_which_nothing_is_kept_says_so(policy):
     learner = Learner(policy, None, configs.OptimizerConfig(), "clipped", {}, 1.0)
-    with pytest.raises(TrainingError, match=r"widen rollout.rejection.low"):
+    with pytest.raises(TrainingError, match=r"widen low and high of rollout.correction_bounds"):
         learner.update([], step=0, seed=0)
 
 
@@ -241,9 +240,9 @@ def test_settings_of_generation_that_do_not_fit_are_refused(rollout, words):
     config = configs.replace(config, policy=configs.replace(config.policy, device="cpu"))
     with pytest.raises(ConfigError, match=words):
         check_both(config)
-    check_both(run(backend="vllm", mismatch_cap=2.0))
-    for wrong in ({"mismatch_cap": 2.0}, {"rejection": {"unit": "turn"}}):
-        with pytest.raises(ConfigError, match="not the policy's own: leave them out"):
+    check_both(run(backend="vllm", correction="clip"))
+    for wrong in ({"correction": "clip"}, {"correction": "reject"}):
+        with pytest.raises(ConfigError, match="not the policy's own: leave it out"):
             check_both(run("sft", **wrong))
     with pytest.raises(ConfigError, match="shows images"):
         check_generation(run(backend="vllm"), shows_image=True)

@@ -7,7 +7,7 @@ import torch
 
 from harness import config as configs
 from harness import losses
-from harness.config.rollout_settings import RejectionConfig, RolloutConfig
+from harness.config.rollout_settings import Correction
 from harness.losses.mismatch import UpdateCorrection, kept, out_of_bounds, weights
 from harness.model.packing import Sample, to_batch
 from harness.types.errors import ConfigError
@@ -30,23 +30,23 @@ def icepop(ratio, low, high):
 @pytest.mark.parametrize(
     ("settings", "reference"),
     [
-        ({"mismatch_weights": "none"}, lambda r: 1.0),
-        ({"mismatch_weights": "truncated", "mismatch_cap": 2.0}, lambda r: tis(r, 2.0)),
-        ({"mismatch_weights": "masked", "mismatch_cap": 2.0}, lambda r: mis(r, 2.0)),
+        ({}, lambda r: 1.0),
+        ({"cap": 2.0}, lambda r: tis(r, 2.0)),
+        ({"cap": 2.0, "masks": True}, lambda r: mis(r, 2.0)),
         (
-            {"mismatch_weights": "masked", "mismatch_cap": 5.0, "mismatch_floor": 0.5},
+            {"cap": 5.0, "floor": 0.5, "masks": True},
             lambda r: icepop(r, 0.5, 5.0),
         ),
     ],
 )
 def test_weights_are_those_of_the_papers(settings, reference):
-    config = RolloutConfig(**settings)
+    config = Correction(**settings)
     ratio = torch.tensor(RATIOS, dtype=torch.float64)
     assert weights(ratio, config).tolist() == [reference(r) for r in RATIOS]
     assert out_of_bounds(ratio, config).tolist() == [
-        settings["mismatch_weights"] != "none" and r != min(max(r, low), high)
+        "cap" in settings and r != min(max(r, low), high)
         for r in RATIOS
-        for low, high in [(settings.get("mismatch_floor", 0), settings.get("mismatch_cap", 0))]
+        for low, high in [(settings.get("floor", 0), settings.get("cap", 0))]
     ]
 
 
@@ -63,7 +63,7 @@ UNITS = [[0.01, -0.02, 0.03], [0.5], [-0.3, -0.3, -0.2], [2e-4, 4e-4], [0.7, -0.
     ],
 )
 def test_units_are_rejected_by_their_ratio(settings, expected):
-    config = RejectionConfig(unit="turn", **settings)
+    config = Correction(unit="turn", **settings)
     unit = torch.tensor([i for i, tokens in enumerate(UNITS) for _ in tokens])
     found = kept(
         torch.tensor([d for tokens in UNITS for d in tokens], dtype=torch.float64), unit, config
@@ -80,12 +80,12 @@ def test_units_are_rejected_by_their_ratio(settings, expected):
 def test_bounds_are_kept_themselves():
     log_ratio, unit = torch.zeros(3), torch.tensor([0, 0, 1])
     for low, high in ((1.0, 2.0), (0.5, 1.0)):
-        config = RejectionConfig(unit="turn", low=low, high=high)
+        config = Correction(unit="turn", low=low, high=high)
         assert kept(log_ratio, unit, config).tolist() == [True, True]
 
 
 def test_a_product_beyond_every_float_is_rejected_and_nothing_overflows():
-    config = RejectionConfig(unit="turn", ratio="product", low=0.5, high=2.0)
+    config = Correction(unit="turn", ratio="product", low=0.5, high=2.0)
     log_ratio = torch.tensor([900.0, -900.0, 0.1])
     assert kept(log_ratio, torch.tensor([0, 1, 2]), config).tolist() == [False, False, True]
 
@@ -112,19 +112,19 @@ def gradient(batch, logprob, correction, **settings):
 @pytest.mark.parametrize(
     ("settings", "reference"),
     [
-        ({"mismatch_weights": "truncated", "mismatch_cap": 2.0}, lambda r: tis(r, 2.0)),
-        ({"mismatch_weights": "masked", "mismatch_cap": 2.0}, lambda r: mis(r, 2.0)),
+        ({"cap": 2.0}, lambda r: tis(r, 2.0)),
+        ({"cap": 2.0, "masks": True}, lambda r: mis(r, 2.0)),
         (
-            {"mismatch_weights": "masked", "mismatch_cap": 2.4, "mismatch_floor": 0.5},
+            {"cap": 2.4, "floor": 0.5, "masks": True},
             lambda r: icepop(r, 0.5, 2.4),
         ),
-        ({"mismatch_weights": "none"}, lambda r: r),
+        ({}, lambda r: r),
     ],
 )
 def test_in_the_update_the_gradient_is_that_of_a_weighted_policy_gradient(settings, reference):
     """w(r) A grad log pi, where the clip is out of the way; without weights w(r) is r."""
     batch, change, logprob = example()
-    found, metrics = gradient(batch, logprob, UpdateCorrection(RolloutConfig(**settings)))
+    found, metrics = gradient(batch, logprob, UpdateCorrection(Correction(**settings)))
     mask = batch.action_mask
     weight = torch.tensor([[reference(math.exp(d)) for d in row] for row in change.tolist()])
     expected = -weight * batch.advantage * mask / mask.sum()
@@ -140,8 +140,7 @@ def test_in_the_update_the_gradient_is_that_of_a_weighted_policy_gradient(settin
 def test_in_the_update_rejected_tokens_have_no_gradient(unit, spans):
     batch, change, logprob = example()
     bounds = {"turn": (0.8, 1.25), "sequence": (0.8, 1.3)}[unit]
-    rejection = RejectionConfig(unit=unit, low=bounds[0], high=bounds[1])
-    config = RolloutConfig(mismatch_weights="none", rejection=rejection)
+    config = Correction(unit=unit, low=bounds[0], high=bounds[1])
     found, metrics = gradient(batch, logprob, UpdateCorrection(config))
     expected, rejected = torch.zeros_like(found), 0
     for start, end, row in spans:
@@ -160,7 +159,7 @@ def test_in_the_update_rejected_tokens_have_no_gradient(unit, spans):
 
 def test_in_the_update_bounds_are_on_the_losss_own_ratio():
     batch, _, logprob = example()
-    config = RolloutConfig(mismatch_weights="truncated", mismatch_cap=1.5)
+    config = Correction(cap=1.5)
     corrected, metrics = UpdateCorrection(config, "turn").apply(logprob.detach(), batch)
     of_turn = [math.exp(0.8), math.exp(0.2), math.exp(0.3)]
     factor = [min(r, 1.5) / r for r in of_turn]
@@ -174,10 +173,17 @@ def test_in_the_update_bounds_are_on_the_losss_own_ratio():
 @pytest.mark.parametrize(
     ("rollout", "words"),
     [
-        ({"mismatch_floor": 0.5}, "only 'masked' has a floor"),
-        ({"mismatch_weights": "masked", "mismatch_cap": 0.5, "mismatch_floor": 0.5}, "not less"),
-        ({"mismatch_weights": "none", "mismatch_cap": 2.0}, "leave one of them out"),
-        ({"rejection": {"low": 2.0, "high": 1.0}}, "all would be rejected"),
+        ({"correction": "clip", "correction_bounds": {"low": 0.5}}, "no 'low' .* one of cap"),
+        ({"correction": "none", "correction_bounds": {"cap": 2.0}}, "'none': leave it out"),
+        ({"correction": "clip", "correction_bounds": {"cap": 0}}, "greater than 0"),
+        ({"correction": "clip", "correction_bounds": {"cap": "x"}}, "cap must be a number"),
+        ({"correction": "reject", "correction_bounds": {"unit": "word"}}, "'token', 'turn', 'seq"),
+        (
+            {"correction": "reject", "correction_bounds": {"low": 2.0, "high": 1.0}},
+            "all would be rejected",
+        ),
+        ({"mismatch_cap": 2.0}, "use rollout.correction_bounds.cap"),
+        ({"rejection": {"unit": "turn"}}, 'use rollout.correction = "reject"'),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(rollout, words):

@@ -169,7 +169,7 @@ def test_a_run_that_was_moved_finds_its_base(base, adapted, tmp_path):
     here = tmp_path / "here"
     shutil.copytree(base, here / "base")
     adapted(where=here / "base").save(here / "checkpoints" / "step-000001")
-    (here / "checkpoints/step-000001/checkpoint.json").write_text('{"step": 1}')
+    (here / "checkpoints/step-000001/checkpoint.json").write_text('{"step": 1, "files": {}}')
     before = model_source.digest(here / "checkpoints/step-000001")
     moved = tmp_path / "there"
     here.rename(moved)

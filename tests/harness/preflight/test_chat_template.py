@@ -59,7 +59,7 @@ def test_an_evaluation_of_a_run_is_told_the_runs_date(folder, tmp_path):
     values = to_dict(replace(Config(), policy=corridor(folder, strftime_now="2026-01-31").policy))
     step = tmp_path / "run" / "checkpoints" / "step-000001"
     Policy.load(folder, "cpu").save(step)
-    (step / "checkpoint.json").write_text(json.dumps({"step": 1}))
+    (step / "checkpoint.json").write_text(json.dumps({"step": 1, "files": {}}))
     (tmp_path / "run" / "config.json").write_text(json.dumps(values))
 
     def prompt(**extra):

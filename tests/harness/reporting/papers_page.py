@@ -46,8 +46,15 @@ def rows():
 
 
 def calls(lines):
-    """What each line calls: the arguments of every `harness` of its loops."""
-    return [[call[1:] for call in found] for found in shell_calls.calls(lines, ["harness"])]
+    """What each line calls: every `harness` of its loops, or study, and its arguments."""
+    found = shell_calls.calls(lines, ["harness", "python"])
+    return [[_named(call) for call in of_line] for of_line in found]
+
+
+def _named(call):
+    """The name of a command and its arguments."""
+    program, first, *rest = call
+    return [Path(first).stem if program == "python" else first, *rest]
 
 
 def all_calls():

@@ -20,7 +20,7 @@ from harness.reporting.results.run_differences import run_differences
 
 TOLD = comparisons.tables()
 CALLS = papers_page.all_calls()
-WITHOUT_EFFECT = {"run.name", "run.seed", "run.swept", "run.keep_rollouts", "method.name"}
+WITHOUT_EFFECT = {"run.name", "run.seed", "swept", "run.keep_rollouts", "method.name"}
 
 
 def called(name):

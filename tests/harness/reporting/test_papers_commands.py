@@ -5,6 +5,7 @@ another row has made; what needs a server of another model is left out.
 """
 
 import re
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from small_recipes import QUICK, shrinking
 
 from harness import config as configs
 from harness.cli.main import main
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks/studies"))
+import credit_figures
 
 CALLS = papers_page.all_calls()
 RUNS = {
@@ -35,7 +39,8 @@ KNOWN = {"runs": RUNS, "evaluations": EVALUATIONS}
 ROWS = [row for row in papers_page.rows() if row.paper and row.lines]
 WRITTEN = {
     "report": ("--curve", "--sweep", "--html", "--output"),
-    "credit": ("--html", "--neighbourhood"),
+    "credit": ("--html",),
+    "credit_figures": ("--neighbourhood",),
 }
 WARM = (
     "agent.style=compact",
@@ -111,7 +116,7 @@ class Shrunk:
         if whole.run.keep_rollouts:
             small.append("run.keep_rollouts=1")
         if run.swept:
-            small.append(f"run.swept={[key.partition('=')[0] for key in run.swept]}")
+            small.append(f"swept={[key.partition('=')[0] for key in run.swept]}")
         if folder == "scpo-early":
             small += WARM
         invoke("train", run.recipe, *(word for setting in small for word in ("--set", setting)))
@@ -162,14 +167,17 @@ class Shrunk:
                 chosen = sorted(chosen[0].glob("rollouts/step-*.jsonl.gz"))
             return [str(path) for path in chosen]
         key, _, value = word.partition("=")
-        if name == "credit" and value in self.scorers:
+        if name in ("credit", "credit_figures") and value in self.scorers:
             return [f"{key}={value}:{self.scorers[value]}"]
         return [word]
 
 
 def invoke(*arguments):
     """What a command prints."""
-    done = CliRunner().invoke(main, [str(word) for word in arguments])
+    name, *words = map(str, arguments)
+    program = credit_figures.main if name == "credit_figures" else main
+    given = words if name == "credit_figures" else [name, *words]
+    done = CliRunner().invoke(program, given)
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == 0, done.output

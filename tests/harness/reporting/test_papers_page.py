@@ -93,11 +93,11 @@ def test_a_row_says_what_makes_it_or_why_nothing_does(row):
     assert ("generated" not in needed) or needed == {"generated"}
 
 
-def test_every_command_is_one_of_harness():
+def test_every_command_is_one_of_harness_or_a_study():
     for where, found in CALLS.items():
         assert found, where
         for call in found:
-            assert call[0] in main.commands, where
+            assert call[0] in (*main.commands, "credit_figures"), where
 
 
 def test_runs_that_are_trained_exist_and_resolve():
@@ -210,8 +210,8 @@ def test_what_a_method_is_compared_with_differs_from_it_in_the_method_alone(name
     if not is_on_policy(methods.get(other.method.name).loss):  # has no ratio to correct
         corrected = configs.replace(
             other.rollout,
-            mismatch_weights=first.rollout.mismatch_weights,
-            mismatch_cap=first.rollout.mismatch_cap,
+            correction=first.rollout.correction,
+            correction_bounds=first.rollout.correction_bounds,
         )
         other = configs.replace(other, rollout=corrected)
     for section in ("env", "policy", "agent", "rollout", "optimizer", "warmstart", "eval"):

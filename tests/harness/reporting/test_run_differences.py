@@ -119,7 +119,7 @@ def test_versions_of_one_method_are_told_by_its_own_settings_alone(tmp_path):
 
 
 def test_a_methods_own_settings_and_swept_ones_are_explained_others_are_not(tmp_path):
-    swept = "run.swept=['optimizer.learning_rate']"
+    swept = "swept=['optimizer.learning_rate']"
     step_weight = "method.credit.step_weight=0.5"
     told = found(
         run(tmp_path / "a", swept),
@@ -134,7 +134,7 @@ def test_a_methods_own_settings_and_swept_ones_are_explained_others_are_not(tmp_
 def test_an_earlier_versions_missing_setting_is_no_difference(tmp_path):
     old = run(tmp_path / "old")
     config = json.loads((old / "config.json").read_text())
-    del config["rollout"]["partial"]
+    del config["rollout"]["gateway"]
     (old / "config.json").write_text(json.dumps(config))
     told = found(old, run(tmp_path / "new", "run.steps=3"))
     assert list(told.settings) == ["run.steps"]

@@ -20,7 +20,7 @@ def swept(folder, method="gigpo", won=2, seed=0, steps=(10,), **values):
     evaluations = {(step, name): wins for step in steps for name in (split, "valid_unseen")}
     run = keep_run(folder, evaluations, seed=seed, method=method)
     config = json.loads((run / "config.json").read_text())
-    config["run"]["swept"] = [f"method.credit.{key}" for key in values]
+    config["swept"] = [f"method.credit.{key}" for key in values]
     config["method"]["credit"] = values
     (run / "config.json").write_text(json.dumps(config))
     return run

@@ -134,7 +134,6 @@ def test_groups_that_dynamic_sampling_drops_are_measured_too(policy):
         "method.loss={}",
         "method.credit={}",
         "rollout.dynamic_sampling=true",
-        "rollout.max_draws=2",
         "rollout.tasks_per_step=3",
         "rollout.group_size=2",
         "rollout.curriculum.by='task'",
@@ -143,8 +142,8 @@ def test_groups_that_dynamic_sampling_drops_are_measured_too(policy):
     player = Player(resolve(configs.load("corridor-tiny", settings)), policy, None)
     figures = player.play(0).figures
     assert figures["rollout/success"] == 1, "an expert plays"
-    assert (figures["rollout/groups_played"], figures["rollout/groups_dropped"]) == (6, 3)
-    assert figures["rollout/easy_tasks"] == 6 / 40
+    assert (figures["rollout/groups_played"], figures["rollout/groups_dropped"]) == (30, 27)
+    assert figures["rollout/easy_tasks"] == 30 / 40
     player.close()
 
 

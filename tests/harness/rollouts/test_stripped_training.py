@@ -16,7 +16,6 @@ def test_recomputed_log_probabilities_are_those_of_the_rollouts(tmp_path, though
             f"agent.thoughts={thoughts!r}",
             "agent.style='think'",
             "agent.max_tokens=40",
-            "policy.tiny.max_length=2048",
             "warmstart.episodes=20",
             "warmstart.steps=60",
             "run.steps=1",

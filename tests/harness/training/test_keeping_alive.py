@@ -32,7 +32,6 @@ from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.runs import checkpoints, file_digests, metrics, saving
-from harness.runs.checkpoints import Checkpoint
 from harness.training import failure_hints, setup
 from harness.training.learner import Learner
 from harness.training.trainer import Trainer
@@ -396,10 +395,11 @@ def test_a_damaged_checkpoint_is_passed_over(saved, tmp_path, caplog):
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000003"]
 
 
-def test_checkpoints_of_older_versions_have_no_digests(saved, tmp_path):
+def test_a_checkpoint_without_digests_is_damaged(saved, tmp_path):
     old = save(saved, tmp_path, 1, keep=1)
     (old.folder / "checkpoint.json").write_text('{"step": 1}')
-    assert checkpoints.newest(tmp_path) == Checkpoint(old.folder, 1)
+    with pytest.raises(CheckpointError, match="checkpoint.json is damaged: 'files'"):
+        checkpoints.newest(tmp_path)
     assert checkpoints.newest(tmp_path / "nothing") is None
 
 

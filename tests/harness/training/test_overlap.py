@@ -43,7 +43,7 @@ AHEAD = [
     "optimizer.learning_rate=5e-3",
 ]
 BRANCHES = ["rollout.branch.at='uniform'", "rollout.branch.points=1"]
-PARTIAL = [*AHEAD, "rollout.partial=true"]
+PARTIAL = [*AHEAD, "rollout.ahead=partial"]
 
 
 def versions(trainer, step):
@@ -85,7 +85,7 @@ def test_the_log_probabilities_are_those_of_the_weights_that_sampled(whole):
         return recompute_logprobs(config, policy, kept).figures["mismatch/difference_max"]
 
     assert distance(1) < 1e-4 < distance(2)
-    assert whole.config.rollout.mismatch_weights == "truncated"
+    assert whole.config.rollout.correction == "clip"
 
 
 def test_a_killed_run_plays_again_what_was_played_ahead(whole, tmp_path):
@@ -180,7 +180,7 @@ def test_what_cannot_play_ahead_is_refused_by_its_name(tmp_path, setting, name):
 def test_what_decides_over_a_steps_groups_is_refused_with_partial(tmp_path, setting):
     with pytest.raises(ConfigError, match=re.escape(setting.partition("=")[0])):
         setup.start(small(tmp_path, "refused", *PARTIAL, setting))
-    with pytest.raises(ConfigError, match="rollout.partial"):
+    with pytest.raises(ConfigError, match='use rollout.ahead = "partial"'):
         setup.start(small(tmp_path, "refused", "rollout.partial=true"))
 
 
@@ -236,7 +236,7 @@ def test_episodes_go_on_with_new_weights_of_a_server(folder, tmp_path):
 
 
 def test_the_benchmark_measures_a_run(folder, tmp_path):
-    more = overlap.SETTINGS["ahead = 1, partial"]
+    more = overlap.SETTINGS["ahead = partial"]
     found = overlap.measured(tmp_path, folder, "measured", more, 3, 1e4, 30.0)
     assert found["time/step_s"] >= 30
     assert len(overlap.row_of(found, 60.0)) == 7

@@ -131,13 +131,13 @@ def test_checkpoints_are_whole_or_not_there(whole, tmp_path):
         setup.resume(tmp_path / "nothing")
 
 
-def test_a_run_of_an_older_version_goes_on(whole, tmp_path):
-    """What its configuration did not have yet is filled in as for a new run."""
+def test_a_run_without_settings_that_came_later_goes_on(whole, tmp_path):
+    """What its configuration lacks is filled in as for a new run."""
     path = tmp_path / "old"
     shutil.copytree(whole.folder.path, path)
     config = json.loads((path / "config.json").read_text())
     del config["agent"]["context"], config["method"]["rows"], config["method"]["annotators"]
-    for name in ("dynamic_sampling", "max_draws", "enough_members", "enough_share", "enough_turns"):
+    for name in ("dynamic_sampling", "enough_members", "enough_share", "enough_turns"):
         del config["rollout"][name]
     del config["optimizer"]["epochs"], config["method"]["loss"]["aggregation"]
     (path / "config.json").write_text(json.dumps(config))

@@ -1,9 +1,4 @@
-"""Builds a catalogue from the official files, in one pass that can be resumed.
-
-Products are written to one file, line by line. After every `SHARD` products the file is synced to
-disk, and a journal records the offsets in both files and the checksum of the new part. A later
-build of the same source checks these parts and resumes after the last intact one.
-"""
+"""Builds a catalogue from the official files, in one pass; a killed build begins anew."""
 
 from __future__ import annotations
 
@@ -18,7 +13,6 @@ import numpy as np
 from agentgyms.core.errors import DataCorrupt, DataError
 from agentgyms.data.manifests import MANIFEST, Part, digest_file, write_manifest
 from agentgyms.data.progress_bar import ProgressBar
-from agentgyms.envs.webshop.build.build_journal import Journal
 from agentgyms.envs.webshop.build.join_database import Join
 from agentgyms.envs.webshop.build.json_stream import list_items
 from agentgyms.envs.webshop.build.official_files import OfficialFiles, locate
@@ -32,8 +26,6 @@ from agentgyms.envs.webshop.goals.goal_list import DEFAULT_SEED, GoalList, write
 from agentgyms.envs.webshop.product import Product
 from agentgyms.envs.webshop.search.text_index import IndexBuilder, document_text
 
-SHARD: Final = 20_000
-
 _SCRATCH: Final = "unfinished"
 _REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
 
@@ -43,7 +35,7 @@ def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
 
     Args:
         source: A folder or archive with the files, or the file of products.
-        target: A new folder, or that of an interrupted build.
+        target: A new folder.
         progress: Whether to show progress bars.
 
     Raises:
@@ -52,7 +44,7 @@ def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
             the field.
     """
     scratch = target / _SCRATCH
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch.mkdir(parents=True)
     unpacked = scratch / "source"
     try:
         assembly = _assemble(locate(source, unpacked), scratch, target, progress)
@@ -65,64 +57,44 @@ def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
 
 def _assemble(files: OfficialFiles, scratch: Path, target: Path, progress: bool) -> _Assembly:
     """Write the products, and return the index and columns made from them."""
-    signature = [*files.signature, ["format", FORMAT]]
-    journal = Journal(scratch / "journal.json", target / PRODUCTS, signature)
-    shutil.rmtree(target / INDEX, ignore_errors=True)
-    with Join(_open_join(files, scratch, journal)) as join:
-        assembly = _Assembly(target / INDEX)
-        with ProgressBar(
+    assembly = _Assembly(target / INDEX)
+    with (
+        Join(scratch / "join.sqlite") as join,
+        (target / PRODUCTS).open("xb") as written,
+        ProgressBar(
             total=files.products.stat().st_size,
             desc=f"read {files.products.name}",
             unit="B",
             unit_scale=True,
             disable=not progress,
-        ) as bar:
-            for row in journal.rows():
-                assembly.add(decode(row), row)
-            bar.update(journal.source_end)
-            for product, row in _new_products(files, join, journal, assembly.seen, bar):
-                assembly.add(product, row)
+        ) as bar,
+    ):
+        join.fill("about", files.attributes)
+        join.fill("people", files.human)
+        for product, row in _products(files, join, assembly.seen, bar):
+            written.write(row)
+            assembly.add(product, row)
     return assembly
 
 
-def _open_join(files: OfficialFiles, scratch: Path, journal: Journal) -> Path:
-    """Return the database of attributes and human instructions, made unless it is complete."""
-    database = scratch / "join.sqlite"
-    if not journal.joined or not database.is_file():
-        database.unlink(missing_ok=True)
-        with Join(database) as join:
-            join.fill("about", files.attributes)
-            join.fill("people", files.human)
-        journal.join_done()
-    return database
-
-
-def _new_products(
-    files: OfficialFiles, join: Join, journal: Journal, seen: set[str], bar: ProgressBar
+def _products(
+    files: OfficialFiles, join: Join, seen: set[str], bar: ProgressBar
 ) -> Iterator[tuple[Product, bytes]]:
-    """Yield the products that are not in the journal yet, after writing each to the file."""
-    end, number, in_shard = journal.source_end, journal.num_items, 0
-    with journal.writer() as writer:
-        for item in list_items(files.products, end):
-            bar.update(item.end - end)
-            end, number = item.end, number + 1
-            where = f"{files.products}, item {number}"
-            asin = asin_of(item.value, where)
-            if asin is None or asin in seen:
-                continue
-            product = product_of(
-                item.value, join.get("about", asin), join.get("people", asin), where
-            )
-            row = encode(product)
-            writer.write(row)
-            in_shard += 1
-            if _REPLACEMENT_CHARACTER in row:  # as a resumed build reads it
-                product = decode(row)
-            yield product, row
-            if in_shard == SHARD:
-                writer.close_shard(num_items=number, source_end=end)
-                in_shard = 0
-        writer.close_shard(num_items=number, source_end=end)
+    """Yield the products that were not seen yet, each with its row."""
+    end = 0
+    for number, item in enumerate(list_items(files.products), 1):
+        bar.update(item.end - end)
+        end = item.end
+        where = f"{files.products}, item {number}"
+        asin = asin_of(item.value, where)
+        if asin is None or asin in seen:
+            continue
+        about, people = join.get("about", asin), join.get("people", asin)
+        product = product_of(item.value, about, people, where)
+        row = encode(product)
+        if _REPLACEMENT_CHARACTER in row:  # as the catalogue reads it
+            product = decode(row)
+        yield product, row
 
 
 class _Assembly:

@@ -19,7 +19,7 @@ class Join:
 
     def __init__(self, file: Path) -> None:
         self._connection = sqlite3.connect(file)
-        # A build that is killed makes the database again, so it needs no journal.
+        # A killed build begins anew, so the database needs no journal.
         for setting in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{_CACHE_KIB}"):
             self._connection.execute(f"PRAGMA {setting}")
 
@@ -33,7 +33,6 @@ class Join:
         """Load a file with one JSON object, if any; of a repeated key the last entry counts."""
         rows = _rows(source) if source else iter(())
         with self._connection:
-            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
             self._connection.execute(f"CREATE TABLE {table} (key TEXT, item TEXT)")
             self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # noqa: S608
             self._connection.execute(f"CREATE INDEX {table}_key ON {table} (key)")

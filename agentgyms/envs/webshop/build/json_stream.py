@@ -20,24 +20,23 @@ _NUMBER_TAIL: Final = 2  # characters: `1` may continue as `1.5` or `1e-5` in th
 
 
 class Item(NamedTuple):
-    """One item of a file; `key` is "" in a list, and `list_items` can resume at the byte `end`."""
+    """One item of a file; `key` is "" in a list, and `end` is the byte after it."""
 
     key: str
     value: Any
     end: int
 
 
-def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
-    """Yield the items of a UTF-8 file that holds one JSON list, from the start or an item's `end`.
+def list_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
+    """Yield the items of a UTF-8 file that holds one JSON list.
 
     Raises `DataCorrupt`, with the byte, if the file is truncated, is not such a list or not UTF-8,
     or has text after the list.
     """
     with path.open("rb") as file:
-        text = _Text(path, file, start, chunk_bytes)
-        if start == 0:
-            text.expect("[", "a list of items")
-        if text.at_end("]", first=start == 0):
+        text = _Text(path, file, chunk_bytes)
+        text.expect("[", "a list of items")
+        if text.at_end("]", first=True):
             return
         while True:
             yield Item("", text.value(), text.byte)
@@ -48,7 +47,7 @@ def list_items(path: Path, start: int = 0, *, chunk_bytes: int = CHUNK_BYTES) ->
 def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item]:
     """Yield the items of a file with one JSON object, repeated keys too; see `list_items`."""
     with path.open("rb") as file:
-        text = _Text(path, file, 0, chunk_bytes)
+        text = _Text(path, file, chunk_bytes)
         text.expect("{", "an object with an item for each key")
         if text.at_end("}", first=True):
             return
@@ -63,15 +62,14 @@ def object_items(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Item
 
 
 class _Text:
-    """The text of a file from a byte offset on, of which a part is in memory."""
+    """The text of a file, of which a part is in memory."""
 
-    def __init__(self, path: Path, file: BinaryIO, start: int, chunk_bytes: int) -> None:
-        file.seek(start)
+    def __init__(self, path: Path, file: BinaryIO, chunk_bytes: int) -> None:
         self._path, self._file, self._chunk_bytes = path, file, chunk_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._decode = json.JSONDecoder().raw_decode
-        self._text, self._at, self._read, self._ended = "", 0, start, False
-        self.byte = start
+        self._text, self._at, self._read, self._ended = "", 0, 0, False
+        self.byte = 0
 
     def corrupt(self, what: str, chars: int = 0) -> DataCorrupt:
         """Return the error for something found `chars` characters after the current position."""

@@ -31,12 +31,6 @@ class OfficialFiles(NamedTuple):
     attributes: Path
     human: Path | None
 
-    @property
-    def signature(self) -> list[list[object]]:
-        """Names, sizes and modification times, by which a change of the files is noticed."""
-        files = [file for file in self if file is not None]
-        return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-
 
 def official_name(name: str) -> str | None:
     """Return the name of an official file without its folders, None for any other file."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from scpo_tsne import tsne
 
 from harness.credit import alignment
 from harness.credit.estimators import scpo
 from harness.credit.groups import encode
 from harness.credit.similarity import Matrix
 from harness.credit.table import TurnTable
-from harness.reporting.credit_view.tsne import tsne
 from harness.reporting.curves import success_curves
 from harness.types.arrays import Bools, Floats
 from harness.types.errors import TableError

@@ -1,17 +1,24 @@
 """Nearness of failed steps to successes, and seconds of credit, on rollouts made by hand."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from harness import credit
-from harness.cli.main import main
 from harness.credit import TurnTable
 from harness.credit.registry import hyperparameters_of
 from harness.credit.similarity import Cached, Lexical, Scorer
-from harness.reporting.credit_view import compare, neighbourhood, recordings, timing
-from harness.reporting.credit_view.tsne import _joint, tsne
+from harness.reporting.credit_view import compare, recordings
 from harness.types.errors import TableError
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks/studies"))
+import credit_timing as timing
+import scpo_neighbourhood as neighbourhood
+from credit_figures import main
+from scpo_tsne import _joint, tsne
 
 TEXTS = ["go a || you see x", "take x || you hold x", "go b || you see y", "look || nothing new"]
 VECTORS = {
@@ -125,7 +132,7 @@ def test_stages_score_each_pair_once_and_give_the_estimators_credit():
 
 def test_the_commands_write_what_they_name(tmp_path):
     picture = tmp_path / "near.svg"
-    chosen = ["credit", "--example", "--methods", "gigpo,scpo"]
+    chosen = ["--example", "--methods", "gigpo,scpo"]
     done = CliRunner().invoke(
         main, [*chosen, "--neighbourhood", str(picture), "--encoder", "lexical", "--timing"]
     )
@@ -136,7 +143,7 @@ def test_the_commands_write_what_they_name(tmp_path):
         "gigpo", "scpo", "pairs", "self-similarity", "matching", "base", "figures",
     ]  # fmt: skip
     done = CliRunner().invoke(
-        main, ["credit", "--example", "--methods", "grpo", "--neighbourhood", str(picture)]
+        main, ["--example", "--methods", "grpo", "--neighbourhood", str(picture)]
     )
     assert done.exit_code == 2
     assert "give --methods scpo" in done.output
