@@ -100,7 +100,7 @@ def sentence(folder: Path) -> str:
         ResultError: The folder is not a run's or is damaged.
     """
     run = training_runs.read(folder)
-    found = (run.of_split(split) for split in run.splits)
+    found = (run.on_split(split) for split in run.splits)
     gains = [_gain(of_split[0], of_split[-1]) for of_split in found if len(of_split) > 1]
     return "; ".join([*gains, *([setting.NOT_THE_BENCHMARK] if gains and _generated(run) else [])])
 

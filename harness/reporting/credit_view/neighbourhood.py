@@ -14,8 +14,8 @@ from harness.credit.estimators import scpo
 from harness.credit.groups import encode
 from harness.credit.similarity import Matrix
 from harness.credit.table import TurnTable
+from harness.reporting import figure
 from harness.reporting.credit_view.tsne import tsne
-from harness.reporting.curves import success_curves
 from harness.types.arrays import Bools, Floats
 from harness.types.errors import TableError
 from harness.types.hyperparameters import keyword_defaults
@@ -144,12 +144,8 @@ def draw(path: Path, found: Neighbourhood) -> None:
     Raises:
         ConfigError: The file's name ends in neither `.png` nor `.svg`.
     """
-    success_curves.check_kind(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure.check_kind(path)
+    drawn = figure.new(11, 4.8)
     failed = ~found.success
     panels = {
         "steps by outcome": {"successful": (found.success, _SUCCESS), "failed": (failed, _OTHER)},
@@ -160,13 +156,13 @@ def draw(path: Path, found: Neighbourhood) -> None:
         },
     }
     for number, (title, kinds) in enumerate(panels.items(), 1):
-        axes = figure.add_subplot(1, 2, number)
+        axes = drawn.add_subplot(1, 2, number)
         x, y = found.place[found.success].T
         axes.hexbin(x, y, gridsize=24, cmap="Greens", mincnt=1, bins="log", alpha=0.4)
         for label, (rows, colour) in kinds.items():
             x, y = found.place[rows].T
             axes.scatter(x, y, s=9, alpha=0.6, color=colour, label=label, lw=0)
-        axes.set_title(title, loc="left", fontsize=10)
         axes.set(xticks=[], yticks=[])
+        figure.finish(axes, title)
         axes.legend(frameon=False, fontsize=8)
-    success_curves.save(figure, path)
+    figure.save(drawn, path)

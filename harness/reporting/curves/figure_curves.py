@@ -13,15 +13,14 @@ from typing import Any, Final
 import numpy as np
 
 from harness.evaluation.statistics import mean_and_std
-from harness.reporting.curves import success_curves
+from harness.reporting import figure
+from harness.reporting.figure import COLOURS, Line, Panel
 from harness.reporting.results.training_runs import TrainingRun
 from harness.reporting.tables import markdown
 from harness.runs import metrics
 from harness.types.arrays import Floats
 from harness.types.errors import ResultError
 
-_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4d4d4d")
-_COLUMNS: Final = 3
 _WINDOW: Final = 5
 """Values of a rolling deviation."""
 _SHOWN: Final = 8
@@ -66,15 +65,15 @@ def read(
     """
     logged = [[metrics.read(run.folder) for run in group] for group in groups]
     found = []
-    for figure in figures:
+    for name in figures:
         of_figure = [
-            _series(figure, group, records, from_step)
+            _series(name, group, records, from_step)
             for group, records in zip(groups, logged, strict=True)
         ]
         kept = [series for series in of_figure if series.steps]
         if not kept:
             known = {name for group in logged for run in group for line in run for name in line}
-            raise ResultError(_unknown(figure, known - {"step"}, from_step))
+            raise ResultError(_unknown(name, known - {"step"}, from_step))
         found += kept
     return found
 
@@ -189,39 +188,22 @@ def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
     Raises:
         ConfigError: The file's name has another ending.
     """
-    success_curves.check_kind(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    names = list(dict.fromkeys(series.figure for series in found))
-    columns = min(len(names), _COLUMNS)
-    rows = -(-len(names) // columns)
-    figure = Figure(figsize=(5 * columns, 3.4 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    labels = list(dict.fromkeys(series.label for series in found))
-    for number, name in enumerate(names, 1):
-        axes = figure.add_subplot(rows, columns, number)
-        for series in (one for one in found if one.figure == name):
-            _plot(axes, series, smooth, _COLOURS[labels.index(series.label) % len(_COLOURS)])
-        axes.set_title(name, loc="left", fontsize=10)
-        axes.set_xlabel("training step", fontsize=8)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=7)
-    figure.suptitle("; ".join(_worlds(found)), x=0.01, ha="left", fontsize=10)
-    success_curves.save(figure, path)
+    labels = dict.fromkeys(series.label for series in found)
+    colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
+    panels: dict[str, list[Line]] = {}
+    for one in found:
+        panels.setdefault(one.figure, []).append(_line(one, smooth, colours[one.label]))
+    drawn = [Panel(n, tuple(lines), labels=("training step", "")) for n, lines in panels.items()]
+    figure.draw(path, drawn, "; ".join(_worlds(found)))
 
 
-def _plot(axes: Any, series: Series, smooth: int, colour: str) -> None:
+def _line(series: Series, smooth: int, colour: str) -> Line:
     values = smoothed(series.values, smooth)
     mean, count = values.mean(axis=0), len(values)
-    several = f" ({count} seeds, mean ± std)" if count > 1 else ""
-    marker = "o" if len(series.steps) == 1 else None
-    axes.plot(series.steps, mean, color=colour, marker=marker, label=series.label + several)
-    if count > 1:
-        std = values.std(axis=0, ddof=1)
-        axes.fill_between(
-            series.steps, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0
-        )
+    if count == 1:
+        return Line(series.label, series.steps, tuple(mean), colour=colour)
+    std = values.std(axis=0, ddof=1)
+    label = f"{series.label} ({count} seeds, mean ± std)"
+    return Line(
+        label, series.steps, tuple(mean), tuple(mean - std), tuple(mean + std), colour=colour
+    )

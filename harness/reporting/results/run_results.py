@@ -55,7 +55,7 @@ def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dic
 
 
 def _not_evaluated(run: TrainingRun, split: str, choice: Choice) -> str:
-    steps = ", ".join(str(e["step"]) for e in run.of_split(split))
+    steps = ", ".join(str(e["step"]) for e in run.on_split(split))
     return (
         f"{split} is left out: {run.folder} evaluated it at the steps {steps} alone; evaluate its "
         f"checkpoints with: harness eval --model {run.folder} --checkpoint {choice.name} --split "

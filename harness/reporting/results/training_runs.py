@@ -66,14 +66,14 @@ class TrainingRun:
         found = dict.fromkeys(str(e["split"]) for e in self.evaluations)
         return sorted(found, key=lambda split: split != first)
 
-    def of_split(self, split: str) -> list[dict[str, Any]]:
+    def on_split(self, split: str) -> list[dict[str, Any]]:
         """Return the evaluations of a split, by step."""
         found = [e for e in self.evaluations if e["split"] == split]
         return sorted(found, key=lambda e: int(e["step"]))
 
     def last(self, split: str) -> dict[str, Any]:
         """Return the last evaluation of a split."""
-        return self.of_split(split)[-1]
+        return self.on_split(split)[-1]
 
     def chosen(self, split: str, choice: Choice = LAST) -> list[dict[str, Any]]:
         """Return the evaluations of a split that count, by step.
@@ -87,8 +87,8 @@ class TrainingRun:
         if choice == LAST:
             return [self.last(split)]
         figure = self.config.get("checkpoint", {}).get("best", "success")
-        steps = choice.steps(self.of_split(self.splits[0]), figure, str(self.folder))
-        found = [e for e in self.of_split(split) if int(e["step"]) in steps]
+        steps = choice.steps(self.on_split(self.splits[0]), figure, str(self.folder))
+        found = [e for e in self.on_split(split) if int(e["step"]) in steps]
         return found if len(found) == len(steps) else []
 
 
