@@ -16,7 +16,7 @@ from harness.reporting import run_report
 from harness.reporting.results import training_runs
 from harness.reporting.results.agent_names import method_name
 from harness.reporting.results.training_runs import TrainingRun
-from harness.reporting.tables import markdown
+from harness.reporting.table import Table
 from harness.runs import checkpoints, fsync
 from harness.runs.checkpoints import Checkpoint
 from harness.types.errors import ConfigError
@@ -103,7 +103,7 @@ def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any
     yield f"```bash\nharness eval --model FOLDER --env {run.env_id} --split {split}\n```\n"
     yield "## Training\n"
     rows = [[key, _plain(value)] for key, value in _facts(provenance)]
-    yield markdown.table(["", ""], rows) if rows else ""
+    yield Table(["", ""], rows).markdown() if rows else ""
     yield f"\n```json\n{json.dumps(run.config, indent=1)}\n```\n"
 
 

@@ -14,7 +14,7 @@ from harness.evaluation.statistics import mean_and_std, wilson
 from harness.reporting.curves import success_curves, training_curves
 from harness.reporting.results import setting, training_runs
 from harness.reporting.results.training_runs import TrainingRun
-from harness.reporting.tables import markdown
+from harness.reporting.table import Table, escaped
 from harness.runs import fsync
 from harness.types.errors import ResultError
 
@@ -130,9 +130,9 @@ def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:
         of_split = [e for e in evaluations if e["split"] == split]
         rows += [_row(evaluation, families) for evaluation in of_split[:1] + of_split[1:][-1:]]
     warnings = dict.fromkeys(w for e in evaluations for w in setting.warnings(e.get("parties", {})))
-    above = [f"**{markdown.escaped(title)}**\n"] if title else []
+    above = [f"**{escaped(title)}**\n"] if title else []
     below = [f"\n{text}" for text in warnings]
-    return "\n".join([*above, markdown.table(headings, rows), *below]) + "\n"
+    return "\n".join([*above, Table(headings, rows).markdown(), *below]) + "\n"
 
 
 def _row(evaluation: Mapping[str, Any], families: Sequence[str]) -> list[str]:

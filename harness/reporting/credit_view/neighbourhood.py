@@ -16,6 +16,7 @@ from harness.credit.similarity import Matrix
 from harness.credit.table import TurnTable
 from harness.reporting import figure
 from harness.reporting.credit_view.tsne import tsne
+from harness.reporting.table import Table
 from harness.types.arrays import Bools, Floats
 from harness.types.errors import TableError
 from harness.types.hyperparameters import keyword_defaults
@@ -121,17 +122,17 @@ def _principal(similarity: Floats) -> Floats:
 
 def text(found: Neighbourhood) -> str:
     """Return counts, shares of exact matches and median distances, with and without those."""
-    lines = [f"{'steps':24}{'number':>8}{'exact':>9}{'median':>9}{'not exact':>11}"]
+    lines = []
     for name, rows in (
         ("of failures, credited", found.credited),
         ("of failures, others", ~found.credited & ~found.success),
     ):
-        inexact = rows & ~found.exact
-        medians = [_median(found.distance[chosen]) for chosen in (rows, inexact)]
+        medians = [_median(found.distance[chosen]) for chosen in (rows, rows & ~found.exact)]
         share = f"{100 * found.exact[rows].mean():.0f} %" if rows.any() else "-"
-        lines.append(f"{name:24}{rows.sum():8}{share:>9}{medians[0]:>9}{medians[1]:>11}")
-    lines.append(f"{'of successes':24}{found.success.sum():8}")
-    return "\n".join(lines)
+        lines.append([name, rows.sum(), share, *medians])
+    lines.append(["of successes", found.success.sum()])
+    headings = ("steps", "number", "exact", "median", "not exact")
+    return Table(headings, lines).text("24", ">8", ">9", ">9", ">11")
 
 
 def _median(distance: Floats) -> str:

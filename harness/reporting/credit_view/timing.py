@@ -15,6 +15,7 @@ from harness.credit.registry import layers
 from harness.credit.similarity import Cached, PairCache, Scorer, pair_scorer
 from harness.credit.table import TurnTable
 from harness.reporting.credit_view.compare import Credit
+from harness.reporting.table import Table
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import keyword_defaults
 
@@ -66,16 +67,19 @@ def text(tables: Sequence[TurnTable], results: Sequence[Credit]) -> str:
         tables: Such as one for each training step; at least one.
         results: What is timed, with all hyperparameters.
     """
-    lines = [f"{'method':20}{'seconds':>12}{'share':>9}{'pairs':>9}"]
+    rows = []
     for result in results:
         if result.advantage is None:
             continue
         runs = [_stages(turns, result) for turns in tables]
         medians = [_median(stages) for stages in zip(*runs, strict=True)]
         total = median(sum(stage.seconds for stage in stages) for stages in runs)
-        lines.append(f"{result.choice.name:20}{total:12.4f}")
-        lines += [_line(stage, total) for stage in medians if stage.name]
-    return "\n".join(lines)
+        rows.append([result.choice.name, f"{total:.4f}"])
+        for stage in filter(lambda stage: stage.name, medians):
+            share = f"{100 * stage.seconds / total:.1f} %"
+            pairs = [] if stage.pairs is None else [str(stage.pairs)]
+            rows.append([f"  {stage.name}", f"{stage.seconds:.4f}", share, *pairs])
+    return Table(("method", "seconds", "share", "pairs"), rows).text("20", ">12", ">9", ">9")
 
 
 def _stages(turns: TurnTable, result: Credit) -> list[Stage]:
@@ -89,11 +93,6 @@ def _stages(turns: TurnTable, result: Credit) -> list[Stage]:
 def _median(stages: Sequence[Stage]) -> Stage:
     pairs = None if stages[0].pairs is None else round(median(s.pairs or 0 for s in stages))
     return Stage(stages[0].name, median(stage.seconds for stage in stages), pairs)
-
-
-def _line(stage: Stage, total: float) -> str:
-    pairs = "" if stage.pairs is None else f"{stage.pairs:9}"
-    return f"  {stage.name:18}{stage.seconds:12.4f}{100 * stage.seconds / total:7.1f} %{pairs}"
 
 
 def _seconds(work: Callable[[], Any]) -> float:

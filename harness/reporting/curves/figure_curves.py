@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +14,7 @@ from harness.evaluation.statistics import mean_and_std
 from harness.reporting import figure
 from harness.reporting.figure import COLOURS, Line, Panel
 from harness.reporting.results.training_runs import TrainingRun
-from harness.reporting.tables import markdown
+from harness.reporting.table import Table, escaped
 from harness.runs import metrics
 from harness.types.arrays import Floats
 from harness.types.errors import ResultError
@@ -111,8 +109,8 @@ def to_markdown(found: Sequence[Series]) -> str:
     A jump is the largest change from one logged value to the next, a rolling deviation the mean of
     the sample deviations of 5 values in a row: ECPO, section 6.1, names both and gives no window.
     """
-    worlds = "".join(f"- {markdown.escaped(world)}\n" for world in _worlds(found))
-    return f"{markdown.table(_HEADINGS, [_row(series) for series in found])}\n\n{worlds}"
+    worlds = "".join(f"- {escaped(world)}\n" for world in _worlds(found))
+    return f"{Table(_HEADINGS, map(_row, found)).markdown()}\n\n{worlds}"
 
 
 def _worlds(found: Sequence[Series]) -> list[str]:
@@ -126,7 +124,7 @@ def _row(series: Series) -> list[str]:
     ]  # fmt: skip
     return [
         f"`{series.figure}`",
-        markdown.escaped(series.label),
+        escaped(series.label),
         str(len(series.values)),
         f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else str(steps[0]),
         *(_mean_and_std([float(reduce(run)) for run in series.values]) for reduce in reduced),
@@ -153,16 +151,14 @@ def _mean_and_std(values: Sequence[float]) -> str:
 
 def to_csv(found: Sequence[Series]) -> str:
     """Return every value: figure, run, step, mean, deviation ("" for one seed), seeds, world."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["figure", "run", "step", "mean", "std", "seeds", "world"])
-    for series in found:
-        for step, values in zip(series.steps, series.values.T, strict=True):
-            mean, std = mean_and_std(values.tolist())
-            shown = "" if std is None else repr(std)
-            numbers = [repr(mean), shown, len(values)]
-            writer.writerow([series.figure, series.label, step, *numbers, series.world])
-    return text.getvalue()
+    headings = ("figure", "run", "step", "mean", "std", "seeds", "world")
+    return Table(headings, (row for series in found for row in _values(series))).csv()
+
+
+def _values(series: Series) -> Iterator[tuple[Any, ...]]:
+    for step, values in zip(series.steps, series.values.T, strict=True):
+        figures = *mean_and_std(values.tolist()), len(values)
+        yield series.figure, series.label, step, *figures, series.world
 
 
 def smoothed(x: Any, steps: int) -> Any:

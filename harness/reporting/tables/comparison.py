@@ -10,7 +10,7 @@ from typing import Final
 from harness.evaluation.pairing import Difference, Pairing, pair
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.setting import setting_of
-from harness.reporting.tables.markdown import escaped
+from harness.reporting.table import escaped
 from harness.types.errors import PairingError
 
 MOST_TASKS: Final = 30

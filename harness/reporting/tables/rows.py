@@ -89,7 +89,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """A table.
 
     Attributes:
@@ -151,7 +151,9 @@ def _rounded(cell: Cell) -> float:
     return round(cell.mean, cell.decimals)
 
 
-def build(evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = False) -> list[Table]:
+def build(
+    evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = False
+) -> list[ResultTable]:
     """Return the tables of evaluations: one for each environment and split.
 
     ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and of
@@ -167,7 +169,7 @@ def build(evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = Fals
     blocks: dict[Setting, list[LoadedEvaluation]] = {}
     for one in evaluations:
         blocks.setdefault(setting_of(one.result), []).append(one)
-    built: list[Table] = []
+    built: list[ResultTable] = []
     for keys in _side_by_side(blocks):
         sides = [(key, group_by_seeds(blocks[key])) for key in keys]
         built.append(_table(sides, columns, paper_results.MAIN if with_reported else ""))
@@ -196,7 +198,9 @@ def _side_by_side(keys: Iterable[Setting]) -> list[list[Setting]]:
     return sides
 
 
-def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, kind: str) -> Table:
+def _table(
+    sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, kind: str
+) -> ResultTable:
     """Return a table.
 
     Args:
@@ -218,7 +222,7 @@ def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, k
         notes += _add_reported(rows, blocks, kind)
     ordered = [list(rows.values())[i] for group in _by_model(list(rows.values())) for i in group]
     unique = tuple(dict.fromkeys(notes))
-    return Table(tuple(blocks), tuple(ordered), unique, chosen is detail_columns)
+    return ResultTable(tuple(blocks), tuple(ordered), unique, chosen is detail_columns)
 
 
 def _union(evaluations: Sequence[SeedGroup], chosen: _Columns) -> tuple[Column, ...]:

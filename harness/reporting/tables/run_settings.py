@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.reporting.results.run_differences import RunDifferences
+from harness.reporting.table import escaped
 from harness.reporting.tables.formats import tex
-from harness.reporting.tables.markdown import escaped
 
 
 def to_markdown(differences: Sequence[RunDifferences]) -> str:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from harness.reporting.results.agent_names import agent_name
 from harness.reporting.results.seed_groups import SeedGroup
+from harness.reporting.table import Table, escaped
 from harness.reporting.tables.columns import Column
 from harness.reporting.tables.formats import cell_text
-from harness.reporting.tables.markdown import escaped, table
-from harness.reporting.tables.rows import Cell, Table, cell_of
+from harness.reporting.tables.rows import Cell, ResultTable, cell_of
 
 TITLE: Final = "By value"
 _SUCCESS: Final = Column("Success", ("success",))
@@ -37,7 +37,7 @@ class Point:
     seeds: int
 
 
-def points(tables: Sequence[Table]) -> list[Point]:
+def points(tables: Sequence[ResultTable]) -> list[Point]:
     """Return what runs with `run.swept` come to, sorted by tasks, method and values."""
     found = (
         (group, one.blocks[place].title)
@@ -102,4 +102,4 @@ def _table(keys: Sequence[str], rows: Sequence[Point]) -> str:
         ]
         for p in rows
     ]
-    return f"**{TITLE}**\n\n{table(headings, cells)}\n"
+    return f"**{TITLE}**\n\n{Table(headings, cells).markdown()}\n"
