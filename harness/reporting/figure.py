@@ -56,11 +56,7 @@ class Panel:
 
 
 def check_kind(path: str | Path) -> None:
-    """Check the ending of a picture's file.
-
-    Raises:
-        ConfigError: It is neither `.png` nor `.svg`.
-    """
+    """Check that a picture's file ends in `.png` or `.svg`; raise `ConfigError` if not."""
     if Path(path).suffix not in _KINDS:
         raise ConfigError(f"a curve's file must end in {' or '.join(_KINDS)}, got {path}")
 
@@ -102,11 +98,8 @@ def draw(
 ) -> None:
     """Draw panels of one size, in inches, three in a row; an existing file is overwritten.
 
-    With `last`, the x-axes of all panels end there, and begin at 0.
-
-    Raises:
-        ConfigError: The file's name ends in neither `.png` nor `.svg`.
-        OSError: It cannot be written.
+    With `last`, the x-axes of all panels end there, and begin at 0. An ending other than
+    `.png` and `.svg` is a `ConfigError`.
     """
     check_kind(path)
     across = min(_ACROSS, len(panels))

@@ -1,4 +1,4 @@
-"""What `harness report --figures` prints and writes."""
+"""Prints and writes the table and curves of `harness report --figures`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ def put_out(
     curve: Path | None = None,
     output: Path | None = None,
 ) -> None:
-    """Print what training runs have logged, or write it.
-
-    Args:
-        paths: Folders of training runs.
-        figures: Names as in `metrics.jsonl`.
-        form: `"markdown"`, a row for each figure and run; `"csv"`, one for each step, too.
-        from_step: Earlier steps are left out.
-        smooth: Steps of a moving average of the drawn curves; 1 for none.
-        curve: Picture with a panel for each figure, if one is wanted.
-        output: File for the table; None prints it.
+    """Print the figures that training runs have logged, or write them.
 
     Raises:
         ResultError: A folder is no training run, or no run has a figure.

@@ -1,4 +1,4 @@
-"""What `harness report` prints and writes."""
+"""Prints and writes the tables, curves and pages of `harness report`."""
 
 from __future__ import annotations
 
@@ -41,18 +41,6 @@ def put_out(
 ) -> None:
     """Print the tables of results, or write them; see `harness report --help`.
 
-    Args:
-        paths: Folders of evaluations and of training runs.
-        form: `"markdown"`, `"latex"` or `"csv"`.
-        choice: Which evaluations of a training run count.
-        bold: The best number of each base model and column is bold.
-        reported: The papers' numbers stand beside these.
-        compare: Evaluations are compared task by task.
-        curve: Picture of success over training steps, if one is wanted.
-        html: Page with the figures and every episode, if one is wanted.
-        output: File for the tables; None prints them.
-        sweep: Picture of success over the values of a swept setting, if one is wanted.
-
     Raises:
         ResultError: A folder has no results, or a damaged file.
         BadOption: A file cannot be written.
@@ -84,22 +72,14 @@ def put_out(
 
 
 def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:
-    """Return the tables of results in Markdown, as `harness report` prints them.
-
-    Args:
-        paths: Folders of evaluations and of training runs.
-        choice: Which evaluations of a training run count.
-
-    Raises:
-        ResultError: A folder has no results, or a damaged file.
-    """
+    """Return the tables of results in Markdown, as `harness report` prints them."""
     return _text(load_all(paths, choice), "markdown", bold=False, reported=False)
 
 
 def _drawn_again(folder: Path) -> str:
-    from harness.reporting import run_report as of_training
+    from harness.reporting import run_report
 
-    of_training.write(folder)
+    run_report.write(folder)
     drawn = [folder / name for name in ("curve.png", "training.png") if (folder / name).is_file()]
     table = (folder / "table.md").read_text(encoding="utf-8")
     return "\n".join([table, *(f"{path.stem + ':':10}{path}" for path in drawn)])

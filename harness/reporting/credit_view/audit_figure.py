@@ -26,20 +26,10 @@ def draw(
     title: str,
     parts: Mapping[str, Mapping[str, Agreement]],
 ) -> None:
-    """Draw a panel for each figure that is defined; methods are rows, in their order.
+    """Draw a panel for each defined figure; methods are rows, in their order.
 
-    Where parts have two group sizes or more, panels below show figures against the size, with a
-    line for each method.
-
-    Args:
-        path: A `.png` or `.svg` file.
-        agreement: Of at least one method.
-        title: What was measured.
-        parts: Figures of parts; see `audit_scores.Scores`.
-
-    Raises:
-        ConfigError: The file's name ends in neither `.png` nor `.svg`.
-        OSError: It cannot be written.
+    If the parts have two group sizes or more, panels below show figures over the size, with a
+    line for each method. The file is `.png` or `.svg`; another ending is a `ConfigError`.
     """
     pictures.check_kind(path)
     shown = [name for name in NAMES if _is_known(agreement, name)]
@@ -99,8 +89,8 @@ def _draw_sizes(figure: Any, sizes: Mapping[int, Agreement], shown: list[str]) -
     for number, name in enumerate(shown, 1):
         lines = []
         for i, method in enumerate(next(iter(ordered.values())).figures):
-            of_method = {size: one.figures[method] for size, one in ordered.items()}
-            known = {size: own[name].value for size, own in of_method.items() if name in own}
+            figures = {size: one.figures[method] for size, one in ordered.items()}
+            known = {size: own[name].value for size, own in figures.items() if name in own}
             lines.append(
                 Line(
                     method_name(method),

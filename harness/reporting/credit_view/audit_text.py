@@ -34,7 +34,7 @@ SPREAD_LEGEND: Final = (
     "variance (ceiling: by the truth).\nsignal, bias, noise: shares of the mean square of a turn's "
     "credit that go with the truth, that are another mean, and that differ from group to group."
 )
-_OF_PARTS: Final = ("spearman", "gradient", "snr")
+_PART_FIGURES: Final = ("spearman", "gradient", "snr")
 """Figures that the terminal shows of the parts of an audit; files have all."""
 
 Parts = Mapping[str, Mapping[str, Agreement]]
@@ -118,7 +118,7 @@ def part_tables(parts: Parts) -> str:
     """Return a table for each of the shown figures and each way to part the turns."""
     tables = []
     for by, agreements in parts.items():
-        for title in _OF_PARTS:
+        for title in _PART_FIGURES:
             columns = [(part, agreement, title) for part, agreement in agreements.items()]
             if any(_known(agreement, title) for _, agreement, _ in columns):
                 tables += [f"{title} by {by}", _lines(columns), ""]

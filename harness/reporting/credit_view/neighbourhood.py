@@ -28,37 +28,22 @@ _PART: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """The compared steps of groups that have a success and a failure.
+    """The compared steps of groups that have a success and a failure."""
 
-    Attributes:
-        success: Whether a step is of a success. Shape [n].
-        credited: Whether SCPO credits it. Shape [n].
-        exact: Whether a success of its group has a step with the same text. Shape [n].
-        distance: From the nearest step of a success of its group. Shape [n].
-        place: In the plane, by t-SNE. Shape [n, 2].
-    """
-
-    success: Bools
-    credited: Bools
-    exact: Bools
-    distance: Floats
-    place: Floats
+    success: Bools  # whether a step is of a success [n]
+    credited: Bools  # whether SCPO credits it [n]
+    exact: Bools  # whether a success of its group has a step with the same text [n]
+    distance: Floats  # from the nearest step of a success of its group [n]
+    place: Floats  # in the plane, by t-SNE [n, 2]
 
 
 def find(turns: TurnTable, settings: Mapping[str, Any], encoder: Matrix) -> Neighbourhood:
-    """Return the neighbourhood of recorded rollouts.
+    """Return the neighbourhood of recorded rollouts, by all hyperparameters of `scpo`.
 
     The distance of two texts is that of their embeddings of length 1, the root of 2 - 2 similarity;
-    the paper tells of a distance and not of which. Places are t-SNE's of the distinct texts, begun
-    at their principal components; its settings are not told either.
-
-    Args:
-        turns: N turns.
-        settings: All hyperparameters of `scpo`, a loaded model as scorer.
-        encoder: Similarities of texts, cosines for embeddings.
-
-    Raises:
-        TableError: No group has a success and a failure with steps to compare.
+    the paper does not say which distance it takes. Places are t-SNE's of the distinct texts, begun
+    at their principal components; the paper does not give its settings either. Raises `TableError`
+    if no group has a success and a failure with steps to compare.
     """
     chosen = {key: settings[key] for key in keyword_defaults(alignment.plan) if key in settings}
     aligned = alignment.plan(turns, **chosen, whole=False)
@@ -140,11 +125,7 @@ def _median(distance: Floats) -> str:
 
 
 def draw(path: Path, found: Neighbourhood) -> None:
-    """Draw steps by outcome on the left (Figure 2) and by credit on the right (Figure 5).
-
-    Raises:
-        ConfigError: The file's name ends in neither `.png` nor `.svg`.
-    """
+    """Draw steps by outcome on the left (Figure 2) and by credit on the right (Figure 5)."""
     figure.check_kind(path)
     drawn = figure.new(11, 4.8)
     failed = ~found.success

@@ -55,13 +55,7 @@ def _levels(recorded: RecordedRollouts, credit: Credit) -> float:
 def table(recorded: RecordedRollouts, results: Sequence[Credit], group: int, width: int) -> str:
     """Return the advantages of a group's turns, a block for each rollout.
 
-    Methods that do not fit into the width are continued in further blocks.
-
-    Args:
-        recorded: The rollouts.
-        results: What `compare` returned for their table.
-        group: The group's number.
-        width: Width of the terminal in characters.
+    Methods that do not fit into the terminal's width are continued in further blocks.
     """
     computed = [credit for credit in results if credit.advantage is not None]
     column = max((len(credit.choice.name) for credit in computed), default=0) + 1

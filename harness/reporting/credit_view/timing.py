@@ -22,26 +22,15 @@ from harness.types.hyperparameters import keyword_defaults
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of a method's credit.
-
-    Attributes:
-        name: Of the part.
-        seconds: By the clock.
-        pairs: Pairs of texts that were scored in it; None where none are.
-    """
+    """A part of a method's credit."""
 
     name: str
     seconds: float
-    pairs: int | None = None
+    pairs: int | None = None  # pairs of texts that were scored in it; None where none are
 
 
 class Stopwatch(Scorer):
-    """Counts pairs and seconds of another scorer.
-
-    Attributes:
-        seconds: So far.
-        count: Pairs so far.
-    """
+    """Counts pairs and seconds of another scorer."""
 
     def __init__(self, scorer: Scorer) -> None:
         """Scores with `scorer`; of a cached one, what it caches, so that nothing is known."""
@@ -58,14 +47,10 @@ class Stopwatch(Scorer):
 
 
 def text(tables: Sequence[TurnTable], results: Sequence[Credit]) -> str:
-    """Return seconds of each computed method, and the stages of those that are SCPO.
+    """Return median seconds over tables of each computed method, and the stages of SCPO.
 
-    A method is computed once more on each table, and medians over the tables are told. Scores of
-    SCPO's models are made anew; those of other methods' models may be cached.
-
-    Args:
-        tables: Such as one for each training step; at least one.
-        results: What is timed, with all hyperparameters.
+    A method is computed once more on each table. Scores of SCPO's models are made anew; those
+    of other methods' models may be cached.
     """
     rows = []
     for result in results:
@@ -102,12 +87,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def scpo_stages(turns: TurnTable, settings: Mapping[str, Any]) -> list[Stage]:
-    """Return the stages of SCPO's credit; its figures, which runs log, are the last.
-
-    Args:
-        turns: N turns.
-        settings: All hyperparameters of `scpo`, a loaded model as scorer.
-    """
+    """Return the stages of SCPO's credit; the last are its figures, which runs log."""
     watch = Stopwatch(pair_scorer(settings["scorer"]))
     known = Cached(watch)
     cache, levels = PairCache(known), {key: settings[key] for key in ("theta", "lam", "monotone")}

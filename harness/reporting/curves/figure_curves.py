@@ -30,45 +30,31 @@ _HEADINGS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """One figure of runs that differ in their seeds alone.
-
-    Attributes:
-        figure: Its name in `metrics.jsonl`.
-        label: The runs' name, without their seeds.
-        steps: Training steps at which all runs have it. Length S.
-        values: Shape [seeds, S].
-        world: What the runs' evaluations played; see `TrainingRun.world`.
-    """
+    """One figure of runs that differ in their seeds alone."""
 
     figure: str
-    label: str
-    steps: tuple[int, ...]
-    values: Floats
-    world: str
+    label: str  # the runs' name, without their seeds
+    steps: tuple[int, ...]  # training steps at which all runs have it. Length S
+    values: Floats  # [seeds, S]
+    world: str  # see `TrainingRun.world`
 
 
 def read(
     groups: Sequence[Sequence[TrainingRun]], figures: Sequence[str], from_step: int = 0
 ) -> list[Series]:
-    """Return the figures of groups of runs, in the order of the figures.
+    """Return the figures of groups of runs from a step on, in the order of the figures.
 
-    Args:
-        groups: Runs that differ only in their seeds; see `training_runs.group_by_settings`.
-        figures: Names as in `metrics.jsonl`; of several lines of a step the first counts.
-        from_step: Earlier steps are left out.
-
-    Raises:
-        ResultError: No run has logged a figure from that step on.
-        CheckpointError: A file of metrics is damaged.
+    Runs of a group differ in their seeds alone. Of several lines of a step the first counts.
+    Raises `ResultError` if no run has logged a figure.
     """
     logged = [[metrics.read(run.folder) for run in group] for group in groups]
     found = []
     for name in figures:
-        of_figure = [
+        named = [
             _series(name, group, records, from_step)
             for group, records in zip(groups, logged, strict=True)
         ]
-        kept = [series for series in of_figure if series.steps]
+        kept = [series for series in named if series.steps]
         if not kept:
             known = {name for group in logged for run in group for line in run for name in line}
             raise ResultError(_unknown(name, known - {"step"}, from_step))
@@ -162,12 +148,7 @@ def _values(series: Series) -> Iterator[tuple[Any, ...]]:
 
 
 def smoothed(x: Any, steps: int) -> Any:
-    """Return the mean of each value and those before it, `steps` in all or as many as there are.
-
-    Args:
-        x: Shape [..., S].
-        steps: At least 1; 1 changes nothing.
-    """
+    """Return the mean of each value and those before it, `steps` in all or as many as there are."""
     sums = np.cumsum(x, axis=-1)
     sums[..., steps:] -= sums[..., :-steps].copy()
     return sums / np.minimum(np.arange(1, x.shape[-1] + 1), steps)
@@ -176,13 +157,7 @@ def smoothed(x: Any, steps: int) -> Any:
 def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
     """Draw a panel for each figure, with a line for each group and a band of one deviation.
 
-    Args:
-        path: A `.png` or `.svg` file; an existing one is overwritten.
-        found: Figures of groups.
-        smooth: Steps of a moving average; 1 for none.
-
-    Raises:
-        ConfigError: The file's name has another ending.
+    `smooth` is the number of steps of a moving average; 1 changes nothing.
     """
     labels = dict.fromkeys(series.label for series in found)
     colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}

@@ -20,19 +20,12 @@ _MOST_TITLE: Final = 85
 
 
 def draw(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
-    """Draw learning curves.
+    """Draw learning curves into a `.png` or `.svg` file; an existing one is overwritten.
 
-    For one run: success of each split with its 95 % interval, the mean score if it differs from
-    success, and success on the training tasks. For several runs: one line per group of runs, of
-    their validation splits.
-
-    Args:
-        path: A `.png` or `.svg` file; an existing one is overwritten.
-        groups: Groups of runs that differ only in their seeds; a group's line is the mean over its
-            runs with a band of one standard deviation.
-
-    Raises:
-        ConfigError: The file's name has another ending.
+    For one run: success of each split with its 95 % interval, the mean score if it differs
+    from success, and success on the training tasks. For several: one line for each group of
+    runs that differ in their seeds alone, the mean on the validation split with a band of one
+    deviation.
     """
     check_kind(path)
     single = len(groups) == 1 and len(groups[0]) == 1

@@ -13,18 +13,11 @@ from harness.types.errors import ResultError
 
 
 def draw(path: Path, found: Sequence[Point]) -> None:
-    """Draw success in percent over the first swept setting with numbers, else over the first one.
+    """Draw success in percent over the first swept setting with numbers, else over the first.
 
-    Methods, tasks and values of further settings are lines. Error bars are one standard deviation
-    over training seeds, or the 95 % interval of one seed.
-
-    Args:
-        path: A `.png` or `.svg` file; an existing one is overwritten.
-        found: See `harness.reporting.tables.sweeps.points`.
-
-    Raises:
-        ResultError: No run was swept, runs have other swept settings, or a line has a value twice.
-        ConfigError: The file's name has another ending.
+    Methods, tasks and values of further settings are lines. Bars are one standard deviation over
+    training seeds, or the 95 % interval of one seed. Raises `ResultError` if no run was swept, runs
+    have other swept settings, or a line has a value twice.
     """
     figure.check_kind(path)
     keys = list(dict.fromkeys(tuple(point.values) for point in found))

@@ -22,12 +22,7 @@ _SMOOTHED: Final = 60
 
 
 def draw(path: Path, run: TrainingRun) -> None:
-    """Draw the metrics logged so far; before the first training step nothing is drawn.
-
-    Args:
-        path: The picture's file, a `.png`; an existing file is overwritten.
-        run: A run of any version; panels without figures are left out.
-    """
+    """Draw the metrics logged so far; before the first training step nothing is drawn."""
     drawn = panels(run, metrics.read(run.folder))
     if drawn:
         title = f"{method_name(run.method)} on {run.world}, seed {run.seed}, by training step"
@@ -122,11 +117,11 @@ def _times(records: Records) -> Iterable[Line]:
     seconds: dict[int, dict[str, float]] = {}
     for record in records:
         figures = {k: v for k, v in record.items() if k.startswith("time/") and k.endswith("_s")}
-        of_step = seconds.setdefault(int(record["step"]), {})
+        phases = seconds.setdefault(int(record["step"]), {})
         for name, duration in figures.items():
             phase = name.removeprefix("time/").removesuffix("_s")
             if phase != "step" and not phase.endswith("_per") and duration is not None:
-                of_step[phase] = of_step.get(phase, 0.0) + duration
+                phases[phase] = phases.get(phase, 0.0) + duration
     seconds.pop(0, None)
     totals = {p: sum(s.get(p, 0.0) for s in seconds.values()) for s in seconds.values() for p in s}
     total = sum(totals.values())

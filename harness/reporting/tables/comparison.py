@@ -20,8 +20,7 @@ MOST_TASKS: Final = 30
 def markdown(evaluations: Sequence[LoadedEvaluation]) -> str:
     """Return the comparison of each pair of evaluations of one environment and split.
 
-    Raises:
-        PairingError: No two have the same environment and split, or two cannot be compared.
+    Raises `PairingError` if no two have the same, or two cannot be compared.
     """
     pairs = [
         (a, b)

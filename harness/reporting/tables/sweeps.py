@@ -1,4 +1,4 @@
-"""What swept values come to: success on the validation split by the values of swept settings."""
+"""Success on the validation split by the values of swept settings."""
 
 from __future__ import annotations
 
@@ -20,18 +20,11 @@ _SUCCESS: Final = Column("Success", ("success",))
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Runs with one value of each swept setting, which differ in nothing but seeds.
-
-    Attributes:
-        method: Method and base model.
-        tasks: Environment and split.
-        values: Values of the swept settings by their dotted keys; None if a run has none.
-        success: In percent.
-        seeds: Number of training seeds.
-    """
+    """Runs with one value of each swept setting, which differ in nothing but seeds."""
 
     method: str
     tasks: str
+    # values of the swept settings by their dotted keys; None if a run has none
     values: Mapping[str, Any]
     success: Cell
     seeds: int
