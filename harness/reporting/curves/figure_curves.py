@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from harness.evaluation.statistics import mean_and_std
 from harness.reporting import figure
 from harness.reporting.figure import COLOURS, Line, Panel
-from harness.reporting.results.training_runs import TrainingRun
+from harness.reporting.results.training_runs import TrainingRun, group_name
 from harness.reporting.table import Table, escaped
 from harness.runs import metrics
 from harness.types.arrays import Floats
@@ -74,12 +73,7 @@ def _series(
         by_step.append(values)
     steps = tuple(sorted(set.intersection(*map(set, by_step))))
     table = np.array([[run[step] for step in steps] for run in by_step], dtype=np.float64)
-    return Series(figure, _label(group), steps, table, group[0].world)
-
-
-def _label(group: Sequence[TrainingRun]) -> str:
-    name = group[0].folder.resolve().name
-    return re.sub(r"-seed\d+$", "", name) if len(group) > 1 else name
+    return Series(figure, group_name(group), steps, table, group[0].world)
 
 
 def _unknown(figure: str, known: set[str], from_step: int) -> str:
@@ -106,7 +100,8 @@ def _worlds(found: Sequence[Series]) -> list[str]:
 def _row(series: Series) -> list[str]:
     steps = series.steps
     reduced: list[Callable[[Any], float]] = [
-        np.mean, np.median, lambda x: x[0], lambda x: x[-1], _jump, _rolling_std,
+        np.mean, np.median, lambda x: x[0], lambda x: x[-1],
+        lambda x: np.abs(np.diff(x)).max() if len(x) > 1 else np.nan, _rolling_std,
     ]  # fmt: skip
     return [
         f"`{series.figure}`",
@@ -115,10 +110,6 @@ def _row(series: Series) -> list[str]:
         f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else str(steps[0]),
         *(_mean_and_std([float(reduce(run)) for run in series.values]) for reduce in reduced),
     ]
-
-
-def _jump(x: Any) -> float:
-    return float(np.abs(np.diff(x)).max()) if len(x) > 1 else np.nan
 
 
 def _rolling_std(x: Any) -> float:

@@ -48,10 +48,11 @@ def panels(run: TrainingRun, records: Records) -> list[Panel]:
         "mismatch/kl_k3": "generator to policy",
     }
     others = _other_losses(steps)
+    turns = _evaluated(run, run.splits[0], lambda e: float(e["turns"]))
     found = [
         Panel("success and score (%)", tuple(_outcomes(run, steps)), 100),
         Panel(f"success by family, {run.splits[0]} (%)", tuple(_families(run)), 100),
-        Panel("turns of an episode", (*_lines(steps, {"rollout/turns": "training"}), *_turns(run))),
+        Panel("turns of an episode", (*_lines(steps, {"rollout/turns": "training"}), turns)),
         Panel("loss", _lines(steps, {"update/loss": "policy" if others else "", **others})),
         Panel("gradient norm", _lines(steps, {"update/grad_norm": ""})),
         Panel("entropy (nats a token)", _lines(steps, {"update/entropy": ""})),
@@ -99,10 +100,6 @@ def _families(run: TrainingRun) -> Iterable[Line]:
 
 def _rate(counts: Sequence[int] | None) -> float:
     return 100 * counts[0] / counts[1] if counts and counts[1] else float("nan")
-
-
-def _turns(run: TrainingRun) -> Iterable[Line]:
-    yield _evaluated(run, run.splits[0], lambda e: float(e["turns"]))
 
 
 def _evaluated(run: TrainingRun, label: str, value: Callable[[Mapping[str, Any]], float]) -> Line:

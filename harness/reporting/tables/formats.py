@@ -95,7 +95,7 @@ def _latex(table: ResultTable, bold: bool) -> str:
             lines += ["\\midrule", f"\\multicolumn{{{width}}}{{l}}{{{heading}}} \\\\"]
         numbers = [
             _bold(text, (index, place, heading) in best, "\\textbf{{{}}}")
-            for place, heading, text in _texts(table, row, _tex_number)
+            for place, heading, text in _texts(table, row, lambda cell: tex(cell_text(cell)))
         ]
         cells = [*(tex(text) for text in _first_cells(table, row)[1:]), *numbers]
         lines.append(f"{' & '.join(cells)} \\\\")
@@ -185,10 +185,6 @@ def cell_text(cell: Cell) -> str:
         return mean
     low, high = cell.interval
     return f"{mean} ({low:.{cell.decimals}f} to {high:.{cell.decimals}f})"
-
-
-def _tex_number(cell: Cell) -> str:
-    return tex(cell_text(cell))
 
 
 def _bold(text: str, best: bool, form: str) -> str:

@@ -108,7 +108,8 @@ class ResultTable:
             places = {place for i in group for place in self.rows[i].cells} if group[1:] else set()
             for block, heading in places:
                 holders = [i for i in group if (block, heading) in self.rows[i].cells]
-                shown = {i: _rounded(self.rows[i].cells[block, heading]) for i in holders}
+                cells = {i: self.rows[i].cells[block, heading] for i in holders}
+                shown = {i: round(cell.mean, cell.decimals) for i, cell in cells.items()}
                 most = max(shown.values())
                 found |= {(i, block, heading) for i, value in shown.items() if value == most}
         return found
@@ -119,10 +120,6 @@ def _by_model(rows: Sequence[Row]) -> list[list[int]]:
     for index, row in enumerate(rows):
         groups.setdefault(model_key(row.agent.model), []).append(index)
     return list(groups.values())
-
-
-def _rounded(cell: Cell) -> float:
-    return round(cell.mean, cell.decimals)
 
 
 def build(
