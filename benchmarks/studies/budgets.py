@@ -71,7 +71,7 @@ def points(run: TrainingRun) -> list[Point]:
             spent[int(one["step"])],
             {str(e["task_id"]): bool(e["success"]) for e in one["episodes"]},
         )
-        for one in run.of_split(run.splits[0])
+        for one in run.on_split(run.splits[0])
     ]
 
 

@@ -15,32 +15,22 @@ from harness.credit.registry import layers
 from harness.credit.similarity import Cached, PairCache, Scorer, pair_scorer
 from harness.credit.table import TurnTable
 from harness.reporting.credit_view.compare import Credit
+from harness.reporting.table import Table
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import keyword_defaults
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of a method's credit.
-
-    Attributes:
-        name: Of the part.
-        seconds: By the clock.
-        pairs: Pairs of texts that were scored in it; None where none are.
-    """
+    """A part of a method's credit."""
 
     name: str
     seconds: float
-    pairs: int | None = None
+    pairs: int | None = None  # pairs of texts that were scored in it; None where none are
 
 
 class Stopwatch(Scorer):
-    """Counts pairs and seconds of another scorer.
-
-    Attributes:
-        seconds: So far.
-        count: Pairs so far.
-    """
+    """Counts pairs and seconds of another scorer."""
 
     def __init__(self, scorer: Scorer) -> None:
         """Scores with `scorer`; of a cached one, what it caches, so that nothing is known."""
@@ -57,25 +47,24 @@ class Stopwatch(Scorer):
 
 
 def text(tables: Sequence[TurnTable], results: Sequence[Credit]) -> str:
-    """Return seconds of each computed method, and the stages of those that are SCPO.
+    """Return median seconds over tables of each computed method, and the stages of SCPO.
 
-    A method is computed once more on each table, and medians over the tables are told. Scores of
-    SCPO's models are made anew; those of other methods' models may be cached.
-
-    Args:
-        tables: Such as one for each training step; at least one.
-        results: What is timed, with all hyperparameters.
+    A method is computed once more on each table. Scores of SCPO's models are made anew; those
+    of other methods' models may be cached.
     """
-    lines = [f"{'method':20}{'seconds':>12}{'share':>9}{'pairs':>9}"]
+    rows = []
     for result in results:
         if result.advantage is None:
             continue
         runs = [_stages(turns, result) for turns in tables]
         medians = [_median(stages) for stages in zip(*runs, strict=True)]
         total = median(sum(stage.seconds for stage in stages) for stages in runs)
-        lines.append(f"{result.choice.name:20}{total:12.4f}")
-        lines += [_line(stage, total) for stage in medians if stage.name]
-    return "\n".join(lines)
+        rows.append([result.choice.name, f"{total:.4f}"])
+        for stage in filter(lambda stage: stage.name, medians):
+            share = f"{100 * stage.seconds / total:.1f} %"
+            pairs = [] if stage.pairs is None else [str(stage.pairs)]
+            rows.append([f"  {stage.name}", f"{stage.seconds:.4f}", share, *pairs])
+    return Table(("method", "seconds", "share", "pairs"), rows).text("20", ">12", ">9", ">9")
 
 
 def _stages(turns: TurnTable, result: Credit) -> list[Stage]:
@@ -91,11 +80,6 @@ def _median(stages: Sequence[Stage]) -> Stage:
     return Stage(stages[0].name, median(stage.seconds for stage in stages), pairs)
 
 
-def _line(stage: Stage, total: float) -> str:
-    pairs = "" if stage.pairs is None else f"{stage.pairs:9}"
-    return f"  {stage.name:18}{stage.seconds:12.4f}{100 * stage.seconds / total:7.1f} %{pairs}"
-
-
 def _seconds(work: Callable[[], Any]) -> float:
     start = perf_counter()
     work()
@@ -103,12 +87,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def scpo_stages(turns: TurnTable, settings: Mapping[str, Any]) -> list[Stage]:
-    """Return the stages of SCPO's credit; its figures, which runs log, are the last.
-
-    Args:
-        turns: N turns.
-        settings: All hyperparameters of `scpo`, a loaded model as scorer.
-    """
+    """Return the stages of SCPO's credit; the last are its figures, which runs log."""
     watch = Stopwatch(pair_scorer(settings["scorer"]))
     known = Cached(watch)
     cache, levels = PairCache(known), {key: settings[key] for key in ("theta", "lam", "monotone")}

@@ -15,7 +15,8 @@ from harness.credit.estimators import scpo
 from harness.credit.groups import encode
 from harness.credit.similarity import Matrix
 from harness.credit.table import TurnTable
-from harness.reporting.curves import success_curves
+from harness.reporting import figure
+from harness.reporting.table import Table
 from harness.types.arrays import Bools, Floats
 from harness.types.errors import TableError
 from harness.types.hyperparameters import keyword_defaults
@@ -27,37 +28,22 @@ _PART: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """The compared steps of groups that have a success and a failure.
+    """The compared steps of groups that have a success and a failure."""
 
-    Attributes:
-        success: Whether a step is of a success. Shape [n].
-        credited: Whether SCPO credits it. Shape [n].
-        exact: Whether a success of its group has a step with the same text. Shape [n].
-        distance: From the nearest step of a success of its group. Shape [n].
-        place: In the plane, by t-SNE. Shape [n, 2].
-    """
-
-    success: Bools
-    credited: Bools
-    exact: Bools
-    distance: Floats
-    place: Floats
+    success: Bools  # whether a step is of a success [n]
+    credited: Bools  # whether SCPO credits it [n]
+    exact: Bools  # whether a success of its group has a step with the same text [n]
+    distance: Floats  # from the nearest step of a success of its group [n]
+    place: Floats  # in the plane, by t-SNE [n, 2]
 
 
 def find(turns: TurnTable, settings: Mapping[str, Any], encoder: Matrix) -> Neighbourhood:
-    """Return the neighbourhood of recorded rollouts.
+    """Return the neighbourhood of recorded rollouts, by all hyperparameters of `scpo`.
 
     The distance of two texts is that of their embeddings of length 1, the root of 2 - 2 similarity;
-    the paper tells of a distance and not of which. Places are t-SNE's of the distinct texts, begun
-    at their principal components; its settings are not told either.
-
-    Args:
-        turns: N turns.
-        settings: All hyperparameters of `scpo`, a loaded model as scorer.
-        encoder: Similarities of texts, cosines for embeddings.
-
-    Raises:
-        TableError: No group has a success and a failure with steps to compare.
+    the paper does not say which distance it takes. Places are t-SNE's of the distinct texts, begun
+    at their principal components; the paper does not give its settings either. Raises `TableError`
+    if no group has a success and a failure with steps to compare.
     """
     chosen = {key: settings[key] for key in keyword_defaults(alignment.plan) if key in settings}
     aligned = alignment.plan(turns, **chosen, whole=False)
@@ -121,17 +107,17 @@ def _principal(similarity: Floats) -> Floats:
 
 def text(found: Neighbourhood) -> str:
     """Return counts, shares of exact matches and median distances, with and without those."""
-    lines = [f"{'steps':24}{'number':>8}{'exact':>9}{'median':>9}{'not exact':>11}"]
+    lines = []
     for name, rows in (
         ("of failures, credited", found.credited),
         ("of failures, others", ~found.credited & ~found.success),
     ):
-        inexact = rows & ~found.exact
-        medians = [_median(found.distance[chosen]) for chosen in (rows, inexact)]
+        medians = [_median(found.distance[chosen]) for chosen in (rows, rows & ~found.exact)]
         share = f"{100 * found.exact[rows].mean():.0f} %" if rows.any() else "-"
-        lines.append(f"{name:24}{rows.sum():8}{share:>9}{medians[0]:>9}{medians[1]:>11}")
-    lines.append(f"{'of successes':24}{found.success.sum():8}")
-    return "\n".join(lines)
+        lines.append([name, rows.sum(), share, *medians])
+    lines.append(["of successes", found.success.sum()])
+    headings = ("steps", "number", "exact", "median", "not exact")
+    return Table(headings, lines).text("24", ">8", ">9", ">9", ">11")
 
 
 def _median(distance: Floats) -> str:
@@ -139,17 +125,9 @@ def _median(distance: Floats) -> str:
 
 
 def draw(path: Path, found: Neighbourhood) -> None:
-    """Draw steps by outcome on the left (Figure 2) and by credit on the right (Figure 5).
-
-    Raises:
-        ConfigError: The file's name ends in neither `.png` nor `.svg`.
-    """
-    success_curves.check_kind(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    """Draw steps by outcome on the left (Figure 2) and by credit on the right (Figure 5)."""
+    figure.check_kind(path)
+    drawn = figure.new(11, 4.8)
     failed = ~found.success
     panels = {
         "steps by outcome": {"successful": (found.success, _SUCCESS), "failed": (failed, _OTHER)},
@@ -160,13 +138,13 @@ def draw(path: Path, found: Neighbourhood) -> None:
         },
     }
     for number, (title, kinds) in enumerate(panels.items(), 1):
-        axes = figure.add_subplot(1, 2, number)
+        axes = drawn.add_subplot(1, 2, number)
         x, y = found.place[found.success].T
         axes.hexbin(x, y, gridsize=24, cmap="Greens", mincnt=1, bins="log", alpha=0.4)
         for label, (rows, colour) in kinds.items():
             x, y = found.place[rows].T
             axes.scatter(x, y, s=9, alpha=0.6, color=colour, label=label, lw=0)
-        axes.set_title(title, loc="left", fontsize=10)
         axes.set(xticks=[], yticks=[])
+        figure.finish(axes, title)
         axes.legend(frameon=False, fontsize=8)
-    success_curves.save(figure, path)
+    figure.save(drawn, path)

@@ -16,19 +16,12 @@ _TINY: Final = 1e-12
 
 
 def tsne(distance: Floats, start: Floats, perplexity: float = 30.0) -> Floats:
-    """Return places in the plane that keep near points near.
+    """Return places in the plane, shape [n, 2], that keep near points near.
 
-    Equal arguments give equal places.
-    Reference: van der Maaten and Hinton 2008, "Visualizing Data using t-SNE", with
-    scikit-learn's settings, which begins at the principal components.
-
-    Args:
-        distance: Of all pairs of n points. Shape [n, n].
-        start: Places to begin with; only their directions matter. Shape [n, 2].
-        perplexity: Effective number of neighbours; at most (n - 1) / 3 are taken.
-
-    Returns:
-        Shape [n, 2]; all zeros for fewer than 5 points.
+    `distance` has shape [n, n]; of the places to begin with, [n, 2], only directions matter.
+    The perplexity is the effective number of neighbours, at most (n - 1) / 3. Equal arguments
+    give equal places; fewer than 5 points give zeros. Reference: van der Maaten and Hinton
+    2008, "Visualizing Data using t-SNE", with scikit-learn's settings.
     """
     n = len(distance)
     if n < 5:

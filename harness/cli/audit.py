@@ -137,7 +137,7 @@ def audit(
     from harness.audit import sets, truth_sets
     from harness.audit.parts import check_sizes
     from harness.reporting.credit_view import audit_page, audit_scores, audit_text, compare
-    from harness.reporting.curves import success_curves
+    from harness.reporting.figure import check_kind
 
     if truth_file is not None:
         _refuse_what_plays(click.get_current_context())
@@ -145,7 +145,7 @@ def audit(
     choices = compare.choose(chosen, settings, preset)
     group_sizes = whole_numbers(sizes, "--group-sizes", "4,8,16") if sizes else []
     if figure is not None:
-        success_curves.check_kind(figure)
+        check_kind(figure)
     if truth_file is None:
         overrides, env_args = _with_signal(options, overrides, env_args)
         check_sizes(group_sizes, options["group_size"] * options["repeats"])

@@ -94,9 +94,9 @@ def report(
     """
     _check_options(figures is not None)
     if figures is not None:
-        from harness.reporting import figure_report
+        from harness.reporting.report_output import put_out_figures
 
-        figure_report.put_out(
+        put_out_figures(
             paths, figures.split(","), form, from_step, smooth=smooth, curve=curve, output=output
         )
         return

@@ -16,7 +16,7 @@ from harness.reporting import run_report
 from harness.reporting.results import training_runs
 from harness.reporting.results.agent_names import method_name
 from harness.reporting.results.training_runs import TrainingRun
-from harness.reporting.tables import markdown
+from harness.reporting.table import Table
 from harness.runs import checkpoints, fsync
 from harness.runs.checkpoints import Checkpoint
 from harness.types.errors import ConfigError
@@ -33,13 +33,10 @@ def write(
 
     Args:
         run: Folder of the training run.
-        folder: Must not exist, or be empty.
-        checkpoint: Which one; see `run_checkpoints.choose`.
-        precision: `"bfloat16"` or `"float32"`, with adapters merged into the weights; None copies
-            the files as they are.
-
-    Returns:
-        The checkpoint.
+        folder: A folder that does not exist, or is empty.
+        checkpoint: One of the run's; see `run_checkpoints.choose`.
+        precision: `"bfloat16"` or `"float32"`, with adapters merged into the weights; None
+            copies the files as they are.
 
     Raises:
         ConfigError: There is no such checkpoint, it is damaged, or the folder is in use.
@@ -57,7 +54,7 @@ def write(
     try:
         shutil.rmtree(partial, ignore_errors=True)
         if precision is None:
-            shutil.copytree(model, partial, ignore=_of_training)
+            shutil.copytree(model, partial, ignore=_left_out)
         else:
             policy = Policy.load(str(model), "cpu", precision=precision, tested=False)
             policy.save(partial, merged=True)
@@ -70,7 +67,7 @@ def write(
     return chosen
 
 
-def _of_training(_: str, names: list[str]) -> set[str]:
+def _left_out(_: str, names: list[str]) -> set[str]:
     return {name for name in names if name in _LEFT_OUT or name.endswith(".pt")}
 
 
@@ -103,7 +100,7 @@ def _card(run: TrainingRun, checkpoint: Checkpoint, provenance: Mapping[str, Any
     yield f"```bash\nharness eval --model FOLDER --env {run.env_id} --split {split}\n```\n"
     yield "## Training\n"
     rows = [[key, _plain(value)] for key, value in _facts(provenance)]
-    yield markdown.table(["", ""], rows) if rows else ""
+    yield Table(["", ""], rows).markdown() if rows else ""
     yield f"\n```json\n{json.dumps(run.config, indent=1)}\n```\n"
 
 
@@ -120,13 +117,10 @@ def _plain(value: Any) -> str:
 
 
 def push(folder: Path, repository: str) -> str:
-    """Upload an exported folder to the Hub and return its address.
+    """Upload an exported folder to the Hub and return its address; a failure is a `ConfigError`.
 
     The repository is made, private, if it is missing. The token is that of `HF_TOKEN` or of
     `hf auth login`; `HF_ENDPOINT` names another hub.
-
-    Raises:
-        ConfigError: It cannot be uploaded.
     """
     from huggingface_hub import HfApi
 

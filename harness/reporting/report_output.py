@@ -1,18 +1,20 @@
-"""What `harness report` prints and writes."""
+"""Prints and writes the tables, curves and pages of `harness report`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from agentgyms.core.errors import AgentGymsError, not_written
-from harness.reporting.curves import success_curves, sweep_curves
+from harness.reporting.curves import figure_curves, success_curves, sweep_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.choice import LAST, Choice
 from harness.reporting.results.loading import LoadedEvaluation, load_all
 from harness.reporting.results.run_differences import run_differences
+from harness.reporting.results.training_runs import TrainingRun
 from harness.reporting.tables import (
     comparison,
     details,
@@ -41,18 +43,6 @@ def put_out(
 ) -> None:
     """Print the tables of results, or write them; see `harness report --help`.
 
-    Args:
-        paths: Folders of evaluations and of training runs.
-        form: `"markdown"`, `"latex"` or `"csv"`.
-        choice: Which evaluations of a training run count.
-        bold: The best number of each base model and column is bold.
-        reported: The papers' numbers stand beside these.
-        compare: Evaluations are compared task by task.
-        curve: Picture of success over training steps, if one is wanted.
-        html: Page with the figures and every episode, if one is wanted.
-        output: File for the tables; None prints them.
-        sweep: Picture of success over the values of a swept setting, if one is wanted.
-
     Raises:
         ResultError: A folder has no results, or a damaged file.
         BadOption: A file cannot be written.
@@ -69,37 +59,41 @@ def put_out(
     text = _text(evaluations, form, bold=bold, reported=reported)
     if compare:
         text = f"{text}\n{comparison.markdown(evaluations)}"
-    try:
-        _draw(paths, evaluations, curve, sweep)
+    with _writing():
+        if curve:
+            success_curves.draw(curve, training_runs.group_by_settings(_runs(paths)))
+        if sweep:
+            sweep_curves.draw(sweep, sweeps.points(rows.build(evaluations)))
         if html:
-            _write_page(html, evaluations)
+            from harness.reporting.evaluation_page import page
+
+            page.write(html, evaluations)
         if output:
             fsync.write(output, text)
-    except AgentGymsError:
-        raise
-    except OSError as e:
-        raise not_written(e.filename or "the report", e) from e
     if not output:
         click.echo(text)
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Name the file of an `OSError` that is no error of the package."""
+    try:
+        yield
+    except AgentGymsError:
+        raise
+    except OSError as e:
+        raise not_written(e.filename or "the report", e) from e
+
+
 def tables(paths: Sequence[Path], choice: Choice = LAST) -> str:
-    """Return the tables of results in Markdown, as `harness report` prints them.
-
-    Args:
-        paths: Folders of evaluations and of training runs.
-        choice: Which evaluations of a training run count.
-
-    Raises:
-        ResultError: A folder has no results, or a damaged file.
-    """
+    """Return the tables of results in Markdown, as `harness report` prints them."""
     return _text(load_all(paths, choice), "markdown", bold=False, reported=False)
 
 
 def _drawn_again(folder: Path) -> str:
-    from harness.reporting import run_report as of_training
+    from harness.reporting import run_report
 
-    of_training.write(folder)
+    run_report.write(folder)
     drawn = [folder / name for name in ("curve.png", "training.png") if (folder / name).is_file()]
     table = (folder / "table.md").read_text(encoding="utf-8")
     return "\n".join([table, *(f"{path.stem + ':':10}{path}" for path in drawn)])
@@ -133,28 +127,43 @@ def _check_comparable(form: str, choice: Choice) -> None:
         raise click.UsageError(f"--paired is written in Markdown only: leave out --format {form}")
 
 
-def _draw(
-    paths: Sequence[Path],
-    evaluations: Sequence[LoadedEvaluation],
-    curve: Path | None,
-    sweep: Path | None,
-) -> None:
-    if curve:
-        _draw_curve(curve, paths)
-    if sweep:
-        sweep_curves.draw(sweep, sweeps.points(rows.build(evaluations)))
-
-
-def _draw_curve(path: Path, paths: Sequence[Path]) -> None:
+def _runs(paths: Sequence[Path]) -> list[TrainingRun]:
     runs = [training_runs.read(folder) for folder in paths if training_runs.is_run(folder)]
     if not runs:
         raise ResultError(
             "--curve draws training runs, and none is given: expected a folder with evaluations/"
         )
-    success_curves.draw(path, training_runs.group_by_settings(runs))
+    return runs
 
 
-def _write_page(path: Path, evaluations: Sequence[LoadedEvaluation]) -> None:
-    from harness.reporting.evaluation_page import page
+def put_out_figures(
+    paths: Sequence[Path],
+    figures: Sequence[str],
+    form: str,
+    from_step: int = 0,
+    *,
+    smooth: int = 1,
+    curve: Path | None = None,
+    output: Path | None = None,
+) -> None:
+    """Print the figures that training runs have logged, or write them.
 
-    page.write(path, evaluations)
+    Raises:
+        ResultError: A folder is no training run, or no run has a figure.
+        BadOption: A file cannot be written.
+    """
+    if form == "latex":
+        raise click.UsageError("--figures is written in Markdown or as CSV: leave --format latex")
+    other = [path for path in paths if not training_runs.is_run(path)]
+    if other:
+        raise ResultError(f"--figures reads training runs: {other[0]} has no evaluations/")
+    runs = training_runs.group_by_settings([training_runs.read(path) for path in paths])
+    found = figure_curves.read(runs, [name.strip() for name in figures], from_step)
+    text = figure_curves.to_csv(found) if form == "csv" else figure_curves.to_markdown(found)
+    with _writing():
+        if curve:
+            figure_curves.draw(curve, found, smooth)
+        if output:
+            fsync.write(output, text)
+    if not output:
+        click.echo(text)

@@ -27,11 +27,7 @@ def resume(folder: str | Path, config: EvaluationConfig | None = None) -> Path:
 
 
 def write_report(folder: Path) -> None:
-    """Write `table.md` and `page.html` from the `result.json` and the recordings of a folder.
-
-    Raises:
-        ResultError: The folder has no `result.json`, or a damaged one.
-    """
+    """Write `table.md` and `page.html` from the `result.json` and the recordings of a folder."""
     evaluated = loading.load(folder)
     fsync.write(folder / TABLE, details.to_markdown(evaluated))
     page.write(folder / PAGE, [evaluated])

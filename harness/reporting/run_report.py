@@ -13,7 +13,7 @@ from harness.evaluation.breakdowns import in_order
 from harness.reporting.curves import success_curves, training_curves
 from harness.reporting.results import setting, training_runs
 from harness.reporting.results.training_runs import TrainingRun
-from harness.reporting.tables import markdown
+from harness.reporting.table import Table, escaped
 from harness.runs import fsync
 from harness.types.errors import ResultError
 
@@ -25,21 +25,16 @@ _EVERY_S: Final = 30.0
 
 
 class RunReport:
-    """Updates the figures and the table of a training run.
-
-    Args:
-        folder: The run's folder.
-        pictures: Whether to draw.
-    """
+    """Updates the figures and the table of a training run."""
 
     def __init__(self, folder: Path, *, pictures: bool = True) -> None:
-        """Keep both."""
+        """Take the run's folder, and whether to draw."""
         self._folder, self._pictures, self._drawn = folder, pictures, -math.inf
 
     def write(self, *, final: bool) -> None:
         """Write the table, and draw at most twice a minute and at the end, if pictures are wanted.
 
-        What cannot be written is logged; training goes on.
+        A file that cannot be written is logged; training goes on.
         """
         try:
             run = training_runs.read(self._folder)
@@ -56,12 +51,8 @@ class RunReport:
 def write(folder: Path) -> None:
     """Write `curve.png`, `training.png` and `table.md` from a run's evaluations and metrics.
 
-    Args:
-        folder: The run's folder.
-
-    Raises:
-        ResultError: The folder is not a run's, is damaged, has no evaluation yet, or cannot be
-            written.
+    Raises `ResultError` if the folder is not a run's, is damaged, has no evaluation yet, or
+    cannot be written.
     """
     run = training_runs.read(folder)
     try:
@@ -90,17 +81,14 @@ def _draw(run: TrainingRun) -> None:
 
 
 def sentence(folder: Path) -> str:
-    """Return what a run has come to, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`.
+    """Return a run's gain, such as `27.9 -> 62.9 % of 240 held-out tasks (valid_seen)`.
 
-    That is the success of the first and the last evaluation of each split; "" without two of them.
-    Of generated tasks it says so.
-
-    Raises:
-        ResultError: The folder is not a run's or is damaged.
+    It compares the success of the first and the last evaluation of each split; "" without two
+    of them. Generated tasks are named.
     """
     run = training_runs.read(folder)
-    found = (run.of_split(split) for split in run.splits)
-    gains = [_gain(of_split[0], of_split[-1]) for of_split in found if len(of_split) > 1]
+    played = [run.on_split(split) for split in run.splits]
+    gains = [_gain(found[0], found[-1]) for found in played if len(found) > 1]
     return "; ".join([*gains, *([setting.NOT_THE_BENCHMARK] if gains and _generated(run) else [])])
 
 
@@ -115,23 +103,19 @@ def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:
     """Return a Markdown table, a row per split and step: success by family, over all, and score.
 
     Only the first and the last evaluation of each split are shown. Rates and scores are in
-    percent, with 95 % Wilson intervals over all tasks. A warning stands below
-    scores of a programmatic judge.
-
-    Args:
-        evaluations: A run's evaluations, by step.
-        title: Stands above the table.
+    percent, with 95 % Wilson intervals over all tasks. A warning stands below scores of a
+    programmatic judge.
     """
     families = in_order({name for e in evaluations for name in e["families"]})
     headings = ["split", "step", *families, "all", _INTERVAL, "score", _INTERVAL, "turns", "tasks"]
     rows = []
     for split in dict.fromkeys(e["split"] for e in evaluations):
-        of_split = [e for e in evaluations if e["split"] == split]
-        rows += [_row(evaluation, families) for evaluation in of_split[:1] + of_split[1:][-1:]]
+        played = [e for e in evaluations if e["split"] == split]
+        rows += [_row(one, families) for one in played[:1] + played[1:][-1:]]
     warnings = dict.fromkeys(w for e in evaluations for w in setting.warnings(e.get("parties", {})))
-    above = [f"**{markdown.escaped(title)}**\n"] if title else []
+    above = [f"**{escaped(title)}**\n"] if title else []
     below = [f"\n{text}" for text in warnings]
-    return "\n".join([*above, markdown.table(headings, rows), *below]) + "\n"
+    return "\n".join([*above, Table(headings, rows).markdown(), *below]) + "\n"
 
 
 def _row(evaluation: Mapping[str, Any], families: Sequence[str]) -> list[str]:

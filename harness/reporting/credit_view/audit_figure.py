@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.audit.agreement import NAMES, Agreement
+from harness.reporting import figure as pictures
 from harness.reporting.credit_view.audit_scores import GROUP_SIZE
-from harness.reporting.curves import success_curves
+from harness.reporting.figure import Line, Panel
 from harness.reporting.results.agent_names import method_name
 
 _POINT: Final = "#0072b2"
@@ -25,45 +26,30 @@ def draw(
     title: str,
     parts: Mapping[str, Mapping[str, Agreement]],
 ) -> None:
-    """Draw a panel for each figure that is defined; methods are rows, in their order.
+    """Draw a panel for each defined figure; methods are rows, in their order.
 
-    Where parts have two group sizes or more, panels below show figures against the size, with a
-    line for each method.
-
-    Args:
-        path: A `.png` or `.svg` file.
-        agreement: Of at least one method.
-        title: What was measured.
-        parts: Figures of parts; see `audit_scores.Scores`.
-
-    Raises:
-        ConfigError: The file's name ends in neither `.png` nor `.svg`.
-        OSError: It cannot be written.
+    If the parts have two group sizes or more, panels below show figures over the size, with a
+    line for each method. The file is `.png` or `.svg`; another ending is a `ConfigError`.
     """
-    success_curves.check_kind(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    pictures.check_kind(path)
     shown = [name for name in NAMES if _is_known(agreement, name)]
     sizes = {int(size): own for size, own in parts.get(GROUP_SIZE, {}).items()}
     by_size = [n for n in _BY_SIZE if any(_is_known(one, n) for one in sizes.values())]
     compares = len(sizes) > 1 and bool(by_size)  # without evidence no figure is told
     heights = [0.28 * len(agreement.figures) + 1.4, *([3.2] if compares else [])]
-    size = (2.1 * max(3, len(shown)) + 1.2, sum(heights))
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     evidence = agreement.evidence
     lines = [
         f"{title}; {evidence.mixed} of {evidence.groups} groups mixed; "
         "dashed: the truth measured again",
         *(part for warning in evidence.warnings for part in textwrap.wrap(warning, 100)),
     ]
-    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10)
+    width = 2.1 * max(3, len(shown)) + 1.2
+    figure = pictures.new(width, sum(heights), "\n".join(lines))
+    rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_methods(rows[0], agreement, shown)
     if compares:
         _draw_sizes(rows[1], sizes, by_size)
-    success_curves.save(figure, path)
+    pictures.save(figure, path)
 
 
 def _is_known(agreement: Agreement, name: str) -> bool:
@@ -86,12 +72,10 @@ def _draw_methods(figure: Any, agreement: Agreement, shown: list[str]) -> None:
             axes.axvline(ceiling, color=_CEILING, lw=1.5, ls="--")
         axes.axvline(0, color="#999999", lw=0.8)
         count = agreement.evidence.of[name]
-        title = f"{name.replace('_', ' ')}\n{count.tasks} tasks, {count.turns:,} turns"
-        axes.set_title(title, loc="left", fontsize=9)
         axes.set_yticks(rows, list(map(method_name, methods)) if number == 1 else [])
         axes.set_ylim(len(methods) - 0.5, -0.5)
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
+        title = f"{name.replace('_', ' ')}\n{count.tasks} tasks, {count.turns:,} turns"
+        pictures.finish(axes, title)
 
 
 def _draw_sizes(figure: Any, sizes: Mapping[int, Agreement], shown: list[str]) -> None:
@@ -101,31 +85,26 @@ def _draw_sizes(figure: Any, sizes: Mapping[int, Agreement], shown: list[str]) -
     ordered = dict(sorted(sizes.items()))
     colours: Any = colormaps["tab20"]
     markers = "osD^v<>ph*XP"
+    ticks = tuple(ordered), tuple(map(str, ordered))
     for number, name in enumerate(shown, 1):
-        axes = figure.add_subplot(1, len(shown), number)
+        lines = []
         for i, method in enumerate(next(iter(ordered.values())).figures):
-            known = [
-                (n, one.figures[method][name])
-                for n, one in ordered.items()
-                if name in one.figures[method]
-            ]
-            axes.plot(
-                [n for n, _ in known],
-                [one.value for _, one in known],
-                marker=markers[i % len(markers)],
-                color=colours.colors[(2 * i + i // 10) % colours.N],
-                ms=4,
-                lw=1.2,
-                label=method_name(method),
+            figures = {size: one.figures[method] for size, one in ordered.items()}
+            known = {size: own[name].value for size, own in figures.items() if name in own}
+            lines.append(
+                Line(
+                    method_name(method),
+                    tuple(known),
+                    tuple(known.values()),
+                    colour=colours.colors[(2 * i + i // 10) % colours.N],
+                    marker=markers[i % len(markers)],
+                )
             )
-        ceilings = [(n, one.ceilings[name]) for n, one in ordered.items() if name in one.ceilings]
-        axes.plot(
-            [n for n, _ in ceilings], [one for _, one in ceilings], color=_CEILING, lw=1.5, ls="--"
-        )
+        known = {size: one.ceilings[name] for size, one in ordered.items() if name in one.ceilings}
+        ceiling = Line("", tuple(known), tuple(known.values()), colour=_CEILING, dashed=True)
+        axes = figure.add_subplot(1, len(shown), number)
         axes.set_xscale("log", base=2)
-        axes.set_xticks(list(ordered), list(map(str, ordered)))
-        axes.set_title(f"{name.replace('_', ' ')} by group size", loc="left", fontsize=9)
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
+        title = f"{name.replace('_', ' ')} by group size"
+        pictures.fill(axes, Panel(title, (*lines, ceiling), ticks=ticks))
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center", fontsize=8, frameon=False)

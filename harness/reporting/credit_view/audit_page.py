@@ -34,13 +34,7 @@ _FEEDBACK: Final = {
 
 
 def render(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit]) -> str:
-    """Return the page.
-
-    Args:
-        truth_set: What was measured.
-        agreement: The methods' figures.
-        results: The methods on the truth's turns.
-    """
+    """Return the page of a truth set, of the methods' figures, and of their credit on its turns."""
     truth, title = truth_set.truth, audit_text.title(truth_set)
     measured = Credit(Choice(TRUTH, TRUTH, asdict(truth.options)), truth.advantage)
     rollouts = _rollouts(truth_set)[: _most(truth.turns)]

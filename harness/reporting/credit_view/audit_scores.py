@@ -21,16 +21,11 @@ GROUP_SIZE = "group size"
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The figures of an audit.
-
-    Attributes:
-        results: Credit of each method, in the order of the truth's turns.
-        agreement: Its figures.
-        parts: Figures of parts, by what the turns are parted and by name of the part.
-    """
+    """The figures of an audit."""
 
     results: list[Credit]
     agreement: Agreement
+    # figures of parts, by what the turns are parted and by name of the part
     parts: Mapping[str, Mapping[str, Agreement]]
 
 
@@ -40,20 +35,7 @@ def score(
     sizes: Sequence[int] = (),
     by: Sequence[str] = (),
 ) -> Scores:
-    """Return the figures of methods on a truth set.
-
-    Methods see groups of the size that the audit was played with; where it repeated them, figures
-    over fresh groups are added.
-
-    Args:
-        truth_set: The truth.
-        choices: The methods.
-        sizes: Group sizes to compute all figures for, too.
-        by: What else to part the turns by, of `parts.BY`.
-
-    Raises:
-        ConfigError: A group size does not divide the number of rollouts of a task.
-    """
+    """Return the figures of methods on a truth set, also of groups of `sizes` and parts `by`."""
     truth, about = truth_set.truth, truth_set.about
     turns, repeats, fresh = truth.credited(), int(about.get("repeats", 1)), None
     choices = [measured_with(choice, truth.options.gamma) for choice in choices]

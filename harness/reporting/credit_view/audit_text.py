@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -17,6 +15,7 @@ from harness.audit.intervals import Figure
 from harness.audit.truth_sets import TruthSet
 from harness.reporting.credit_view.compare import Credit
 from harness.reporting.results.setting import Setting
+from harness.reporting.table import Table
 
 _COLUMN: Final = 21
 _METHOD: Final = 16
@@ -35,7 +34,7 @@ SPREAD_LEGEND: Final = (
     "variance (ceiling: by the truth).\nsignal, bias, noise: shares of the mean square of a turn's "
     "credit that go with the truth, that are another mean, and that differ from group to group."
 )
-_OF_PARTS: Final = ("spearman", "gradient", "snr")
+_PART_FIGURES: Final = ("spearman", "gradient", "snr")
 """Figures that the terminal shows of the parts of an audit; files have all."""
 
 Parts = Mapping[str, Mapping[str, Agreement]]
@@ -84,13 +83,12 @@ def summary(truth_set: TruthSet, agreement: Agreement) -> str:
 
 def table(agreement: Agreement, results: Sequence[Credit]) -> str:
     """Return a line for each method, the ceilings, and how much bears the figures."""
-    lines = _lines([(name, agreement, name) for name in NAMES])
-    lines += [
+    missing = [
         f"{credit.choice.name:{_METHOD}}  not computed: needs {', '.join(credit.missing)}"
         for credit in results
         if credit.advantage is None
     ]
-    return "\n".join(lines)
+    return "\n".join([_lines([(name, agreement, name) for name in NAMES]), *missing])
 
 
 def counts(agreement: Agreement) -> dict[str, dict[str, int]]:
@@ -113,17 +111,17 @@ def spread_table(agreement: Agreement) -> str:
     if not any(spread.NAMES[0] in figures for figures in agreement.figures.values()):
         return ""
     lines = _lines([(name, agreement, name) for name in spread.NAMES])
-    return "\n".join([*lines, "", SPREAD_LEGEND])
+    return f"{lines}\n\n{SPREAD_LEGEND}"
 
 
 def part_tables(parts: Parts) -> str:
     """Return a table for each of the shown figures and each way to part the turns."""
     tables = []
     for by, agreements in parts.items():
-        for title in _OF_PARTS:
+        for title in _PART_FIGURES:
             columns = [(part, agreement, title) for part, agreement in agreements.items()]
             if any(_known(agreement, title) for _, agreement, _ in columns):
-                tables += [f"{title} by {by}", *_lines(columns), ""]
+                tables += [f"{title} by {by}", _lines(columns), ""]
     return "\n".join(tables[:-1])
 
 
@@ -132,23 +130,24 @@ def _known(agreement: Agreement, title: str) -> bool:
     return any(one is not None and math.isfinite(one.value) for one in found)
 
 
-def _lines(columns: Sequence[tuple[str, Agreement, str]]) -> list[str]:
+def _lines(columns: Sequence[tuple[str, Agreement, str]]) -> str:
     """Return a line for each method, the ceilings, and how much bears the figures.
 
-    Args:
-        columns: Of each the heading, the figures, and which of them is shown.
+    Each column is its heading, the figures, and the name of the shown one.
     """
-    lines = [f"{'method':{_METHOD}}" + "".join(f"{name:>{_COLUMN}}" for name, _, _ in columns)]
-    for method in columns[0][1].figures if columns else ():
-        found = (agreement.figures[method].get(title) for _, agreement, title in columns)
-        lines.append(f"{method:{_METHOD}}" + "".join(f"{_cell(one):>{_COLUMN}}" for one in found))
-    for name in _ceilings(columns[0][1]) if columns else ():
-        values = (_ceilings(own)[name].get(title, math.nan) for _, own, title in columns)
-        lines.append(f"{name:{_METHOD}}" + "".join(f"{number(c):>{_COLUMN}}" for c in values))
-    for name in counts(columns[0][1]) if columns else ():
-        known = (counts(own)[name].get(title, 0) for _, own, title in columns)
-        lines.append(f"{name:{_METHOD}}" + "".join(f"{c:>{_COLUMN},}" for c in known))
-    return lines
+    headings, rows = ["method", *(name for name, _, _ in columns)], []
+    first = columns[0][1]
+    for method in first.figures:
+        found = [one.figures[method].get(title) for _, one, title in columns]
+        rows.append([method, *map(_cell, found)])
+    for name in _ceilings(first):
+        values = [_ceilings(one)[name].get(title, math.nan) for _, one, title in columns]
+        rows.append([name, *map(number, values)])
+    rows += [
+        [name, *(f"{counts(one)[name].get(title, 0):,}" for _, one, title in columns)]
+        for name in counts(first)
+    ]
+    return Table(headings, rows).text(f"{_METHOD}", *[f">{_COLUMN}"] * len(columns))
 
 
 def _cell(figure: Figure | None) -> str:
@@ -170,21 +169,17 @@ def to_csv(agreement: Agreement, parts: Parts) -> str:
 
     The last column, `part`, is "" in the rows of all turns.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["method", "figure", *_FIELDS, "part"])
     named = [(f"{by} {part}", own) for by, found in parts.items() for part, own in found.items()]
-    for part, own in [("", agreement), *named]:
-        for name, figures in own.figures.items():
-            for title, figure in figures.items():
-                writer.writerow([name, title, *_flat(figure).values(), part])
-        for name, ceilings in _ceilings(own).items():
-            for title, value in ceilings.items():
-                writer.writerow([name, title, value, *[""] * (len(_FIELDS) - 1), part])
-        for name, known in counts(own).items():
-            for title, count in known.items():
-                writer.writerow([name, title, count, *[""] * (len(_FIELDS) - 1), part])
-    return out.getvalue()
+    rows = [[*row, part] for part, own in [("", agreement), *named] for row in _rows(own)]
+    return Table(["method", "figure", *_FIELDS, "part"], rows).csv()
+
+
+def _rows(agreement: Agreement) -> Iterator[list[Any]]:
+    for name, figures in agreement.figures.items():
+        yield from ([name, title, *_flat(one).values()] for title, one in figures.items())
+    for name, values in (_ceilings(agreement) | counts(agreement)).items():
+        empty = [""] * (len(_FIELDS) - 1)
+        yield from ([name, title, value, *empty] for title, value in values.items())
 
 
 _FIELDS: Final = ("value", "low", "high", "over_first", "over_first_low", "over_first_high")

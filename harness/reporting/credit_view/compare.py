@@ -24,25 +24,15 @@ _WITHOUT_MODEL: Final = {"scorer": "lexical", "match": "exact"}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method to compute.
+    """A method to compute."""
 
-    Attributes:
-        name: In the table of methods, or the estimator's own name.
-        estimator: Name in `harness.credit`.
-        settings: All hyperparameters.
-        reference: Paper, or "".
-        aliases: Other methods with the same advantages.
-        note: How this differs from the method in training; "" if it does not.
-        given: Names of the hyperparameters that the caller set.
-    """
-
-    name: str
+    name: str  # in the table of methods, or the estimator's own name
     estimator: str
     settings: Mapping[str, Any]
     reference: str = ""
-    aliases: tuple[str, ...] = ()
-    note: str = ""
-    given: frozenset[str] = frozenset()
+    aliases: tuple[str, ...] = ()  # other methods with the same advantages
+    note: str = ""  # how this differs from the method in training; "" if it does not
+    given: frozenset[str] = frozenset()  # names of the hyperparameters that the caller set
 
     @property
     def is_measured(self) -> bool:
@@ -52,18 +42,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The result of a method.
-
-    Attributes:
-        choice: The method.
-        advantage: Advantage of each turn. Shape [N]; None if columns are missing.
-        missing: Columns that the method needs and the table lacks.
-        settings: The hyperparameters of the computation, with loaded models as scorers.
-    """
+    """The result of a method."""
 
     choice: Choice
-    advantage: Floats | None
-    missing: tuple[str, ...] = ()
+    advantage: Floats | None  # advantage of each turn [N]; None if columns are missing
+    missing: tuple[str, ...] = ()  # columns that the method needs and the table lacks
+    # the hyperparameters of the computation, with loaded models as scorers
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -31,22 +31,15 @@ MOST_ANCHORS: Final = 12
 
 @dataclass(frozen=True, eq=False)
 class GroupRows:
-    """The rows and rollouts of a group.
+    """The rows and rollouts of a group."""
 
-    Attributes:
-        group: The group's number in the table.
-        rows: Indices of its rows, in order. Shape [K].
-        rollouts: Indices of its rollouts, in order.
-        row: Index within the group of each row of the table. Shape [N]; undefined for rows of
-            other groups.
-        rollout: Index within the group of each rollout. Shape [R].
-    """
-
-    group: int
-    rows: Ints
-    rollouts: Ints
+    group: int  # the group's number in the table
+    rows: Ints  # indices of its rows, in order [K]
+    rollouts: Ints  # indices of its rollouts, in order
+    # index within the group of each row of the table [N]; undefined for rows of other
+    # groups
     row: Ints
-    rollout: Ints
+    rollout: Ints  # index within the group of each rollout [R]
 
 
 def group_rows(turns: TurnTable) -> list[GroupRows]:
@@ -64,14 +57,7 @@ def group_rows(turns: TurnTable) -> list[GroupRows]:
 
 
 class FigureData:
-    """Computes the data of the figures for a whole table.
-
-    Args:
-        turns: The table.
-        results: The computed methods; a method that is not there has no figure.
-        observations: The observation before each turn. Length N.
-        intern: Stores texts.
-    """
+    """Computes the data of the figures for a whole table; a method without a result has none."""
 
     def __init__(
         self,
@@ -80,7 +66,7 @@ class FigureData:
         observations: Sequence[str],
         intern: Intern,
     ) -> None:
-        """Compute the data of all groups."""
+        """Take the observation before each turn, length N, and a function that stores texts."""
         self._turns, self._observations, self._intern = turns, observations, intern
         ecpo_, salt_, scpo_ = (first_result(results, name) for name in ("ecpo", "salt", "scpo"))
         self._anchors = _anchors(turns, ecpo_.settings) if ecpo_ else None
@@ -176,25 +162,15 @@ def _matrix(part: GroupRows, plan: scpo.Alignment) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """SALT's trajectory graphs.
+    """SALT's trajectory graphs."""
 
-    Attributes:
-        history: Number of turns in a node's history.
-        before: Node before each turn; 0 is the task itself. Shape [N].
-        after: Node after each turn. Shape [N].
-        edge: Edge of each turn. Shape [N].
-        merged: Whether the edge has several turns. Shape [N].
-        value: SALT's advantage. Shape [N].
-        base: The base advantage, which SALT averages over an edge. Shape [N].
-    """
-
-    history: int
-    before: Ints
-    after: Ints
-    edge: Ints
-    merged: Bools
-    value: Floats
-    base: Floats
+    history: int  # number of turns in a node's history
+    before: Ints  # node before each turn; 0 is the task itself [N]
+    after: Ints  # node after each turn [N]
+    edge: Ints  # edge of each turn [N]
+    merged: Bools  # whether the edge has several turns [N]
+    value: Floats  # SALT's advantage [N]
+    base: Floats  # the base advantage, which SALT averages over an edge [N]
 
     def of(self, part: GroupRows) -> dict[str, Any]:
         edge, merged = self.edge[part.rows], self.merged[part.rows]

@@ -46,10 +46,6 @@ def render(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
     """Return the page: rollouts, the credit of each method, and figures of ECPO, SALT and SCPO.
 
     Texts are shortened so that the page stays small, and escaped.
-
-    Args:
-        recorded: The rollouts.
-        results: What `compare` returned for their table.
     """
     data = contents(recorded, results)
     return pages.render(FILES, SCRIPTS, title=TITLE, lead=_lead(recorded), audit=None, data=data)
@@ -62,13 +58,7 @@ def _lead(recorded: RecordedRollouts) -> str:
 def contents(
     recorded: RecordedRollouts, results: Sequence[Credit], drawn: Sequence[Credit] | None = None
 ) -> dict[str, Any]:
-    """Return the data that the page's script reads.
-
-    Args:
-        recorded: The rollouts.
-        results: The methods to show.
-        drawn: Those of them that may have a figure of their own; all by default.
-    """
+    """Return the data of the page's script; only the methods in `drawn` may have a figure."""
     texts, drawn = _Texts(recorded.rollouts), results if drawn is None else drawn
     observations = [turn.observation for rollout in recorded.rollouts for turn in rollout.turns]
     pictures = FigureData(recorded.turns, drawn, observations, texts.number)
@@ -133,11 +123,7 @@ def _group(
 
 
 class _Texts:
-    """The texts of a page, each once, and shortened so that all of them fit.
-
-    Attributes:
-        kept: The shortened texts by number.
-    """
+    """The texts of a page, each once, and shortened so that all of them fit."""
 
     def __init__(self, rollouts: Sequence[Rollout]) -> None:
         distinct = {

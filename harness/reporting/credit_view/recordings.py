@@ -22,20 +22,12 @@ _REWARD_TEXTS: Final = {"environment": "the environment's", "success": "1 for su
 
 @dataclass(frozen=True, eq=False)
 class RecordedRollouts:
-    """Rollouts and their turns.
+    """Rollouts and their turns."""
 
-    Attributes:
-        rollouts: The usable rollouts; number i is the table's rollout i.
-        turns: Their table.
-        source: Where they come from, as text.
-        reward: What the table's rewards are, as text.
-        left_out: Number of rollouts with an error or without turns.
-    """
-
-    rollouts: Sequence[Rollout]
+    rollouts: Sequence[Rollout]  # the usable rollouts; number i is the table's rollout i
     turns: TurnTable
-    source: str
-    reward: str
+    source: str  # names of files or runs
+    reward: str  # the kind of the table's rewards, as text
     left_out: int = 0
 
     @property
@@ -110,15 +102,8 @@ def from_rollouts(
 ) -> RecordedRollouts:
     """Return rollouts and their table, without those that have an error or no turns.
 
-    Args:
-        rollouts: In any order.
-        source: Where they come from, as text.
-        reward: See `TurnTable.from_rollouts`.
-        reward_scale: Factor on the rewards.
-        columns: Optional columns of the table, a number for each turn of all `rollouts`.
-
-    Raises:
-        TableError: No rollout can be credited, or a column does not fit.
+    Optional `columns` have a number for each turn of all `rollouts`. Raises `TableError` if
+    no rollout can be credited, or a column does not fit.
     """
     usable = [bool(rollout.turns) and not rollout.error for rollout in rollouts]
     kept = [rollout for rollout, fits in zip(rollouts, usable, strict=True) if fits]
@@ -146,10 +131,9 @@ def _last_step(run: Path) -> Path:
 
 
 def _own_reward(trained_on: Mapping[str, float | str]) -> str:
-    """Return the reward that a run was trained on.
+    """Return the reward that a run was trained on; refuse code outside this package.
 
-    Raises:
-        ConfigError: It is code outside this package, which a file alone does not get imported.
+    A file alone must not get code imported.
     """
     name = str(trained_on.get("reward", "environment"))
     if ":" in name:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,6 +11,7 @@ import numpy as np
 from harness.credit.returns import episode_returns
 from harness.reporting.credit_view.compare import Credit, setting_text
 from harness.reporting.credit_view.recordings import RecordedRollouts
+from harness.reporting.table import Table
 from harness.types.rollout import Turn
 
 _ACTION_WIDTH: Final = 30
@@ -28,23 +27,20 @@ def summary(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
     all turns of a rollout the same advantage.
     """
     left = f", {recorded.left_out} left out" if recorded.left_out else ""
-    lines = [
-        f"{recorded.source}: {recorded.counts}{left}; rewards: {recorded.reward}",
-        "",
-        f"{'method':20}{'min':>9}{'max':>9}{'std':>9}{'zero':>7}{'levels':>8}",
-    ]
-    for credit in results:
-        name = ", ".join((credit.choice.name, *credit.choice.aliases))
-        if credit.advantage is None:
-            lines.append(f"{name:20}  not computed: needs {', '.join(credit.missing)}")
-            continue
-        a = credit.advantage
-        zero, levels = f"{100 * (a == 0).mean():.0f} %", _levels(recorded, credit)
-        note = f"  {credit.choice.note}" if credit.choice.note else ""
-        lines.append(
-            f"{name:20}{a.min():9.3f}{a.max():9.3f}{a.std():9.3f}{zero:>7}{levels:8.1f}{note}"
-        )
-    return "\n".join(lines)
+    about = f"{recorded.source}: {recorded.counts}{left}; rewards: {recorded.reward}"
+    headings = ("method", "min", "max", "std", "zero", "levels")
+    ranges = Table(headings, [_range(recorded, credit) for credit in results])
+    return f"{about}\n\n{ranges.text('20', '>9', '>9', '>9', '>7', '>8', '')}"
+
+
+def _range(recorded: RecordedRollouts, credit: Credit) -> list[str]:
+    name = ", ".join((credit.choice.name, *credit.choice.aliases))
+    a = credit.advantage
+    if a is None:
+        return [name, f"  not computed: needs {', '.join(credit.missing)}"]
+    numbers = [f"{number:.3f}" for number in (a.min(), a.max(), a.std())]
+    zero, levels = f"{100 * (a == 0).mean():.0f} %", f"{_levels(recorded, credit):.1f}"
+    return [name, *numbers, zero, levels, f"  {credit.choice.note}" if credit.choice.note else ""]
 
 
 def _levels(recorded: RecordedRollouts, credit: Credit) -> float:
@@ -59,13 +55,7 @@ def _levels(recorded: RecordedRollouts, credit: Credit) -> float:
 def table(recorded: RecordedRollouts, results: Sequence[Credit], group: int, width: int) -> str:
     """Return the advantages of a group's turns, a block for each rollout.
 
-    Methods that do not fit into the width are continued in further blocks.
-
-    Args:
-        recorded: The rollouts.
-        results: What `compare` returned for their table.
-        group: The group's number.
-        width: Width of the terminal in characters.
+    Methods that do not fit into the terminal's width are continued in further blocks.
     """
     computed = [credit for credit in results if credit.advantage is not None]
     column = max((len(credit.choice.name) for credit in computed), default=0) + 1
@@ -88,16 +78,14 @@ def table(recorded: RecordedRollouts, results: Sequence[Credit], group: int, wid
 
 
 def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int, column: int) -> str:
-    names = "".join(f"{credit.choice.name[: column - 1]:>{column}}" for credit in results)
-    lines = [f"{'turn':>4}  {'action':{_ACTION_WIDTH}}{'reward':>8}{names}"]
-    start = int(recorded.turns.starts[rollout])
+    start, lines = int(recorded.turns.starts[rollout]), []
     for t, turn in enumerate(recorded.rollouts[rollout].turns):
-        row = start + t
-        reward = recorded.turns.reward[row]
-        first = f"{t + 1:4}  {_action_cell(turn):{_ACTION_WIDTH}}"
-        values = "".join(_value(credit, row, column) for credit in results)
-        lines.append(f"{first}{f'{reward:g}' if reward else '':>8}{values}")
-    return "\n".join(lines)
+        reward = recorded.turns.reward[start + t]
+        values = [_value(credit, start + t, column) for credit in results]
+        lines.append([t + 1, f"  {_action_cell(turn)}", f"{reward:g}" if reward else "", *values])
+    names = [credit.choice.name[: column - 1] for credit in results]
+    forms = (">4", f"{_ACTION_WIDTH + 2}", ">8", *[f">{column}"] * len(names))
+    return Table(["turn", "  action", "reward", *names], lines).text(*forms)
 
 
 def _action_cell(turn: Turn) -> str:
@@ -120,39 +108,33 @@ def _value(credit: Credit, row: int, column: int) -> str:
     return click.style(text, fg="blue" if value > 0 else "yellow" if value < 0 else None)
 
 
-def rows(recorded: RecordedRollouts, results: Sequence[Credit]) -> list[dict[str, Any]]:
+def _turns(recorded: RecordedRollouts, results: Sequence[Credit]) -> Table:
     """Return a row for each turn: its position, its action, and each method's advantage."""
     computed = {c.choice.name: c.advantage for c in results if c.advantage is not None}
     taken = [(rollout, turn) for rollout in recorded.rollouts for turn in rollout.turns]
-    return [
-        {
-            "group": rollout.group,
-            "rollout": rollout.member,
-            "turn": int(recorded.turns.turn[row]),
-            "task_id": rollout.task_id,
-            "success": rollout.success,
-            "state_key": turn.state_key,
-            "action": turn.action,
-            "feedback": str(turn.feedback),
-            "reward": float(recorded.turns.reward[row]),
-            **{name: float(advantage[row]) for name, advantage in computed.items()},
-        }
+    headings = (
+        *("group", "rollout", "turn", "task_id", "success"),
+        *("state_key", "action", "feedback", "reward", *computed),
+    )
+    rows = [
+        [
+            *(rollout.group, rollout.member, int(recorded.turns.turn[row]), rollout.task_id),
+            *(rollout.success, turn.state_key, turn.action, str(turn.feedback)),
+            float(recorded.turns.reward[row]),
+            *(float(advantage[row]) for advantage in computed.values()),
+        ]
         for row, (rollout, turn) in enumerate(taken)
     ]
+    return Table(headings, rows)
 
 
 def to_csv(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
-    """Return `rows` as CSV, with all digits."""
-    found = rows(recorded, results)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(found[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return out.getvalue()
+    """Return a line for each turn as CSV, with all digits."""
+    return _turns(recorded, results).csv()
 
 
 def to_json(recorded: RecordedRollouts, results: Sequence[Credit]) -> dict[str, Any]:
-    """Return methods and `rows` as plain values, with all digits."""
+    """Return methods and turns as plain values, with all digits."""
     return {
         "source": recorded.source,
         "rewards": recorded.reward,
@@ -166,7 +148,7 @@ def to_json(recorded: RecordedRollouts, results: Sequence[Credit]) -> dict[str, 
             }
             for credit in results
         },
-        "turns": rows(recorded, results),
+        "turns": _turns(recorded, results).records(),
     }
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,15 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from harness.evaluation.statistics import mean_and_std
-from harness.reporting.curves import success_curves
-from harness.reporting.results.training_runs import TrainingRun
-from harness.reporting.tables import markdown
+from harness.reporting import figure
+from harness.reporting.figure import COLOURS, Line, Panel
+from harness.reporting.results.training_runs import TrainingRun, group_name
+from harness.reporting.table import Table, escaped
 from harness.runs import metrics
 from harness.types.arrays import Floats
 from harness.types.errors import ResultError
 
-_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4d4d4d")
-_COLUMNS: Final = 3
 _WINDOW: Final = 5
 """Values of a rolling deviation."""
 _SHOWN: Final = 8
@@ -33,48 +29,34 @@ _HEADINGS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """One figure of runs that differ in their seeds alone.
-
-    Attributes:
-        figure: Its name in `metrics.jsonl`.
-        label: The runs' name, without their seeds.
-        steps: Training steps at which all runs have it. Length S.
-        values: Shape [seeds, S].
-        world: What the runs' evaluations played; see `TrainingRun.world`.
-    """
+    """One figure of runs that differ in their seeds alone."""
 
     figure: str
-    label: str
-    steps: tuple[int, ...]
-    values: Floats
-    world: str
+    label: str  # the runs' name, without their seeds
+    steps: tuple[int, ...]  # training steps at which all runs have it. Length S
+    values: Floats  # [seeds, S]
+    world: str  # see `TrainingRun.world`
 
 
 def read(
     groups: Sequence[Sequence[TrainingRun]], figures: Sequence[str], from_step: int = 0
 ) -> list[Series]:
-    """Return the figures of groups of runs, in the order of the figures.
+    """Return the figures of groups of runs from a step on, in the order of the figures.
 
-    Args:
-        groups: Runs that differ only in their seeds; see `training_runs.group_by_settings`.
-        figures: Names as in `metrics.jsonl`; of several lines of a step the first counts.
-        from_step: Earlier steps are left out.
-
-    Raises:
-        ResultError: No run has logged a figure from that step on.
-        CheckpointError: A file of metrics is damaged.
+    Runs of a group differ in their seeds alone. Of several lines of a step the first counts.
+    Raises `ResultError` if no run has logged a figure.
     """
     logged = [[metrics.read(run.folder) for run in group] for group in groups]
     found = []
-    for figure in figures:
-        of_figure = [
-            _series(figure, group, records, from_step)
+    for name in figures:
+        named = [
+            _series(name, group, records, from_step)
             for group, records in zip(groups, logged, strict=True)
         ]
-        kept = [series for series in of_figure if series.steps]
+        kept = [series for series in named if series.steps]
         if not kept:
             known = {name for group in logged for run in group for line in run for name in line}
-            raise ResultError(_unknown(figure, known - {"step"}, from_step))
+            raise ResultError(_unknown(name, known - {"step"}, from_step))
         found += kept
     return found
 
@@ -91,12 +73,7 @@ def _series(
         by_step.append(values)
     steps = tuple(sorted(set.intersection(*map(set, by_step))))
     table = np.array([[run[step] for step in steps] for run in by_step], dtype=np.float64)
-    return Series(figure, _label(group), steps, table, group[0].world)
-
-
-def _label(group: Sequence[TrainingRun]) -> str:
-    name = group[0].folder.resolve().name
-    return re.sub(r"-seed\d+$", "", name) if len(group) > 1 else name
+    return Series(figure, group_name(group), steps, table, group[0].world)
 
 
 def _unknown(figure: str, known: set[str], from_step: int) -> str:
@@ -112,8 +89,8 @@ def to_markdown(found: Sequence[Series]) -> str:
     A jump is the largest change from one logged value to the next, a rolling deviation the mean of
     the sample deviations of 5 values in a row: ECPO, section 6.1, names both and gives no window.
     """
-    worlds = "".join(f"- {markdown.escaped(world)}\n" for world in _worlds(found))
-    return f"{markdown.table(_HEADINGS, [_row(series) for series in found])}\n\n{worlds}"
+    worlds = "".join(f"- {escaped(world)}\n" for world in _worlds(found))
+    return f"{Table(_HEADINGS, map(_row, found)).markdown()}\n\n{worlds}"
 
 
 def _worlds(found: Sequence[Series]) -> list[str]:
@@ -123,19 +100,16 @@ def _worlds(found: Sequence[Series]) -> list[str]:
 def _row(series: Series) -> list[str]:
     steps = series.steps
     reduced: list[Callable[[Any], float]] = [
-        np.mean, np.median, lambda x: x[0], lambda x: x[-1], _jump, _rolling_std,
+        np.mean, np.median, lambda x: x[0], lambda x: x[-1],
+        lambda x: np.abs(np.diff(x)).max() if len(x) > 1 else np.nan, _rolling_std,
     ]  # fmt: skip
     return [
         f"`{series.figure}`",
-        markdown.escaped(series.label),
+        escaped(series.label),
         str(len(series.values)),
         f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else str(steps[0]),
         *(_mean_and_std([float(reduce(run)) for run in series.values]) for reduce in reduced),
     ]
-
-
-def _jump(x: Any) -> float:
-    return float(np.abs(np.diff(x)).max()) if len(x) > 1 else np.nan
 
 
 def _rolling_std(x: Any) -> float:
@@ -154,25 +128,18 @@ def _mean_and_std(values: Sequence[float]) -> str:
 
 def to_csv(found: Sequence[Series]) -> str:
     """Return every value: figure, run, step, mean, deviation ("" for one seed), seeds, world."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["figure", "run", "step", "mean", "std", "seeds", "world"])
-    for series in found:
-        for step, values in zip(series.steps, series.values.T, strict=True):
-            mean, std = mean_and_std(values.tolist())
-            shown = "" if std is None else repr(std)
-            numbers = [repr(mean), shown, len(values)]
-            writer.writerow([series.figure, series.label, step, *numbers, series.world])
-    return text.getvalue()
+    headings = ("figure", "run", "step", "mean", "std", "seeds", "world")
+    return Table(headings, (row for series in found for row in _values(series))).csv()
+
+
+def _values(series: Series) -> Iterator[tuple[Any, ...]]:
+    for step, values in zip(series.steps, series.values.T, strict=True):
+        figures = *mean_and_std(values.tolist()), len(values)
+        yield series.figure, series.label, step, *figures, series.world
 
 
 def smoothed(x: Any, steps: int) -> Any:
-    """Return the mean of each value and those before it, `steps` in all or as many as there are.
-
-    Args:
-        x: Shape [..., S].
-        steps: At least 1; 1 changes nothing.
-    """
+    """Return the mean of each value and those before it, `steps` in all or as many as there are."""
     sums = np.cumsum(x, axis=-1)
     sums[..., steps:] -= sums[..., :-steps].copy()
     return sums / np.minimum(np.arange(1, x.shape[-1] + 1), steps)
@@ -181,47 +148,24 @@ def smoothed(x: Any, steps: int) -> Any:
 def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
     """Draw a panel for each figure, with a line for each group and a band of one deviation.
 
-    Args:
-        path: A `.png` or `.svg` file; an existing one is overwritten.
-        found: Figures of groups.
-        smooth: Steps of a moving average; 1 for none.
-
-    Raises:
-        ConfigError: The file's name has another ending.
+    `smooth` is the number of steps of a moving average; 1 changes nothing.
     """
-    success_curves.check_kind(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    names = list(dict.fromkeys(series.figure for series in found))
-    columns = min(len(names), _COLUMNS)
-    rows = -(-len(names) // columns)
-    figure = Figure(figsize=(5 * columns, 3.4 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    labels = list(dict.fromkeys(series.label for series in found))
-    for number, name in enumerate(names, 1):
-        axes = figure.add_subplot(rows, columns, number)
-        for series in (one for one in found if one.figure == name):
-            _plot(axes, series, smooth, _COLOURS[labels.index(series.label) % len(_COLOURS)])
-        axes.set_title(name, loc="left", fontsize=10)
-        axes.set_xlabel("training step", fontsize=8)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=7)
-    figure.suptitle("; ".join(_worlds(found)), x=0.01, ha="left", fontsize=10)
-    success_curves.save(figure, path)
+    labels = dict.fromkeys(series.label for series in found)
+    colours = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
+    panels: dict[str, list[Line]] = {}
+    for one in found:
+        panels.setdefault(one.figure, []).append(_line(one, smooth, colours[one.label]))
+    drawn = [Panel(n, tuple(lines), labels=("training step", "")) for n, lines in panels.items()]
+    figure.draw(path, drawn, "; ".join(_worlds(found)))
 
 
-def _plot(axes: Any, series: Series, smooth: int, colour: str) -> None:
+def _line(series: Series, smooth: int, colour: str) -> Line:
     values = smoothed(series.values, smooth)
     mean, count = values.mean(axis=0), len(values)
-    several = f" ({count} seeds, mean ± std)" if count > 1 else ""
-    marker = "o" if len(series.steps) == 1 else None
-    axes.plot(series.steps, mean, color=colour, marker=marker, label=series.label + several)
-    if count > 1:
-        std = values.std(axis=0, ddof=1)
-        axes.fill_between(
-            series.steps, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0
-        )
+    if count == 1:
+        return Line(series.label, series.steps, tuple(mean), colour=colour)
+    std = values.std(axis=0, ddof=1)
+    label = f"{series.label} ({count} seeds, mean ± std)"
+    return Line(
+        label, series.steps, tuple(mean), tuple(mean - std), tuple(mean + std), colour=colour
+    )

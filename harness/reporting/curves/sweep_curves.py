@@ -6,26 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.reporting.curves import success_curves
+from harness.reporting import figure
+from harness.reporting.figure import Line, Panel
 from harness.reporting.tables.sweeps import Point, is_number, order, shown
 from harness.types.errors import ResultError
 
 
 def draw(path: Path, found: Sequence[Point]) -> None:
-    """Draw success in percent over the first swept setting with numbers, else over the first one.
+    """Draw success in percent over the first swept setting with numbers, else over the first.
 
-    Methods, tasks and values of further settings are lines. Error bars are one standard deviation
-    over training seeds, or the 95 % interval of one seed.
-
-    Args:
-        path: A `.png` or `.svg` file; an existing one is overwritten.
-        found: See `harness.reporting.tables.sweeps.points`.
-
-    Raises:
-        ResultError: No run was swept, runs have other swept settings, or a line has a value twice.
-        ConfigError: The file's name has another ending.
+    Methods, tasks and values of further settings are lines. Bars are one standard deviation over
+    training seeds, or the 95 % interval of one seed. Raises `ResultError` if no run was swept, runs
+    have other swept settings, or a line has a value twice.
     """
-    success_curves.check_kind(path)
+    figure.check_kind(path)
     keys = list(dict.fromkeys(tuple(point.values) for point in found))
     if len(keys) != 1:
         given = "; ".join(", ".join(names) for names in keys) or "none"
@@ -45,7 +39,13 @@ def draw(path: Path, found: Sequence[Point]) -> None:
             )
         line[place] = point
     title = "; ".join(dict.fromkeys(point.tasks for point in found))
-    _draw(path, key, lines, title, numeric=all(is_number(p.values[key]) for p in found))
+    values = sorted({value for line in lines.values() for value in line}, key=order)
+    numeric = all(is_number(p.values[key]) for p in found)
+    places = {value: value if numeric else place for place, value in enumerate(values)}
+    ticks = tuple(places.values()), tuple(f"{v:g}" if numeric else str(v) for v in places)
+    drawn = tuple(_line(label, line, places) for label, line in lines.items())
+    panel = Panel(title, drawn, labels=(key, "success (%)"), ticks=ticks)
+    figure.draw(path, [panel], size=(6, 4))
 
 
 def _on_the_axis(keys: Sequence[str], found: Sequence[Point]) -> str:
@@ -60,39 +60,22 @@ def _label(point: Point, key: str, found: Sequence[Point]) -> str:
     return ", ".join([point.method, *tasks, *further])
 
 
-def _draw(
-    path: Path, key: str, lines: Mapping[str, Mapping[Any, Point]], title: str, *, numeric: bool
-) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    values = sorted({value for line in lines.values() for value in line}, key=order)
-    places = {value: value if numeric else place for place, value in enumerate(values)}
-    for label, line in lines.items():
-        ordered = [value for value in values if value in line]
-        cells = [line[value].success for value in ordered]
-        axes.errorbar(
-            [places[value] for value in ordered],
-            [cell.mean for cell in cells],
-            yerr=[[_bar(cell, side) for cell in cells] for side in (0, 1)],
-            marker="o",
-            capsize=3,
-            label=label,
-        )
-    axes.set_xticks(list(places.values()), [f"{v:g}" if numeric else str(v) for v in places])
-    axes.set(xlabel=key, ylabel="success (%)")
-    axes.set_title(title, loc="left", fontsize=9)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
-    success_curves.save(figure, path)
-
-
-def _bar(cell: Any, side: int) -> float:
-    """Return the length of an error bar, downwards for side 0 and upwards for 1."""
-    if cell.std is not None:
-        return float(cell.std)
-    return float(abs(cell.interval[side] - cell.mean)) if cell.interval else 0.0
+def _line(label: str, line: Mapping[Any, Point], places: Mapping[Any, Any]) -> Line:
+    """Return a line over swept values, with bars of one deviation or else of the interval."""
+    steps = [value for value in places if value in line]
+    cells = [line[value].success for value in steps]
+    ends = [
+        cell.interval or (cell.mean, cell.mean)
+        if cell.std is None
+        else (cell.mean - cell.std, cell.mean + cell.std)
+        for cell in cells
+    ]
+    return Line(
+        label,
+        tuple(places[value] for value in steps),
+        tuple(cell.mean for cell in cells),
+        tuple(low for low, _ in ends),
+        tuple(high for _, high in ends),
+        marker="o",
+        points=True,
+    )

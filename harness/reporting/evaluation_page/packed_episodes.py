@@ -20,19 +20,13 @@ _SEARCH_STEPS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Packed episodes, and what was left out of them.
+    """Packed episodes, and what was left out of them."""
 
-    Attributes:
-        episodes: Each episode as gzip in base64.
-        preambles: Each different preamble as gzip in base64; episodes refer to them by number.
-        prompts: Whether prompts and preambles are included.
-        shortened: Numbers of the episodes without some of their middle turns.
-    """
-
-    episodes: list[str]
+    episodes: list[str]  # each episode as gzip in base64
+    # each different preamble as gzip in base64; episodes refer to them by number
     preambles: list[str]
     prompts: bool
-    shortened: list[int]
+    shortened: list[int]  # numbers of the episodes without some of their middle turns
 
 
 def pack(value: Any) -> str:
@@ -68,14 +62,11 @@ class Packing:
         return len(self._whole)
 
     def fit(self, limit: int) -> Embedded:
-        """Return the episodes in at most `limit` bytes.
+        """Return the episodes in at most `limit` bytes of base64.
 
         If they take more, all prompts are left out. If that is not enough, the longest episodes
-        lose turns from their middle until all fit. An episode without turns, which is its goal and
-        some hundred bytes, is always kept.
-
-        Args:
-            limit: Maximum bytes of the base64 texts; values below 0 count as 0.
+        lose turns from their middle until all fit. An episode without turns, which is its goal
+        and some hundred bytes, is always kept.
         """
         preambles = [pack(text) for text in self._preambles]
         if sum(map(len, [*self._whole, *preambles])) <= limit:

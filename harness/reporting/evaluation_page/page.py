@@ -50,19 +50,11 @@ _MOST_ERROR: Final = 1000
 
 
 def write(path: str | Path, evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> None:
-    """Write the page; an existing file is overwritten.
+    """Write the page of one or more evaluations; an existing file is overwritten.
 
-    Args:
-        path: The page's file.
-        evaluations: One or more.
-        limit: Maximum bytes of the page. If the episodes take more, all prompts are left out, then
-            turns of the longest episodes, and the page says so.
-
-    Raises:
-        ValueError: There is no evaluation.
-        ResultError: Recordings were changed after they were counted.
-        DataMissing: The recordings are missing.
-        DataCorrupt: The recordings are incomplete, or not of an evaluation.
+    If the episodes take more than `limit` bytes, all prompts are left out, then turns of the
+    longest episodes, and the page says so. Raises `ResultError`, `DataMissing` or
+    `DataCorrupt` if recordings were changed, are missing, or are incomplete.
     """
     fsync.write(Path(path), render(evaluations, limit=limit))
 
@@ -121,11 +113,7 @@ def _played_tasks(one: LoadedEvaluation) -> str:
 
 
 class _Tasks:
-    """The tasks of all evaluations, each once.
-
-    Attributes:
-        rows: Id, family and goal of each task.
-    """
+    """The tasks of all evaluations, each once: id, family and goal."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
@@ -168,8 +156,8 @@ def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
 
 def _played(result: dict[str, Any]) -> list[str]:
     """Return what was played if it is not the benchmark that the environment is named after."""
-    of_evaluation = setting.setting_of(result)
-    return [f"{of_evaluation.world}: {text}" for text in setting.labels(of_evaluation.data)]
+    played = setting.setting_of(result)
+    return [f"{played.world}: {text}" for text in setting.labels(played.data)]
 
 
 def _pairs(evaluations: Sequence[LoadedEvaluation]) -> list[dict[str, Any]]:

@@ -21,24 +21,14 @@ _MOST_NAME: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A verified evaluation of a leaderboard.
-
-    Attributes:
-        submission: Where it is.
-        setting: What was played.
-        data_version: Version of the tasks' data.
-        departures: In what it departs from the protocol.
-        result: Its `result.json`, without recordings.
-        columns: Its figures that are shown.
-        episodes: Number of replayed episodes.
-    """
+    """A verified evaluation of a leaderboard."""
 
     submission: Submission
     setting: Setting
     data_version: str
-    departures: tuple[str, ...]
-    result: dict[str, Any]
-    columns: tuple[Column, ...]
+    departures: tuple[str, ...]  # from the protocol
+    result: dict[str, Any]  # its `result.json`, without recordings
+    columns: tuple[Column, ...]  # its figures that are shown
     episodes: int
 
     @property
@@ -80,13 +70,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One table: what is in it can be compared.
+    """One table, whose entries can be compared."""
 
-    Attributes:
-        entries: From the best to the worst; the name decides between equal ones.
-    """
-
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...]  # from the best to the worst; the name decides between equal ones
 
     @property
     def title(self) -> str:
@@ -100,7 +86,7 @@ class Board:
 
     @property
     def protocol(self) -> list[str]:
-        """What all entries have in common, in words."""
+        """The settings that all entries have in common, in words."""
         result = self.entries[0].result
         tasks, turns = len(result["tasks"]), result["environment"]["max_turns"]
         seeds = ", ".join(map(str, result["seeds"]))

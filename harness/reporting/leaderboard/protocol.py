@@ -23,13 +23,13 @@ from harness.reporting.leaderboard.verification import Verified
 from harness.types.errors import ConfigError
 
 _PARTIES: Final = ("partner", "judge")
-_OF_AGENT: Final = (
+_AGENT_SETTINGS: Final = (
     *("style", "tool_format", "context", "window", "summary_tokens", "scratchpad", "thoughts"),
     *("max_thought_tokens", "max_observation", "max_prompt", "examples"),
 )
-_OF_SAMPLING: Final = ("temperature", "top_p", "max_tokens")
-_OF_TRAINED: Final = ("temperature", "top_p")
-"""What a trained model does not bring with it: it is prompted as it was trained."""
+_SAMPLING_SETTINGS: Final = ("temperature", "top_p", "max_tokens")
+_TRAINED_SETTINGS: Final = ("temperature", "top_p")
+"""Settings that a trained model does not bring with it: it is prompted as it was trained."""
 
 _PARTS: Final = ("episode", "examples", "memory", "reflect", "scratchpad", "summarise", "summary")
 NO_MODEL: Final = ("expert", "random")
@@ -39,13 +39,13 @@ _MOST: Final = 80
 def departures(verified: Verified) -> tuple[str, ...]:
     """Return in what an evaluation departs from the protocol, such as `seeds 0, 1, 2`."""
     result = verified.evaluation.result
-    found = [*_of_panel(verified), *_of_environment(verified)]
+    found = [*_panel_departures(verified), *_environment_departures(verified)]
     if result["model"].get("backend") not in NO_MODEL:
-        found += _of_model(result)
+        found += _model_departures(result)
     return tuple(plain(text, _MOST) for text in found)
 
 
-def _of_panel(verified: Verified) -> Iterator[str]:
+def _panel_departures(verified: Verified) -> Iterator[str]:
     result = verified.evaluation.result
     if len(result["tasks"]) != verified.split_tasks:
         yield f"{len(result['tasks'])} of {verified.split_tasks} tasks"
@@ -55,7 +55,7 @@ def _of_panel(verified: Verified) -> Iterator[str]:
         yield f"{result['agent']['trials']} trials of a task"
 
 
-def _of_environment(verified: Verified) -> Iterator[str]:
+def _environment_departures(verified: Verified) -> Iterator[str]:
     environment = verified.evaluation.result["environment"]
     row = _standard(verified.evaluation.result)["env"]
     usual = row["max_turns"] or verified.usual_turns
@@ -66,17 +66,19 @@ def _of_environment(verified: Verified) -> Iterator[str]:
     source = maker.data_source_of(given)
     for name, value in sorted(given.items()):
         without = {key: other for key, other in given.items() if key != name}
-        of_data = maker.data_source_of(without) != source  # the data version stands in the title
-        if name not in _PARTIES and not of_data and value != usual_arguments.get(name):
+        changes_data = (
+            maker.data_source_of(without) != source
+        )  # the data version stands in the title
+        if name not in _PARTIES and not changes_data and value != usual_arguments.get(name):
             yield f"{name} {_text(value)}"
 
 
-def _of_model(result: Mapping[str, Any]) -> Iterator[str]:
+def _model_departures(result: Mapping[str, Any]) -> Iterator[str]:
     standard, config, agent = _standard(result), result["config"], result["agent"]
     trained = agent["kind"] == "trained"
     for section, names in (
-        ("agent", () if trained else _OF_AGENT),
-        ("sampling", _OF_TRAINED if trained else _OF_SAMPLING),
+        ("agent", () if trained else _AGENT_SETTINGS),
+        ("sampling", _TRAINED_SETTINGS if trained else _SAMPLING_SETTINGS),
     ):
         for name in names:
             value = config[section].get(name)

@@ -35,11 +35,11 @@ _MOST_REASON: Final = 300
 _MOST_LINKS: Final = 2000
 """Most episodes of an evaluation that have a link of their own; its page has all."""
 
-_OF_MODEL: Final = (
+_MODEL_FACTS: Final = (
     "Model", "Model revision", "Trained with", "Training step", "Prompt versions", "Prompt style",
     "Temperature", "Top p", "Longest answer, tokens",
 )  # fmt: skip
-_OF_ALL: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
+_COMMON_FACTS: Final = ("agentgyms", "Revision", "Recordings, SHA-256")
 _TOLD: Final = (AgentGymsError, GymnasiumError)
 """Errors whose message is the reason; any other one says that the files are damaged."""
 
@@ -47,17 +47,12 @@ DAMAGED: Final = (
     *_TOLD, ArithmeticError, AttributeError, ImportError, IndexError, KeyError, OSError,
     RecursionError, TypeError, ValueError,
 )  # fmt: skip
-"""What a stranger's files may end in; any of it is a reason, and no end of the site."""
+"""Errors that a stranger's files may raise; each is a reason, and does not end the site."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotListed:
-    """An evaluation that could not be verified.
-
-    Attributes:
-        label: Its name.
-        reason: Why, in one line.
-    """
+    """An evaluation that could not be verified."""
 
     label: str
     reason: str
@@ -65,12 +60,7 @@ class NotListed:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a leaderboard came to.
-
-    Attributes:
-        boards: Its tables.
-        not_listed: What is in none of them.
-    """
+    """The tables of a leaderboard, and the evaluations in none of them."""
 
     boards: list[Board]
     not_listed: list[NotListed]
@@ -82,14 +72,10 @@ class Site:
 
 
 def build(folder: Path, output: Path) -> Site:
-    """Verify the evaluations in a folder and write the site; equal input gives equal files.
+    """Verify the evaluations in a folder, which may be strangers', and write the site.
 
-    Args:
-        folder: Holds folders of evaluations, which may be strangers'.
-        output: The site's folder: new, empty, or an earlier site.
-
-    Raises:
-        ResultError: There is no evaluation, or the site cannot be written there.
+    Equal input gives equal files. The output is a new or empty folder, or an earlier site.
+    Raises `ResultError` if there is no evaluation, or the site cannot be written there.
     """
     found = submissions.find(folder)
     earlier = _earlier(output)
@@ -110,11 +96,7 @@ def build(folder: Path, output: Path) -> Site:
 
 
 def _earlier(output: Path) -> list[str]:
-    """Return the pages of an earlier site in a folder.
-
-    Raises:
-        ResultError: The folder holds something else.
-    """
+    """Return the pages of an earlier site in a folder; refuse one with something else."""
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return []
     if not (output / LIST).is_file():
@@ -142,16 +124,10 @@ def _verify_all(found: Sequence[Submission], output: Path) -> tuple[list[Entry],
 
 
 def verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> Entry:
-    """Return a verified evaluation, whose page is written.
+    """Verify an evaluation and write its page; raise one of `DAMAGED` if it cannot be verified.
 
-    Args:
-        one: The evaluation.
-        output: The site's folder.
-        known: Names of verified evaluations by the digest of their recordings; this one is added.
-        bar: Counts replayed episodes.
-
-    Raises:
-        Exception: One of `DAMAGED`: it cannot be verified.
+    `known` has the names of verified evaluations by the digest of their recordings; this one
+    is added. `bar` counts replayed episodes.
     """
 
     def on_plan(count: int) -> None:
@@ -226,7 +202,7 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
     cost = figures.get("cost")
     settings = dict(settings_of(entry.result))
     played = entry.result["model"].get("backend") not in protocol.NO_MODEL
-    shown = (*_OF_MODEL, *_OF_ALL) if played else _OF_ALL
+    shown = (*_MODEL_FACTS, *_COMMON_FACTS) if played else _COMMON_FACTS
     return {
         "label": entry.label,
         "agent": entry.agent,

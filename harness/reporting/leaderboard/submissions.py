@@ -30,24 +30,17 @@ _MOST_SLUG: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One folder of an evaluation.
-
-    Attributes:
-        folder: The folder.
-        label: Its path inside the leaderboard's folder, as text that can be shown.
-        slug: A name for files, equal wherever the leaderboard's folder lies.
-    """
+    """One folder of an evaluation."""
 
     folder: Path
-    label: str
-    slug: str
+    label: str  # its path inside the leaderboard's folder, as text that can be shown
+    slug: str  # a name for files, equal wherever the leaderboard's folder lies
 
 
 def find(root: Path) -> list[Submission]:
     """Return the evaluations in a folder, by name; links are not followed.
 
-    Raises:
-        ResultError: There is no such folder, none is in it, or too many are.
+    Raises `ResultError` if there is no folder, none is in it, or too many are.
     """
     if not root.is_dir():
         raise ResultError(f"{root} is no folder: expected one that holds folders of evaluations")
@@ -82,11 +75,7 @@ def _submission(root: Path, folder: Path) -> Submission:
 
 
 def check_files(folder: Path) -> None:
-    """Check the files that are read, before they are.
-
-    Raises:
-        ResultError: One is missing, no plain file, or too large.
-    """
+    """Refuse files to be read that are missing, not plain, or too large."""
     for name, most in _READ.items():
         try:
             status = (folder / name).lstat()

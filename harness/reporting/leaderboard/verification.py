@@ -35,35 +35,21 @@ _MOST: Final = {"seeds": 100, "tasks": 200_000}
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """An evaluation that was replayed.
+    """An evaluation that was replayed."""
 
-    Attributes:
-        evaluation: The evaluation, recounted from its recordings.
-        split_tasks: Number of tasks of its split.
-        usual_turns: Turn limit of the environment where nobody sets one.
-        data_source: Whose tasks the environment plays, by its own word.
-        episodes: Number of replayed episodes.
-    """
-
-    evaluation: LoadedEvaluation
+    evaluation: LoadedEvaluation  # the evaluation, recounted from its recordings
     split_tasks: int
-    usual_turns: int
-    data_source: str
+    usual_turns: int  # turn limit of the environment where nobody sets one
+    data_source: str  # as the environment says
     episodes: int
 
 
 def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[], Any]) -> Verified:
-    """Return an evaluation whose every episode was replayed in this process.
+    """Replay every episode of an evaluation in this process; its folder is not trusted.
 
-    Nothing is read, connected to, run or imported because the folder says so.
-
-    Args:
-        folder: The evaluation's folder; its content is not trusted.
-        on_plan: Called with the number of episodes.
-        on_episode: Called after each episode.
-
-    Raises:
-        ResultError, AgentGymsError: It cannot be verified; the message says why.
+    Nothing is read, connected to, run or imported because the folder says so. `on_plan` is called
+    with the number of episodes, `on_episode` after each. Raises `ResultError` or another
+    `AgentGymsError` that says why it cannot be verified.
     """
     check_files(folder)
     _check_sizes(read_json(folder / RESULT))
@@ -106,11 +92,7 @@ def _check_complete(result: Mapping[str, Any]) -> None:
 
 
 def _open(result: Mapping[str, Any]) -> TextEnv:
-    """Return the environment of an evaluation, as the result describes it.
-
-    Raises:
-        ResultError: It cannot be had here, or has other data.
-    """
+    """Return the environment that a result describes; refuse one with other data."""
     environment = result["environment"]
     env_id, given = str(environment["id"]), dict(environment["kwargs"])
     found = plugins.find_environment(check_id(env_id))
@@ -168,11 +150,7 @@ def _usual_turns(result: Mapping[str, Any]) -> int:
 
 
 def _units(result: Mapping[str, Any], env: TextEnv) -> dict[tuple[int, int], PlannedUnit]:
-    """Return the units that `harness eval` plays, by seed and index.
-
-    Raises:
-        ResultError: The result has other tasks, or another number of them.
-    """
+    """Return the units that `harness eval` plays, by seed and index; refuse other tasks."""
     tasks, seeds = env.tasks, [int(seed) for seed in result["seeds"]]
     units = plan(tasks, len(result["tasks"]), seeds)
     chosen = [
@@ -187,12 +165,7 @@ def _units(result: Mapping[str, Any], env: TextEnv) -> dict[tuple[int, int], Pla
 
 
 class _Played:
-    """Which trials of which units a file of recordings holds.
-
-    Args:
-        units: The planned units, by seed and index.
-        trials: Most trials of a unit.
-    """
+    """The trials of planned units that a file of recordings holds."""
 
     def __init__(self, units: Mapping[tuple[int, int], PlannedUnit], trials: int) -> None:
         self._units, self._trials = units, trials
@@ -204,11 +177,7 @@ class _Played:
         return sum(map(len, self._outcomes.values()))
 
     def add(self, recording: Recording) -> PlannedUnit:
-        """Return the unit of an episode.
-
-        Raises:
-            ResultError: No such unit was planned, or the trial is not the next one.
-        """
+        """Return the unit of an episode; refuse one that was not planned, or not the next trial."""
         about = recording.header["provenance"][EPISODE_KEY]
         key = about["seed"], about["index"]
         if key not in self._units:

@@ -23,13 +23,14 @@ _SHARED_SCRIPTS: Final = ("colour.js", "drawing.js", "theme.js")
 def render(folder: Path, scripts: Sequence[str], **fields: Any) -> str:
     """Return the page of a folder as one HTML text.
 
-    The page's Content-Security-Policy names the hash of its script, so no other script runs. A lone
-    surrogate becomes a question mark.
+    The page's Content-Security-Policy names the hash of its script, so no other script runs.
+    A lone surrogate becomes a question mark.
 
     Args:
         folder: Holds `page.html`, which extends `base.html`, `page.css` and the scripts.
         scripts: File names in the order in which they run, after the shared scripts.
-        fields: What the templates show. `title` and `data` are required; `data` is written as JSON.
+        fields: The templates' values. `title` and `data` are required; `data` is written as
+            JSON.
 
     Raises:
         jinja2.UndefinedError: A template shows a field that is not in `fields`.
@@ -61,11 +62,7 @@ def _joined(paths: Sequence[Path]) -> str:
 
 
 def script_json(values: Any) -> Markup:
-    """Return values as JSON for a `<script>`: `<`, `>`, `&` and line separators are escaped.
-
-    Raises:
-        ValueError: A number is nan or infinite.
-    """
+    """Return finite values as JSON for a `<script>`, without `<`, `>`, `&` and line separators."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -36,17 +36,11 @@ _SUPERVISED: Final = ("sft", "rft", "ei")
 
 @dataclass(frozen=True, slots=True)
 class AgentName:
-    """The name of an agent.
-
-    Attributes:
-        model: The base model; "" if no model played.
-        type: `"Prompting"`, `"SFT"`, `"RL"`, or "" if no model played.
-        method: The method, such as `"ReAct"` or `"GiGPO"`.
-    """
+    """The name of an agent."""
 
     model: str
-    type: str
-    method: str
+    type: str  # `"Prompting"`, `"SFT"`, `"RL"`, or "" if no model played
+    method: str  # the method, such as `"ReAct"` or `"GiGPO"`
 
     @property
     def text(self) -> str:

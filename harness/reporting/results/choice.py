@@ -15,24 +15,16 @@ FORMS: Final = "last, best, or last-N such as last-5"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice among a run's evaluations, made on its validation split.
+    """A choice among a run's evaluations, made on its validation split."""
 
-    Attributes:
-        kind: `"last"`, `"best"` (GVPO, OPRL, SCPO's Fig. 6) or `"mean"` of the last ones (SALT's
-            Table 1).
-        count: Number of evaluations whose mean counts.
-    """
-
+    # `"last"`, `"best"` (GVPO, OPRL, SCPO's Fig. 6) or `"mean"` of the last ones (SALT's
+    # Table 1)
     kind: str = "last"
-    count: int = 1
+    count: int = 1  # number of evaluations whose mean counts
 
     @classmethod
     def parse(cls, text: str) -> Choice:
-        """Return the choice that a text names.
-
-        Raises:
-            ResultError: It is none of `FORMS`.
-        """
+        """Return the choice that a text names; refuse a text that is none of `FORMS`."""
         if count := count_of_last(text):
             return cls("mean", count)
         if text in ("last", "best"):
@@ -45,15 +37,11 @@ class Choice:
         return f"last-{self.count}" if self.kind == "mean" else self.kind
 
     def steps(self, evaluations: Sequence[Mapping[str, Any]], figure: str, run: str) -> list[int]:
-        """Return the steps that count, in order.
+        """Return the steps that count, in order; raise `ResultError` if there are too few.
 
-        Args:
-            evaluations: A run's evaluations of its validation split, by step; at least one.
-            figure: What makes one the best: `"success"` or `"score"`; of equal ones the earlier is.
-            run: Name of the run, for the error.
-
-        Raises:
-            ResultError: There are too few.
+        The evaluations are of the validation split, by step, at least one. The best one has the
+        greatest `figure`, `"success"` or `"score"`; of equal ones the earlier counts. `run` names
+        the run in the error.
         """
         if len(evaluations) < self.count:
             raise ResultError(

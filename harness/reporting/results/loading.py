@@ -38,14 +38,15 @@ class LoadedEvaluation:
 
     Attributes:
         folder: Its folder.
-        result: The content of `result.json`. For training runs it is made from the episodes that
-            they keep: unknown figures are None, and `training` has the step and the runs' names.
-        label: A short name, unique among the evaluations loaded together; those of one `group` and
-            split share it.
-        group: Number of the training runs that it is of, which differ only in their seeds; None for
-            a folder of an evaluation.
-        over_steps: Number of steps of a training run whose mean counts, this one's among them; 1 if
-            it counts alone.
+        result: The content of `result.json`. For training runs it is made from the episodes
+            that they keep: unknown figures are None, and `training` has the step and the
+            runs' names.
+        label: A short name, unique among the evaluations loaded together; those of one
+            `group` and split share it.
+        group: Number of its group of training runs, which differ only in their seeds; None
+            for a folder of an evaluation.
+        over_steps: Number of steps of a training run whose mean counts, this one's among
+            them; 1 if it counts alone.
     """
 
     folder: Path
@@ -84,8 +85,7 @@ class LoadedEvaluation:
         """Return all its episodes.
 
         Raises:
-            ResultError: It is a training run, which keeps no recordings, or the file is not the one
-                that the result was counted from.
+            ResultError: It is a training run, which keeps none, or the file was changed since.
             DataMissing: The file is missing.
             DataCorrupt: The file does not hold recordings.
         """
@@ -107,8 +107,8 @@ def load(path: str | Path) -> LoadedEvaluation:
     """Return one evaluation.
 
     Args:
-        path: Folder of an evaluation, its `result.json`, or the folder of a training run, which
-            gives its last evaluation on the validation split.
+        path: Folder of an evaluation, its `result.json`, or the folder of a training run,
+            which gives its last evaluation on the validation split.
 
     Raises:
         ResultError: There is no result, or it is damaged or of another format.
@@ -123,8 +123,9 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
     position of the first of them.
 
     Args:
-        paths: See `load`.
-        choice: Which evaluations of a training run count; several for each split if it is a mean.
+        paths: Folders or files as in `load`.
+        choice: The evaluations of a training run that count; several of a split if it is a
+            mean.
 
     Raises:
         ResultError: One cannot be read; see `load`.
@@ -145,8 +146,8 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
 def evaluation(path: Path) -> LoadedEvaluation:
     """Return the evaluation of a folder or of a `result.json`, counted again.
 
-    Raises:
-        ResultError: There is no result, it is damaged, or does not agree with its recordings.
+    Raises `ResultError` if there is no result, it is damaged, or does not agree with its
+    recordings.
     """
     file = path if path.suffix == ".json" else path / "result.json"
     if not file.exists():
@@ -204,9 +205,9 @@ def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:
     """
     owners: dict[str, list[int]] = {}
     for number, one in enumerate(loaded):
-        of_label = owners.setdefault(one.label, [])
-        if _owner(one, number) not in of_label:
-            of_label.append(_owner(one, number))
+        owners_here = owners.setdefault(one.label, [])
+        if _owner(one, number) not in owners_here:
+            owners_here.append(_owner(one, number))
     return [
         replace(one, label=f"{one.label} #{owners[one.label].index(_owner(one, number)) + 1}")
         if len(owners[one.label]) > 1

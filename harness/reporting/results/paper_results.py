@@ -19,57 +19,34 @@ _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as printed, in percent or, for goals, from 0 to 10.
-
-    Attributes:
-        mean: The number.
-        std: Its standard deviation over seeds; None if the paper gives none.
-        decimals: Number of printed decimals.
-    """
+    """A number as printed, in percent or, for goals, from 0 to 10."""
 
     mean: float
-    std: float | None
+    std: float | None  # its standard deviation over seeds; None if the paper gives none
     decimals: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The numbers of one row of a paper's table for one environment and split.
-
-    Attributes:
-        source: Such as `"SCPO, Table 1"`.
-        kind: `"main"`, `"ablation"` or `"detail"`.
-        model: The base model.
-        type: `"Prompting"`, `"SFT"` or `"RL"`.
-        method: The method.
-        environment: Its name, such as `"ALFWorld"`.
-        split: The split; "" if the paper does not name it.
-        partner: The partner as results name it: `"self"` or a model; "" if there is none.
-        judge: The judge as results name it; "" for the environment's own rules.
-        numbers: Numbers by heading, in the paper's order; headings without a number are left out.
-        note: How the paper counted.
-    """
+    """The numbers of one row of a paper's table for one environment and split."""
 
     source: str
-    kind: str
+    kind: str  # `"main"`, `"ablation"` or `"detail"`
     model: str
-    type: str
+    type: str  # `"Prompting"`, `"SFT"` or `"RL"`
     method: str
     environment: str
     split: str
-    partner: str
-    judge: str
+    partner: str  # the partner as results name it: `"self"` or a model; "" if there is none
+    judge: str  # the judge as results name it; "" for the environment's own rules
+    # numbers by heading, in the paper's order; headings without a number are left out
     numbers: Mapping[str, Number]
-    note: str
+    note: str  # how the paper counted
 
 
 @cache
 def load() -> tuple[Reported, ...]:
-    """Return all rows that have a number, in the order of the file.
-
-    Raises:
-        ValueError: The file is damaged: a row has too few or many cells, or a cell has no number.
-    """
+    """Return all rows that have a number; a damaged file is a `ValueError`."""
     tables = tomllib.loads(FILE.read_text(encoding="utf-8"))["table"]
     return tuple(row for table in tables for row in _rows(table) if row.numbers)
 
@@ -101,11 +78,7 @@ def _rows(table: Mapping[str, Any]) -> Iterator[Reported]:
 
 
 def parse(cell: str) -> Number:
-    """Return the number in a cell, such as `"92.77±1.08"` or `"75.3"`.
-
-    Raises:
-        ValueError: The cell has another form.
-    """
+    """Return the number in a cell, such as `"92.77±1.08"` or `"75.3"`; refuse another form."""
     found = _NUMBER.fullmatch(cell)
     if not found:
         raise ValueError(f"expected a number such as 92.7±0.7, got {cell!r}")

@@ -12,11 +12,7 @@ _NO_THOUGHTS: Final = {"tokens": 0, "longest": 0, "cut_share": 0}
 
 
 def read_through(result: Mapping[str, Any]) -> None:
-    """Read every value that reports use, so that a missing or wrong one is found here.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError: One is damaged.
-    """
+    """Read every value that reports use, so that a missing or wrong one raises here."""
     str(result["environment"]["id"]), str(result["environment"]["split"])
     result["agent"]["kind"], result["environment"]["tasks"]
     if not isinstance(backend := result["model"].get("backend", ""), str):

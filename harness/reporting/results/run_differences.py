@@ -30,7 +30,7 @@ _TABLES: Final = (
 """Parts of a configuration whose keys are not the same in all runs of one version."""
 
 _SHOWN_BY_TABLES: Final = ("method.name", "policy.model")
-"""What every row of a table says of itself."""
+"""Settings that every row of a table names."""
 
 _ABSENT: Final = "not set"
 _MOST: Final = 100
@@ -41,17 +41,13 @@ _BEFORE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class RunDifferences:
-    """In which settings training runs on one environment differ.
-
-    Attributes:
-        env: The environment's name.
-        settings: Each setting and its values, as text, with the labels of the runs that have it.
-        unexplained: Those settings in which two runs differ that are not their methods' own, and
-            that neither swept.
-    """
+    """In which settings training runs on one environment differ."""
 
     env: str
+    # each setting and its values, as text, with the labels of the runs that have it
     settings: dict[str, dict[str, list[str]]]
+    # those settings in which two runs differ that are not their methods' own, and that
+    # neither swept
     unexplained: list[str]
 
     @property
@@ -69,7 +65,7 @@ class RunDifferences:
 
     @property
     def warning(self) -> str:
-        """What a reader must know before the figures are compared; "" if it is nothing."""
+        """A warning to read before figures are compared; "" if there is none."""
         if not self.unexplained:
             return ""
         return (
@@ -88,7 +84,7 @@ def run_differences(evaluations: Sequence[LoadedEvaluation]) -> list[RunDifferen
     for one in evaluations:
         if one.group is not None:
             runs.setdefault(env_name(one.env_id), {}).setdefault(one.group, one)
-    found = [_differences(env, list(of_env.values())) for env, of_env in runs.items()]
+    found = [_differences(env, list(env_runs.values())) for env, env_runs in runs.items()]
     return [one for one in found if one.settings]
 
 
@@ -102,11 +98,11 @@ def _differences(env: str, runs: Sequence[LoadedEvaluation]) -> RunDifferences:
             continue
         # an earlier version did not know the setting, but for tables of any keys
         known = [i for i, one in enumerate(flat) if key in one or _is_in(key, _TABLES)]
-        of_key = [flat[i] for i in known]
-        if not any(comparisons.differs(key, of_key[0], other) for other in of_key):
+        knowing = [flat[i] for i in known]
+        if not any(comparisons.differs(key, knowing[0], other) for other in knowing):
             continue
-        settings[key] = _shown(key, of_key, [labels[i] for i in known])
-        if any(_is_unexplained(key, *pair) for pair in combinations(of_key, 2)):
+        settings[key] = _shown(key, knowing, [labels[i] for i in known])
+        if any(_is_unexplained(key, *pair) for pair in combinations(knowing, 2)):
             unexplained.append(key)
     return RunDifferences(env, settings, unexplained)
 
@@ -135,7 +131,7 @@ def _shown(
     if len(set(plain.values())) < len(plain):  # a text stands beside the number that it reads as
         plain = {value: value for value in owners}
     start = max(0, _alike([text for text in plain.values() if len(text) > _MOST]) - _BEFORE)
-    return {_cut(plain[value], start): of_value for value, of_value in owners.items()}
+    return {_cut(plain[value], start): labels_here for value, labels_here in owners.items()}
 
 
 def _plain(value: str) -> str:

@@ -28,18 +28,11 @@ _UNKNOWN: Final = (
 
 
 def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dict[str, Any]]:
-    """Yield the evaluations that count, in the form of `result.json`.
+    """Yield the evaluations that count of runs of one group, in the form of `result.json`.
 
     There is one for each split, of all runs together; if the mean over several steps counts, one
     for each run and step. Splits that were not evaluated at the chosen steps are left out, with a
-    warning.
-
-    Args:
-        group: Runs that differ only in their seeds; see `group_by_settings`.
-        choice: Which evaluations of a run count.
-
-    Raises:
-        ResultError: A run has too few evaluations.
+    warning. Too few evaluations are a `ResultError`.
     """
     runs = sorted(group, key=lambda run: run.seed)
     for split in group[0].splits:
@@ -55,7 +48,7 @@ def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dic
 
 
 def _not_evaluated(run: TrainingRun, split: str, choice: Choice) -> str:
-    steps = ", ".join(str(e["step"]) for e in run.of_split(split))
+    steps = ", ".join(str(e["step"]) for e in run.on_split(split))
     return (
         f"{split} is left out: {run.folder} evaluated it at the steps {steps} alone; evaluate its "
         f"checkpoints with: harness eval --model {run.folder} --checkpoint {choice.name} --split "

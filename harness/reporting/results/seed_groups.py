@@ -18,13 +18,9 @@ from harness.types.errors import ResultError
 
 @dataclass(frozen=True, slots=True)
 class SeedGroup:
-    """One row of a table: an evaluation, or several that differ only in their seeds.
+    """One row of a table: an evaluation, or several that differ only in their seeds."""
 
-    Attributes:
-        members: The evaluations in the given order, at least one.
-    """
-
-    members: tuple[LoadedEvaluation, ...]
+    members: tuple[LoadedEvaluation, ...]  # the evaluations in the given order, at least one
 
     @property
     def first(self) -> LoadedEvaluation:
@@ -120,12 +116,10 @@ def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
     """Return evaluations in groups that differ only in seeds.
 
     Checkpoints of the same step of training runs that differ only in their seed count as one
-    model; so do their best checkpoints (`model.checkpoint` "best"), and those over whose steps a
-    mean is taken. No episode counts twice: in a group, evaluations with the same training seed, or
-    of the same model, have different seeds.
-
-    Raises:
-        ResultError: There are more or fewer steps of a run than a mean is to be taken over.
+    model; so do their best checkpoints (`model.checkpoint` "best"), and those over whose
+    steps a mean is taken. No episode counts twice: in a group, evaluations with the same
+    training seed, or of the same model, have different seeds. A mean over more or fewer steps
+    than a run has is a `ResultError`.
     """
     groups = [SeedGroup(tuple(group)) for group in grouped(evaluations, _settings, _fits)]
     for group in groups:
@@ -176,7 +170,7 @@ def _settings(one: LoadedEvaluation) -> str:
 def _fits(one: LoadedEvaluation, group: Sequence[LoadedEvaluation]) -> bool:
     if one.group is not None:
         return True
-    of_same_training = [
+    same_training = [
         known
         for known in group
         if _training_seed(known) == _training_seed(one)
@@ -185,7 +179,7 @@ def _fits(one: LoadedEvaluation, group: Sequence[LoadedEvaluation]) -> bool:
     return all(
         known.result["model"].get("revision") == one.result["model"].get("revision")
         and not set(known.result["seeds"]) & set(one.result["seeds"])
-        for known in of_same_training
+        for known in same_training
     )
 
 

@@ -13,27 +13,19 @@ PROGRAMMATIC_JUDGES: Final = ("programmatic-v1",)
 
 OFFICIAL: Final = "official"
 NOT_THE_BENCHMARK: Final = "generated tasks, not the benchmark"
-"""What stands beside every figure of generated tasks: in tables, on pages, in curves."""
+"""The words beside every figure of generated tasks: in tables, on pages, in curves."""
 
 _SELF_CHAT: Final = "self"
 
 
 class Setting(NamedTuple):
-    """What the evaluations in one block of a table have in common.
-
-    Attributes:
-        name: The environment's name.
-        split: The split.
-        partner: The partner in the episodes; "" if there is none.
-        judge: The judge of the episodes; "" if the environment's own rules score them.
-        data: Whose tasks they are; see `data_source`.
-    """
+    """The setting that the evaluations in one block of a table have in common."""
 
     name: str
     split: str
-    partner: str = ""
-    judge: str = ""
-    data: str = ""
+    partner: str = ""  # the partner in the episodes; "" if there is none
+    judge: str = ""  # the judge of the episodes; "" if the environment's own rules score them
+    data: str = ""  # whose tasks they are; see `data_source`
 
     @property
     def world(self) -> str:
@@ -42,7 +34,7 @@ class Setting(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What was played, whose tasks, partner and judge as a heading."""
+        """The world, whose tasks they are, partner and judge as a heading."""
         parts = [f"{self.world} {self.split}".strip(), *labels(self.data)]
         if self.partner:
             in_self_chat = self.partner == _SELF_CHAT
@@ -67,10 +59,7 @@ def setting_of(result: Mapping[str, Any]) -> Setting:
 def data_source(env_id: str, kwargs: Any, recorded: Any = None) -> str:
     """Return whose tasks were played, as `TextEnv.data_source_of` says; "" if nobody knows.
 
-    Args:
-        env_id: The environment's id.
-        kwargs: The environment's arguments; they decide where nothing was recorded.
-        recorded: What the environment said when it was played; None if nothing was.
+    The environment's arguments decide where `recorded`, the environment's word, is None.
     """
     if isinstance(recorded, str):
         return recorded

@@ -23,17 +23,11 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """A training run, read from its folder.
-
-    Attributes:
-        folder: The run's folder.
-        config: The content of its `config.json`.
-        evaluations: The evaluations in `evaluations/`, by step.
-    """
+    """A training run, read from its folder."""
 
     folder: Path
-    config: dict[str, Any]
-    evaluations: list[dict[str, Any]]
+    config: dict[str, Any]  # the content of its `config.json`
+    evaluations: list[dict[str, Any]]  # the evaluations in `evaluations/`, by step
 
     @property
     def seed(self) -> int:
@@ -47,9 +41,9 @@ class TrainingRun:
 
     @property
     def world(self) -> str:
-        """What its evaluations played, with what must stand beside figures of generated tasks."""
-        env, of_evaluation = self.config["env"], self.config.get("eval", {})
-        kwargs = {**env.get("kwargs", {}), **of_evaluation.get("kwargs", {})}
+        """The world of its evaluations, with the words that must stand beside generated tasks."""
+        env, played = self.config["env"], self.config.get("eval", {})
+        kwargs = {**env.get("kwargs", {}), **played.get("kwargs", {})}
         recorded = self.evaluations[-1].get("data_source") if self.evaluations else None
         data = setting.data_source(self.env_id, kwargs, recorded)
         return setting.Setting(self.env_id, "", data=data).title
@@ -66,29 +60,26 @@ class TrainingRun:
         found = dict.fromkeys(str(e["split"]) for e in self.evaluations)
         return sorted(found, key=lambda split: split != first)
 
-    def of_split(self, split: str) -> list[dict[str, Any]]:
+    def on_split(self, split: str) -> list[dict[str, Any]]:
         """Return the evaluations of a split, by step."""
         found = [e for e in self.evaluations if e["split"] == split]
         return sorted(found, key=lambda e: int(e["step"]))
 
     def last(self, split: str) -> dict[str, Any]:
         """Return the last evaluation of a split."""
-        return self.of_split(split)[-1]
+        return self.on_split(split)[-1]
 
     def chosen(self, split: str, choice: Choice = LAST) -> list[dict[str, Any]]:
-        """Return the evaluations of a split that count, by step.
+        """Return the evaluations of a split that count, by step; too few are a `ResultError`.
 
-        Steps are chosen on the validation split. The result is empty if the split was not evaluated
-        at all of them.
-
-        Raises:
-            ResultError: There are too few evaluations.
+        Steps are chosen on the validation split. The result is empty if the split was not
+        evaluated at all of them.
         """
         if choice == LAST:
             return [self.last(split)]
         figure = self.config.get("checkpoint", {}).get("best", "success")
-        steps = choice.steps(self.of_split(self.splits[0]), figure, str(self.folder))
-        found = [e for e in self.of_split(split) if int(e["step"]) in steps]
+        steps = choice.steps(self.on_split(self.splits[0]), figure, str(self.folder))
+        found = [e for e in self.on_split(split) if int(e["step"]) in steps]
         return found if len(found) == len(steps) else []
 
 
@@ -98,11 +89,7 @@ def is_run(path: Path) -> bool:
 
 
 def read(folder: Path) -> TrainingRun:
-    """Return a training run.
-
-    Raises:
-        ResultError: A file is missing or damaged, or there is no evaluation yet.
-    """
+    """Return a training run; one that is damaged or has no evaluation is a `ResultError`."""
     config = read_json(folder / "config.json")
     if not all(isinstance(config.get(name), dict) for name in ("run", "env", "method", "policy")):
         raise ResultError(f"{folder}/config.json is not a training run's configuration")
@@ -174,10 +161,7 @@ def grouped(
 ) -> list[list[_Item]]:
     """Return items in groups of one key; an item goes into the first group that it fits into.
 
-    Args:
-        items: What is grouped; groups stand in the order of their first items.
-        key: Equal for all items of a group.
-        fits: Whether an item may join a group; it must be true for an empty group.
+    Groups stand in the order of their first items; `fits` must be true for an empty group.
     """
     groups: dict[tuple[str, int], list[_Item]] = {}
     for item in items:

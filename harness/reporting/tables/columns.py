@@ -11,18 +11,11 @@ from harness.evaluation.breakdowns import ALFWORLD, ALL, DIMENSIONS, env_name
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of an environment's table.
-
-    Attributes:
-        heading: As in the papers.
-        path: Keys of the mean in an evaluation's figures.
-        scale: Factor on the mean before it is shown: 100 for percent.
-        decimals: Number of decimals shown.
-    """
+    """A column of an environment's table."""
 
     heading: str
-    path: tuple[str, ...]
-    scale: float = 100.0
+    path: tuple[str, ...]  # keys of the mean in an evaluation's figures
+    scale: float = 100.0  # factor on the mean before it is shown: 100 for percent
     decimals: int = 1
 
     def mean(self, figures: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -34,13 +27,10 @@ class Column:
 
 
 def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of an environment's table.
+    """Return the columns of an environment's table, such as that of `agentgyms/ALFWorld-v0`.
 
-    Args:
-        env_id: Such as `agentgyms/ALFWorld-v0`.
-        figures: Figures of an evaluation on it; they name the groups of environments without fixed
-            groups. An environment that is not in the papers has a column for each family, one for
-            all tasks, and one for the score if it differs from success.
+    An environment that is not in the papers has a column for each family that the figures
+    name, one for all tasks, and one for the score if it differs from success.
     """
     name = env_name(env_id)
     if name in _FIXED:
@@ -53,10 +43,6 @@ def detail_columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
 
     AppWorld has both goal completions by difficulty, as in SALT's Table 3, SOTOPIA has its
     dimensions, and Sokoban has success by number of boxes.
-
-    Args:
-        env_id: Such as `agentgyms/AppWorld-v0`.
-        figures: Figures of an evaluation on it.
     """
     make = _DETAILED.get(env_name(env_id))
     found = make(figures.get("breakdowns", {})) if make else []

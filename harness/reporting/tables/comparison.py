@@ -10,7 +10,7 @@ from typing import Final
 from harness.evaluation.pairing import Difference, Pairing, pair
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.setting import setting_of
-from harness.reporting.tables.markdown import escaped
+from harness.reporting.table import escaped
 from harness.types.errors import PairingError
 
 MOST_TASKS: Final = 30
@@ -20,8 +20,7 @@ MOST_TASKS: Final = 30
 def markdown(evaluations: Sequence[LoadedEvaluation]) -> str:
     """Return the comparison of each pair of evaluations of one environment and split.
 
-    Raises:
-        PairingError: No two have the same environment and split, or two cannot be compared.
+    Raises `PairingError` if no two have the same, or two cannot be compared.
     """
     pairs = [
         (a, b)

@@ -8,8 +8,8 @@ from typing import Any
 from harness.config import SEARCHES
 from harness.reporting.results import setting
 from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.table import Table, escaped
 from harness.reporting.tables.formats import NONE, cell_text, tables_to_markdown
-from harness.reporting.tables.markdown import escaped, table
 from harness.reporting.tables.rows import Cell, build
 
 
@@ -43,7 +43,7 @@ def _samples(samples: Mapping[str, Any]) -> str:
     tasks = means["pass@1"]["count"] if means else 0
     rows = [[f"average@{samples['n']}", _mean(samples["average"], 100.0), str(tasks)]]
     rows += [[name, _mean(mean, 100.0), str(mean["count"])] for name, mean in means.items()]
-    return table(["Samples", "Success", "Tasks"], rows) + "\n"
+    return Table(["Samples", "Success", "Tasks"], rows).markdown() + "\n"
 
 
 def _means(title: str, groups: Mapping[str, Mapping[str, Any]], scale: float = 100.0) -> str:
@@ -56,7 +56,7 @@ def _means(title: str, groups: Mapping[str, Mapping[str, Any]], scale: float = 1
         cells = [_mean(group[column], scale) for column in columns]
         # The count of the first mean, which leaves out episodes that were not rated.
         rows.append([escaped(name), *cells, str(group[columns[0]]["count"])])
-    return table([*headings, "Episodes"], rows) + "\n"
+    return Table([*headings, "Episodes"], rows).markdown() + "\n"
 
 
 def _mean(mean: Mapping[str, Any], scale: float) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from harness.reporting.results.agent_names import model_key
 from harness.reporting.results.setting import labels
-from harness.reporting.tables import markdown
-from harness.reporting.tables.markdown import escaped
-from harness.reporting.tables.rows import Block, Cell, Row, Table
+from harness.reporting.table import Table, escaped
+from harness.reporting.tables.rows import Block, Cell, ResultTable, Row
 
 LEGEND: Final = "mean ± standard deviation over seeds; of one seed the mean and its 95 % interval."
 GOALS: Final = "Goals are from 0 to 10."
@@ -42,12 +39,12 @@ _LATEX: Final = {
 }
 
 
-def tables_to_markdown(tables: Sequence[Table], *, bold: bool = False) -> str:
+def tables_to_markdown(tables: Sequence[ResultTable], *, bold: bool = False) -> str:
     """Return tables in Markdown, each with its notes."""
     return "\n".join(_markdown(table, bold) for table in tables)
 
 
-def _markdown(table: Table, bold: bool) -> str:
+def _markdown(table: ResultTable, bold: bool) -> str:
     best = table.best() if bold else set()
     rows = []
     for index, row in enumerate(table.rows):
@@ -56,12 +53,12 @@ def _markdown(table: Table, bold: bool) -> str:
             for place, heading, text in _texts(table, row, cell_text)
         ]
         rows.append([*map(escaped, _first_cells(table, row)), *numbers])
-    written = markdown.table([*_first_headings(table), *_headings(table)], rows)
+    written = Table([*_first_headings(table), *_headings(table)], rows).markdown()
     below = "\n".join(f"- {escaped(note)}" for note in notes(table))
     return f"**{escaped(table.title)}**\n\n{written}\n\n{below}\n"
 
 
-def notes(table: Table) -> list[str]:
+def notes(table: ResultTable) -> list[str]:
     """Return the notes below a table: how to read it, then its own notes."""
     scales = {column.scale for block in table.blocks for column in block.columns}
     ranges = [DIMENSIONS if table.detailed else GOALS] if 1 in scales else []
@@ -70,7 +67,7 @@ def notes(table: Table) -> list[str]:
     return [*general, *table.notes]
 
 
-def to_latex(tables: Sequence[Table], *, bold: bool = False) -> str:
+def to_latex(tables: Sequence[ResultTable], *, bold: bool = False) -> str:
     """Return tables in LaTeX for the package booktabs, with base models as headings.
 
     With `bold`, the best number of each column among the rows of one base model is bold.
@@ -78,7 +75,7 @@ def to_latex(tables: Sequence[Table], *, bold: bool = False) -> str:
     return "\n".join(_latex(table, bold) for table in tables)
 
 
-def _latex(table: Table, bold: bool) -> str:
+def _latex(table: ResultTable, bold: bool) -> str:
     first = _first_headings(table)[1:]
     width = len(first) + len(_headings(table))
     lines = [
@@ -98,7 +95,7 @@ def _latex(table: Table, bold: bool) -> str:
             lines += ["\\midrule", f"\\multicolumn{{{width}}}{{l}}{{{heading}}} \\\\"]
         numbers = [
             _bold(text, (index, place, heading) in best, "\\textbf{{{}}}")
-            for place, heading, text in _texts(table, row, _tex_number)
+            for place, heading, text in _texts(table, row, lambda cell: tex(cell_text(cell)))
         ]
         cells = [*(tex(text) for text in _first_cells(table, row)[1:]), *numbers]
         lines.append(f"{' & '.join(cells)} \\\\")
@@ -124,27 +121,24 @@ def tex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
-def to_csv(tables: Sequence[Table]) -> str:
+def to_csv(tables: Sequence[ResultTable]) -> str:
     """Return tables as CSV: one line per row and column of a table, one field per number."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV)
-    for table in tables:
-        for row in table.rows:
-            for (place, heading), cell in row.cells.items():
-                where, agent = table.blocks[place].setting, row.agent
-                played = [where.world, where.split, where.partner, where.judge]
-                numbers = [cell.mean, cell.std, *(cell.interval or (None, None))]
-                writer.writerow(
-                    [
-                        *(_cell_text(t) for t in (*played, agent.model, agent.type)),
-                        *(_cell_text(t) for t in (agent.method, row.source, heading)),
-                        *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
-                        row.missing.get(place, ""),
-                        _cell_text("".join(labels(where.data)) or where.data),
-                    ]
-                )
-    return out.getvalue()
+    return Table(_CSV, (line for table in tables for line in _csv_lines(table))).csv()
+
+
+def _csv_lines(table: ResultTable) -> Iterator[list[Any]]:
+    for row in table.rows:
+        for (place, heading), cell in row.cells.items():
+            where, agent = table.blocks[place].setting, row.agent
+            played = [where.world, where.split, where.partner, where.judge]
+            texts = [*played, agent.model, agent.type, agent.method, row.source, heading]
+            numbers = [cell.mean, cell.std, *(cell.interval or (None, None))]
+            yield [
+                *map(_cell_text, texts),
+                *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
+                row.missing.get(place, ""),
+                _cell_text("".join(labels(where.data)) or where.data),
+            ]
 
 
 def _cell_text(text: str) -> str:
@@ -152,17 +146,17 @@ def _cell_text(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def _first_headings(table: Table) -> list[str]:
+def _first_headings(table: ResultTable) -> list[str]:
     return ["Model", "Type", "Method", *(["Source"] if table.with_source else [])]
 
 
-def _first_cells(table: Table, row: Row) -> list[str]:
+def _first_cells(table: ResultTable, row: Row) -> list[str]:
     agent = row.agent
     names = [agent.model, agent.type, agent.method]
     return [text or NONE for text in names] + ([row.source] if table.with_source else [])
 
 
-def _headings(table: Table, *, prefixed: bool = True) -> list[str]:
+def _headings(table: ResultTable, *, prefixed: bool = True) -> list[str]:
     several = prefixed and len(table.blocks) > 1
     return [
         f"{block.title}: {column.heading}" if several else column.heading
@@ -172,7 +166,7 @@ def _headings(table: Table, *, prefixed: bool = True) -> list[str]:
 
 
 def _texts(
-    table: Table, row: Row, written: Callable[[Cell], str]
+    table: ResultTable, row: Row, written: Callable[[Cell], str]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield place of the block, heading and text of all cells of a row."""
     for place, block in enumerate(table.blocks):
@@ -191,10 +185,6 @@ def cell_text(cell: Cell) -> str:
         return mean
     low, high = cell.interval
     return f"{mean} ({low:.{cell.decimals}f} to {high:.{cell.decimals}f})"
-
-
-def _tex_number(cell: Cell) -> str:
-    return tex(cell_text(cell))
 
 
 def _bold(text: str, best: bool, form: str) -> str:

@@ -7,23 +7,23 @@ from typing import Final
 
 from harness.evaluation.breakdowns import ALL
 from harness.evaluation.statistics import mean_and_std, student_interval
+from harness.reporting.table import Table, escaped
 from harness.reporting.tables.columns import Column
 from harness.reporting.tables.formats import NONE, cell_text
-from harness.reporting.tables.markdown import escaped, table
-from harness.reporting.tables.rows import Cell, Table
+from harness.reporting.tables.rows import Cell, ResultTable
 
 TITLE: Final = "Over training seeds"
 _HEADINGS: Final = ("Method", "Tasks", "Figure", "Mean", "Std", "95 % interval", "By seed")
 _LEGEND: Final = "- 95 % intervals by Student's t over the training seeds' means\n"
 
 
-def markdown(tables: Sequence[Table]) -> str:
+def markdown(tables: Sequence[ResultTable]) -> str:
     """Return a row for each total of runs with several training seeds; "" if there are none."""
     rows = [row for one in tables if not one.detailed for row in _rows(one)]
-    return f"**{TITLE}**\n\n{table(_HEADINGS, rows)}\n\n{_LEGEND}" if rows else ""
+    return f"**{TITLE}**\n\n{Table(_HEADINGS, rows).markdown()}\n\n{_LEGEND}" if rows else ""
 
 
-def _rows(one: Table) -> Iterator[list[str]]:
+def _rows(one: ResultTable) -> Iterator[list[str]]:
     for row in one.rows:
         for place, group in row.groups.items():
             block = one.blocks[place]

@@ -31,12 +31,7 @@ _SPLITS_SIDE_BY_SIDE: Final = ("AppWorld", "SOTOPIA")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The columns of one setting: environment, split, partner and judge.
-
-    Attributes:
-        setting: The setting.
-        columns: Its columns.
-    """
+    """The columns of one setting: environment, split, partner and judge."""
 
     setting: Setting
     columns: tuple[Column, ...]
@@ -49,37 +44,25 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number in a table in its displayed unit: percent, or a goal from 0 to 10.
-
-    Attributes:
-        mean: The number.
-        std: Standard deviation over seeds, or None.
-        interval: 95 % interval, shown if there is no deviation.
-        decimals: Number of decimals shown.
-    """
+    """A number in a table in its displayed unit: percent, or a goal from 0 to 10."""
 
     mean: float
     std: float | None = None
-    interval: tuple[float, float] | None = None
+    interval: tuple[float, float] | None = None  # 95 % interval, shown if there is no deviation
     decimals: int = 1
 
 
 @dataclass(slots=True)
 class Row:
-    """A row.
-
-    Attributes:
-        agent: Base model, type and method.
-        source: `OURS`, or `"reported: "` and the paper's table.
-        cells: Cells by their block's index and their heading.
-        missing: Number of missing episodes by the block's index; empty for a paper's row.
-        groups: What the numbers are of, by the block's index; empty for a paper's row.
-    """
+    """A row of a table."""
 
     agent: AgentName
-    source: str
+    source: str  # `OURS`, or `"reported: "` and the paper's table
+    # cells by their block's index and their heading
     cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
+    # number of missing episodes by the block's index; empty for a paper's row
     missing: dict[int, int] = field(default_factory=dict)
+    # evaluations by the block's index; empty for a paper's row
     groups: dict[int, SeedGroup] = field(default_factory=dict)
 
     @property
@@ -89,20 +72,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table.
-
-    Attributes:
-        blocks: Blocks of columns from left to right.
-        rows: Rows grouped by base model, ours before reported ones.
-        notes: Seeds, tasks, missing episodes and sources.
-        detailed: Whether it breaks down the totals of another table.
-    """
+class ResultTable:
+    """A table of evaluations."""
 
     blocks: tuple[Block, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-    detailed: bool = False
+    rows: tuple[Row, ...]  # rows grouped by base model, ours before reported ones
+    notes: tuple[str, ...]  # seeds, tasks, missing episodes and sources
+    detailed: bool = False  # whether it breaks down the totals of another table
 
     @property
     def title(self) -> str:
@@ -117,12 +93,10 @@ class Table:
         return any(row.reported for row in self.rows)
 
     def best(self) -> set[tuple[int, int, str]]:
-        """Return the best cells of each column among the rows of one base model.
+        """Return row, block and heading of the best cells of a column among a base model's rows.
 
-        Our rows and the papers' rows are compared separately, because their data may differ.
-
-        Returns:
-            Index of the row, index of the block, heading. A model with a single row has none.
+        Our rows and the papers' rows are compared separately, because their data may differ. A
+        model with a single row has none.
         """
         found: set[tuple[int, int, str]] = set()
         sources = [
@@ -134,7 +108,8 @@ class Table:
             places = {place for i in group for place in self.rows[i].cells} if group[1:] else set()
             for block, heading in places:
                 holders = [i for i in group if (block, heading) in self.rows[i].cells]
-                shown = {i: _rounded(self.rows[i].cells[block, heading]) for i in holders}
+                cells = {i: self.rows[i].cells[block, heading] for i in holders}
+                shown = {i: round(cell.mean, cell.decimals) for i, cell in cells.items()}
                 most = max(shown.values())
                 found |= {(i, block, heading) for i, value in shown.items() if value == most}
         return found
@@ -147,27 +122,21 @@ def _by_model(rows: Sequence[Row]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _rounded(cell: Cell) -> float:
-    return round(cell.mean, cell.decimals)
-
-
-def build(evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = False) -> list[Table]:
+def build(
+    evaluations: Sequence[LoadedEvaluation], *, with_reported: bool = False
+) -> list[ResultTable]:
     """Return the tables of evaluations: one for each environment and split.
 
-    ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and of
-    SOTOPIA. A second table has AppWorld's difficulties, SOTOPIA's dimensions or Sokoban's numbers
-    of boxes. Evaluations that differ only in their seeds are one row.
-
-    Args:
-        evaluations: Evaluations in the order of the rows.
-        with_reported: Whether to add rows with the papers' results on the same environments; main
-            results to main tables, detailed results to second tables. They stand beside official
-            data alone; a note says where they were left out.
+    ALFWorld and WebShop share a table, as in the papers, and so do the splits of AppWorld and
+    of SOTOPIA. A second table has AppWorld's difficulties, SOTOPIA's dimensions or Sokoban's
+    numbers of boxes. Evaluations that differ only in their seeds are one row. The papers'
+    results may stand beside official data, main ones in main tables and detailed ones in
+    second tables; a note says where they were left out.
     """
     blocks: dict[Setting, list[LoadedEvaluation]] = {}
     for one in evaluations:
         blocks.setdefault(setting_of(one.result), []).append(one)
-    built: list[Table] = []
+    built: list[ResultTable] = []
     for keys in _side_by_side(blocks):
         sides = [(key, group_by_seeds(blocks[key])) for key in keys]
         built.append(_table(sides, columns, paper_results.MAIN if with_reported else ""))
@@ -196,14 +165,10 @@ def _side_by_side(keys: Iterable[Setting]) -> list[list[Setting]]:
     return sides
 
 
-def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, kind: str) -> Table:
-    """Return a table.
-
-    Args:
-        sides: Settings from left to right, with their evaluations.
-        chosen: Returns the columns of an evaluation.
-        kind: Kind of the papers' results to add; "" adds none.
-    """
+def _table(
+    sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, kind: str
+) -> ResultTable:
+    """Return a table of settings from left to right; `kind` names the papers' results to add."""
     blocks: list[Block] = []
     rows: dict[Any, Row] = {}
     notes: list[str] = []
@@ -218,7 +183,7 @@ def _table(sides: Sequence[tuple[Setting, list[SeedGroup]]], chosen: _Columns, k
         notes += _add_reported(rows, blocks, kind)
     ordered = [list(rows.values())[i] for group in _by_model(list(rows.values())) for i in group]
     unique = tuple(dict.fromkeys(notes))
-    return Table(tuple(blocks), tuple(ordered), unique, chosen is detail_columns)
+    return ResultTable(tuple(blocks), tuple(ordered), unique, chosen is detail_columns)
 
 
 def _union(evaluations: Sequence[SeedGroup], chosen: _Columns) -> tuple[Column, ...]:

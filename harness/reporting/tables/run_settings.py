@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.reporting.results.run_differences import RunDifferences
+from harness.reporting.table import escaped
 from harness.reporting.tables.formats import tex
-from harness.reporting.tables.markdown import escaped
 
 
 def to_markdown(differences: Sequence[RunDifferences]) -> str:
     """Return a list for each environment, with its warning; "" without differences."""
-    return "\n".join(_markdown(one) for one in differences)
-
-
-def _markdown(one: RunDifferences) -> str:
-    listed = "\n".join(f"- {escaped(key)}: {escaped(values)}" for key, values in one.lines)
-    warning = f"\nWARNING: {escaped(one.warning)}\n" if one.warning else ""
-    return f"**{escaped(one.title)}**\n\n{listed}\n{warning}"
+    texts = []
+    for one in differences:
+        listed = "\n".join(f"- {escaped(key)}: {escaped(values)}" for key, values in one.lines)
+        warning = f"\nWARNING: {escaped(one.warning)}\n" if one.warning else ""
+        texts.append(f"**{escaped(one.title)}**\n\n{listed}\n{warning}")
+    return "\n".join(texts)
 
 
 def to_latex(differences: Sequence[RunDifferences]) -> str:

@@ -54,11 +54,7 @@ _MOST: Final = 2000
 
 
 def settings_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the settings of an evaluation as names and texts, without those that are None.
-
-    Args:
-        result: The evaluation's `result.json`.
-    """
+    """Return the settings of a `result.json` as names and texts, without those that are None."""
     found = dict(_found(result))
     names = {key: name for key, name in _NAMES.items() if key in found}
     names |= {key: key.replace(".", ": ", 1) for key in found if key not in names}

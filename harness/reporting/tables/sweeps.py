@@ -1,4 +1,4 @@
-"""What swept values come to: success on the validation split by the values of swept settings."""
+"""Success on the validation split by the values of swept settings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from harness.reporting.results.agent_names import agent_name
 from harness.reporting.results.seed_groups import SeedGroup
+from harness.reporting.table import Table, escaped
 from harness.reporting.tables.columns import Column
 from harness.reporting.tables.formats import cell_text
-from harness.reporting.tables.markdown import escaped, table
-from harness.reporting.tables.rows import Cell, Table, cell_of
+from harness.reporting.tables.rows import Cell, ResultTable, cell_of
 
 TITLE: Final = "By value"
 _SUCCESS: Final = Column("Success", ("success",))
@@ -20,25 +20,18 @@ _SUCCESS: Final = Column("Success", ("success",))
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Runs with one value of each swept setting, which differ in nothing but seeds.
-
-    Attributes:
-        method: Method and base model.
-        tasks: Environment and split.
-        values: Values of the swept settings by their dotted keys; None if a run has none.
-        success: In percent.
-        seeds: Number of training seeds.
-    """
+    """Runs with one value of each swept setting, which differ in nothing but seeds."""
 
     method: str
     tasks: str
+    # values of the swept settings by their dotted keys; None if a run has none
     values: Mapping[str, Any]
     success: Cell
     seeds: int
 
 
-def points(tables: Sequence[Table]) -> list[Point]:
-    """Return what swept runs come to, sorted by tasks, method and values."""
+def points(tables: Sequence[ResultTable]) -> list[Point]:
+    """Return the results of swept runs, sorted by tasks, method and values."""
     found = (
         (group, one.blocks[place].title)
         for one in tables
@@ -102,4 +95,4 @@ def _table(keys: Sequence[str], rows: Sequence[Point]) -> str:
         ]
         for p in rows
     ]
-    return f"**{TITLE}**\n\n{table(headings, cells)}\n"
+    return f"**{TITLE}**\n\n{Table(headings, cells).markdown()}\n"

@@ -135,14 +135,14 @@ def test_curves_of_several_runs(tmp_path):
         training_runs.read(keep_run(tmp_path / "a", given, seed=0)),
         training_runs.read(keep_run(tmp_path / "b", other, seed=1)),
     ]
-    curve = success_curves.of_group(runs)
-    assert (curve.label, curve.steps, curve.mean) == (
+    curve = success_curves.group_curve(runs)
+    assert (curve.label, curve.steps, curve.values) == (
         "GiGPO (2 seeds, mean ± std)",
         (0, 9),
-        (0.25, 0.5),
+        (25, 50),
     )
-    assert curve.high[1] - curve.mean[1] == pytest.approx(0.35355, abs=1e-5)
-    assert curve.low[0] == curve.high[0] == 0.25
+    assert curve.high[1] - curve.values[1] == pytest.approx(35.355, abs=1e-3)
+    assert curve.low[0] == curve.high[0] == 25
     groups = training_runs.group_by_settings(runs)
     for name in ("first.svg", "second.svg"):
         success_curves.draw(tmp_path / name, groups)
@@ -157,7 +157,7 @@ def test_a_split_that_is_evaluated_at_few_steps_has_points_and_no_line(tmp_path)
     run = training_runs.read(
         keep_run(tmp_path / "a", given | {(s, "valid_unseen"): WON for s in (0, 9)})
     )
-    curves = {curve.label: curve for split in success_curves.of_run(run) for curve in split}
+    curves = {curve.label: curve for split in success_curves.by_split(run) for curve in split}
     assert {label: curve.points for label, curve in curves.items() if not curve.dashed} == {
         "valid_seen (95 % interval)": False,
         "valid_unseen (95 % interval)": True,

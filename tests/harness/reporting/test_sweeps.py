@@ -77,7 +77,7 @@ def drawn(monkeypatch, tmp_path, *runs):
     monkeypatch.setattr(
         Axes,
         "errorbar",
-        lambda axes, x, y, yerr, label, **_: lines.update({label: (x, y, yerr)}),
+        lambda axes, x, y, yerr, label, **_: lines.update({label: (list(x), [*y], yerr)}),
     )
     monkeypatch.setattr(Axes, "legend", lambda *_, **__: None)
     assert report(*runs, "--sweep", tmp_path / "sweep.svg").exit_code == 0
@@ -88,7 +88,7 @@ def test_error_bars_are_deviations_over_seeds(tmp_path, monkeypatch):
     (line,) = drawn(monkeypatch, tmp_path, *of_thetas(tmp_path)).items()
     label, (x, y, bars) = line
     assert (label, x, y) == ("GiGPO (Base-1B)", [0.25, 0.5], [100, 50])
-    assert bars[0] == bars[1] == [0, pytest.approx(35.355, abs=1e-3)]
+    assert [list(side) for side in bars] == [[0, pytest.approx(35.355, abs=1e-3)]] * 2
 
 
 def test_methods_and_further_settings_are_lines_and_numbers_the_axis(tmp_path, monkeypatch):

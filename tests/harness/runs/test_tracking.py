@@ -18,6 +18,7 @@ from PIL import Image
 
 from agentgyms.data import progress_bar
 from harness import config as configs
+from harness.reporting import figure
 from harness.reporting.curves import training_curves
 from harness.reporting.curves.training_curves import running_mean
 from harness.reporting.results import training_runs
@@ -365,12 +366,11 @@ def test_the_picture_has_what_was_logged(seen, tmp_path):
 
 
 def test_a_single_point_is_seen():
-    figure = Figure()
-    axes = figure.add_subplot()
+    axes = Figure().add_subplot()
     for steps in ((3,), (1, 2)):
         values = (0.5,) * len(steps)
-        training_curves._plot(axes, training_curves.Line("entropy", steps, values), "#000000", "-")
-    assert [line.get_marker() for line in axes.lines] == [".", "None"]
+        figure.fill(axes, figure.Panel("", (figure.Line("entropy", steps, values),)))
+    assert [line.get_marker() for line in axes.lines] == ["o", ""]
 
 
 def test_a_run_without_a_step_has_no_picture(seen, tmp_path):
@@ -379,7 +379,7 @@ def test_a_run_without_a_step_has_no_picture(seen, tmp_path):
 
 
 def test_long_courses_are_smoothed_by_their_neighbours():
-    assert running_mean([0.0, 3.0, 6.0, 0.0]) == [1.5, 3.0, 3.0, 3.0]
+    assert running_mean([0.0, 3.0, 6.0, 0.0]) == (1.5, 3.0, 3.0, 3.0)
     assert running_mean([2.0] * 100) == pytest.approx([2.0] * 100)
     many = running_mean([float(i % 2) for i in range(400)])
     assert len(many) == 400
