@@ -112,7 +112,9 @@ def lock_step(
     for number in range(rounds):
         actions = {}
         for name, make in makers.items():
-            agent = make_agent(config, make(HFCompleter(afresh(policy))), config.agent.temperature)
+            agent = make_agent(
+                config, make(HFCompleter(afresh(policy))), config.agent.temperature, None
+            )
             actor: Actor = Guided(config, agent) if guided else agent
             clock = Clock()
             played = asyncio.run(collect(pool, sampler.draw(number, tasks), actor, seed=SEED))

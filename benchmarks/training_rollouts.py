@@ -96,7 +96,7 @@ def rollouts_and_bare(
 
     def play(completer: HFCompleter) -> tuple[Rate, list[Call]]:
         recorder, ended = Recorder(completer), list[tuple[int, Rate]]()
-        agent = make_agent(config, recorder, config.agent.temperature)
+        agent = make_agent(config, recorder, config.agent.temperature, None)
         clock = Clock(time.thread_time)
 
         def note(_: Rollout) -> None:

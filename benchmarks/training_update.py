@@ -133,7 +133,7 @@ def merging(setting: Setting, more: Sequence[str], rounds: int) -> dict[str, Any
     policy = warm_policy(config)
     pool = make_pool(config, config.env.train_split, config.rollout.group_size)
     draws = TaskSampler(pool.tasks(), 0).draw(0, config.rollout.tasks_per_step)
-    agent = make_agent(config, HFCompleter(afresh(policy)), config.agent.temperature)
+    agent = make_agent(config, HFCompleter(afresh(policy)), config.agent.temperature, None)
     played = asyncio.run(collect(pool, draws, agent, seed=SEED))
     pool.close()
     table = TurnTable.from_rollouts(played, reward_scale=config.method.reward_scale)

@@ -242,6 +242,8 @@ def test_words_are_plain():
     for path in (ROOT / package for package in PACKAGES):
         for file in sorted(path.rglob("*.py")):
             place = file.relative_to(ROOT)
+            if file.parent.name == "generated":  # a digest of its text names the data that it makes
+                continue
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                     lines = str(node.value.value).split("\n")

@@ -64,8 +64,8 @@ def agree(
     """Compare the credit of methods with the truth.
 
     Args:
-        truth: Of N turns.
-        advantages: Of each method. Shape [N] each.
+        truth: The truth of N turns.
+        advantages: The advantages of each method. Shape [N] each.
         measured: Methods whose credit is made of the first half of the continuations, as
             `Truth.credited` has it: they are compared with the second half alone.
         fresh: The group of each turn in which its credit was computed, where a task has several.

@@ -104,7 +104,7 @@ def collect(
     """Return the evidence of a truth.
 
     Args:
-        truth: Of N turns; its groups are tasks.
+        truth: The truth of N turns; its groups are tasks.
         bearing: The turns that bear each figure. Shape [N] each.
         group: The group of each turn in which its credit was computed; None for the tasks.
         minimum: The least evidence of a figure.

@@ -31,21 +31,21 @@ def cosine(truth: Truth, wanted: Floats, credit: Floats) -> Statistic:
     if truth.sketch is not None:
         own, true = (_sums(truth, truth.turns.group, values) for values in (credit, wanted))
 
-        def of_parameters(weights: Floats) -> float:
+        def parameters_cosine(weights: Floats) -> float:
             one, two = (np.add.reduce(weights[:, None] * part, axis=0) for part in (own, true))
             return _cosine(weighted(one, two), weighted(one, one), weighted(two, two))
 
-        return of_parameters
+        return parameters_cosine
     table = _table(truth)
     if table is None:
         return lambda _: math.nan
     products = [table.inner(*pair) for pair in ((credit, wanted), (credit,) * 2, (wanted,) * 2)]
 
-    def of_table(weights: Floats) -> float:
+    def table_cosine(weights: Floats) -> float:
         both, of_own, of_true = (weighted(weights, product) for product in products)
         return _cosine(both, of_own, of_true)
 
-    return of_table
+    return table_cosine
 
 
 def _cosine(both: float, of_own: float, of_true: float) -> float:
@@ -58,7 +58,7 @@ def squared_norms(truth: Truth, part: Ints, credit: Floats) -> Floats | None:
     """Return the squared norm of each part's gradient, None if the policy is unknown.
 
     Args:
-        truth: Of N turns.
+        truth: The truth of N turns.
         part: Part of each turn, from 0; a part is of one task. Shape [N].
         credit: Advantage of each turn. Shape [N].
     """

@@ -95,8 +95,8 @@ class ModelConfig(Section):
     name: str = ""
     """Name of a model at its server, a folder or hub name, or the folder of a training run."""
     checkpoint: Annotated[str, AfterValidator(_checkpoint)] = "newest"
-    """Of a training run: `newest`; `best` on its validation split; or that of a step, such as
-    `"100"`."""
+    """The checkpoint of a training run: `newest`; `best` on its validation split; or a step's, such
+    as `"100"`."""
     backend: Backend | None = None
     """None: `openai` where there is a `url`, else `hf`. `expert` plays the environment's expert
     through the same prompts and parsing, `random` plays random admissible actions."""
@@ -180,39 +180,39 @@ class SearchConfig(Section):
     """Search at inference: the agents best-of-n and mcts."""
 
     episodes: PositiveInt = 8
-    """Of best-of-n: episodes of a task, of which one is kept."""
+    """For best-of-n: episodes of a task, of which one is kept."""
     select: Literal["likelihood", "majority", "oracle"] | None = None
-    """Of best-of-n, which is kept: that with the largest log-probability of all its answers
+    """For best-of-n, which is kept: that with the largest log-probability of all its answers
     (`likelihood`); the first with the most frequent last action (`majority`, self-consistency); or
     the best by success and score, which no agent may know (`oracle`). None: `majority` on SearchQA,
     else `likelihood`."""
     simulations: PositiveInt = 32
-    """Of mcts: simulations before each turn; those of earlier turns that came through its state
+    """For mcts: simulations before each turn; those of earlier turns that came through its state
     count."""
     width: PositiveInt = 4
-    """Of mcts: answers that a model samples in a state; their shares are the prior of its actions.
+    """For mcts: answers that a model samples in a state; their shares are the prior of its actions.
     The backends `expert` and `random` try all admissible actions, equally likely."""
     value: Literal["rollouts", "solver"] = "rollouts"
-    """Of mcts, the value of a state: the score of one episode that the agent plays on from there,
+    """For mcts, the value of a state: the score of one episode that the agent plays on from there,
     or by the environment's solver, which no agent may know (`solver`)."""
     backup: Literal["mean", "max"] | None = None
-    """Of mcts, what an action is worth: the mean return of its simulations, or that of the best way
-    known behind it (`max`), which is exact where values are. None: `max` with the solver's values,
-    else `mean`."""
+    """For mcts, an action's worth: the mean return of its simulations, or that of the best known
+    way behind it (`max`), which is exact where values are. None: `max` with the solver's values, else
+    `mean`."""
     exploration: PositiveFloat = 1.0
-    """Of mcts: c of PUCT."""
+    """For mcts: c of PUCT."""
     discount: Annotated[float, Gt(0), Le(1)] = 0.97
-    """Of mcts: factor on the score for each turn until it comes."""
+    """For mcts: factor on the score for each turn until it comes."""
     max_steps: PositiveInt | None = None
-    """Of mcts: most environment steps of the search at a task, beside those of the episode; None
+    """For mcts: most environment steps of the search at a task, beside those of the episode; None
     sets no limit."""
     max_tokens: PositiveInt | None = None
-    """Of mcts: most tokens of the search at a task, prompts and responses; None sets no limit. An
+    """For mcts: most tokens of the search at a task, prompts and responses; None sets no limit. An
     answer is asked for if its prompt's bytes and its longest response are left."""
     preferences: bool = False
-    """Of mcts: write pairs of a better and a worse answer to `preferences.jsonl`."""
+    """For mcts: write pairs of a better and a worse answer to `preferences.jsonl`."""
     min_visits: PositiveInt = 2
-    """Of mcts: both answers of a pair were tried at least so often."""
+    """For mcts: both answers of a pair were tried at least so often."""
 
 
 SEARCHES: Final = {

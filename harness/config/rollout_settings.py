@@ -167,7 +167,7 @@ class RolloutConfig(Section):
     whose r is out of bounds (MIS, IcePop); or `"none"`. None clips if another engine generates, or
     with `ahead`."""
     correction_bounds: Table = Field(default_factory=dict)
-    """Of `"clip"`: `cap`, 2 if not given. Of `"reject"`: `unit` (`"token"`, `"turn"` or
+    """For `"clip"`: `cap`, 2 if not given. For `"reject"`: `unit` (`"token"`, `"turn"` or
     `"sequence"`), `low` and `high`; of a turn or sequence also `ratio`, the `"geometric"` mean of
     its tokens' r or their `"product"`, and `cap`, which clips the rest."""
     tasks_per_step: PositiveInt = 16
