@@ -197,8 +197,8 @@ class SearchConfig(Section):
     or by the environment's solver, which no agent may know (`solver`)."""
     backup: Literal["mean", "max"] | None = None
     """For mcts, an action's worth: the mean return of its simulations, or that of the best known
-    way behind it (`max`), which is exact where values are. None: `max` with the solver's values, else
-    `mean`."""
+    way behind it (`max`), which is exact where values are. None: `max` with the solver's values,
+    else `mean`."""
     exploration: PositiveFloat = 1.0
     """For mcts: c of PUCT."""
     discount: Annotated[float, Gt(0), Le(1)] = 0.97
