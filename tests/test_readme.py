@@ -51,6 +51,16 @@ SERVERS, OWN_CODE, TRAINING, PROMPTING = (
 )
 
 
+def test_the_audit_prints_the_table_of_the_first_screen():
+    first = README.partition("\n## ")[0]
+    (command,) = re.findall(r"^harness (credit audit .*?) *#", first, re.MULTILINE)
+    (table,) = re.findall(r"^```text\n(.*?)^```", first, re.DOTALL | re.MULTILINE)
+    result = CliRunner().invoke(harness_cli, shlex.split(command))
+    printed = result.output.splitlines()
+    for line in table.splitlines():
+        assert any(whole.startswith(line) for whole in printed), line
+
+
 def test_there_are_four_uses_of_five_lines_at_most():
     assert list(uses()) == [SERVERS, OWN_CODE, TRAINING, PROMPTING]
     for name, (shell, python) in uses().items():
