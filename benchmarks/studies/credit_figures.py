@@ -30,7 +30,7 @@ from harness.reporting.credit_view.recordings import RecordedRollouts
     help="Draw how near failed steps are to successes, by SCPO's credit: a .png or .svg file.",
 )
 @click.option(
-    "--encoder", default="embedding", help="Of --neighbourhood: embedding[:MODEL] or lexical."
+    "--encoder", default="embedding", help="For --neighbourhood: embedding[:MODEL] or lexical."
 )
 def main(
     paths: tuple[Path, ...],
@@ -58,8 +58,8 @@ def main(
 
 def draw(path: Path, recorded: RecordedRollouts, results: list[Credit], encoder: str) -> None:
     """Draw the neighbourhood, and print its figures."""
-    of_scpo = [result for result in results if result.choice.estimator == "scpo"]
-    if not of_scpo:
+    scpo = [result for result in results if result.choice.estimator == "scpo"]
+    if not scpo:
         raise click.UsageError("--neighbourhood draws SCPO's credit: give --methods scpo")
     if encoder in SCORERS:
         similarity = pure_scorer(encoder)
@@ -67,7 +67,7 @@ def draw(path: Path, recorded: RecordedRollouts, results: list[Credit], encoder:
         from harness.annotators import semantic
 
         similarity = semantic.open_scorer(encoder)
-    found = scpo_neighbourhood.find(recorded.turns, of_scpo[0].settings, similarity)
+    found = scpo_neighbourhood.find(recorded.turns, scpo[0].settings, similarity)
     try:
         scpo_neighbourhood.draw(path, found)
     except OSError as e:
