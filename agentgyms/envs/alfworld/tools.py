@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentgyms.tools import Tool, Tools
+from agentgyms.core.tools import Tool, Tools
 
 _OBJECT: Final = "Name and number of an object, such as mug 1."
 _RECEPTACLE: Final = "Name and number of a place, such as shelf 1."

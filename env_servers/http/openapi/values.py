@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agentgyms.core.images import MAX_PIXELS
 from agentgyms.core.outcome import INFO_TYPES, Feedback, TurnInfo
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers.http.openapi.json_schema import Schema, object_of, properties_of, reference
 
 _TEXT: Final[Schema] = {"type": "string"}
