@@ -159,7 +159,7 @@ def test_a_collector_gets_spans_in_opentelemetrys_own_protocol():
 
 def test_without_the_variable_nothing_is_imported():
     code = (
-        "import sys, agentgyms\nfrom agentgyms import tracing\ntracing.set_up('x')\n"
+        "import sys, agentgyms\nfrom agentgyms.core import tracing\ntracing.set_up('x')\n"
         "with tracing.span('a', {}) as span: span.set({'b': 1}); span.fail('c')\n"
         "assert tracing.span('a', {}) is not None and tracing.headers() == {}\n"
         "tracing.current().answered(1, 1, finished=True)\n"
