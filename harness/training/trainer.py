@@ -27,7 +27,6 @@ from harness.preflight import recorded_files
 from harness.preflight.defaults import plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
-from harness.rollouts.player import Player, StepRollouts
 from harness.runs import fsync, saving, tracking, training_state
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
@@ -37,15 +36,16 @@ from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training.credit_step import Credit, make_credit
 from harness.training.failure_hints import check_finite, phase
 from harness.training.learner import make_learner
-from harness.training.overlap import AheadPlayer
-from harness.training.recorded import RecordedPlayer
+from harness.training.players.ahead import AheadPlayer
+from harness.training.players.player import Player, StepRollouts
+from harness.training.players.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Completion, Rollout
 from harness.types.task_draws import seed_of
 
 if TYPE_CHECKING:
-    from harness.training.outside_agents import OutsideAgents
+    from harness.training.players.outside_agents import OutsideAgents
 
 _UPDATE, _ANNOTATION = 2, 4
 """Streams of random numbers, one for each purpose; rollouts use stream 1, evaluations 3."""
@@ -131,7 +131,7 @@ class Trainer:
         if config.rollout.gateway is None:
             return Player(config, policy, completer, self.stop.run, self.processes)
         with extras.needed("server"):
-            from harness.training.outside_agents import OutsideAgents
+            from harness.training.players.outside_agents import OutsideAgents
         return OutsideAgents(config, policy, completer, self.stop.run, self.processes)
 
     def _open_log(self, resume_step: int | None) -> Log:
