@@ -27,12 +27,13 @@ from harness.preflight import recorded_files
 from harness.preflight.defaults import plays_initial
 from harness.reporting import run_report
 from harness.rollouts import rollout_files
-from harness.runs import fsync, saving, tracking, training_state
+from harness.runs import fsync, tracking, training_state
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
+from harness.training import saving
 from harness.training.credit_step import Credit, make_credit
 from harness.training.failure_hints import check_finite, phase
 from harness.training.learner import make_learner
