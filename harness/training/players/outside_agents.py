@@ -11,14 +11,13 @@ from harness.config.gateway_address import read_address
 from harness.distributed.process_group import ProcessGroup
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
-from harness.rollouts.collect_options import OnFinish
 from harness.training.gateway.env_sessions import EnvSessions
 from harness.training.gateway.gateway import Gateway, GatewayOptions
 from harness.training.gateway.server import TOKEN_VARIABLE, GatewayServer
 from harness.training.gateway.web import create_app
 from harness.training.players.player import StepRollouts, rollout_figures
 from harness.types.errors import ConfigError
-from harness.types.rollout import Rollout
+from harness.types.rollout import OnFinish, Rollout
 
 _ROLLOUTS = 1
 """Stream of random numbers, the same as for the harness's rollouts."""

@@ -21,14 +21,14 @@ from harness.rollouts.branches import Branches, cost
 from harness.rollouts.build import make_agent, make_pool
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions, OnFinish
+from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.continuations import AgentContinuations, Cost, StateReturns
 from harness.rollouts.task_sampling.curriculum import Curriculum
 from harness.rollouts.task_sampling.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.views import Actor
 from harness.training.players.demonstration_actor import DemonstrationActor
 from harness.types.errors import TrainingError
-from harness.types.rollout import Completion, Rollout, StopReason
+from harness.types.rollout import Completion, OnFinish, Rollout, StopReason
 from harness.types.task_draws import TaskDraw, TaskSampler, seed_of
 
 _ROLLOUTS = 1
