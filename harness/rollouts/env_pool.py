@@ -12,7 +12,6 @@ from agentgyms.core.errors import EnvUnavailable
 from agentgyms.core.tasks import TaskSet
 from agentgyms.group import GroupEnv
 from agentgyms.registration import url_from_environment
-from agentgyms.remote import RemoteEnv
 from harness.types.errors import ConfigError
 
 _T = TypeVar("_T")
@@ -93,6 +92,7 @@ class EnvPool:
 
     async def _server_capacity(self) -> int | None:
         """Return how many environments all servers together can hold; None if no server answers."""
+        from agentgyms.remote import RemoteEnv  # only where there are servers
 
         def ask() -> int:
             with GroupEnv(self.env_id, 1, **self.kwargs) as alone:
