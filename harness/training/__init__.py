@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from agentgyms.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from harness.distributed.process_group import torchrun_processes
     from harness.training.setup import resume, start
     from harness.training.sft import fine_tune
     from harness.training.trainer import Trainer
 
-__all__ = ["Trainer", "fine_tune", "resume", "start"]
+__all__ = ["Trainer", "fine_tune", "resume", "start", "torchrun_processes"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -27,5 +28,6 @@ __getattr__ = lazy_names(
         "fine_tune": "harness.training.sft",
         "resume": "harness.training.setup",
         "start": "harness.training.setup",
+        "torchrun_processes": "harness.distributed.process_group",
     },
 )
