@@ -14,9 +14,9 @@ from harness.config import Config
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.rollouts.agent import Agent
+from harness.rollouts.build import make_agent, make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_agent, make_pool, make_prompt_agent
 from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.messages import Message
 from harness.types.rollout import Completion

@@ -27,10 +27,10 @@ from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
 from harness.model.policy import Policy
 from harness.preflight.defaults import resolve
 from harness.rollouts.branches import Branches
+from harness.rollouts.build import make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_pool, make_prompt_agent
 from harness.rollouts.views import Decision, EpisodeView
 from harness.training.learner import Learner
 from harness.types.rollout import Completion, Rollout

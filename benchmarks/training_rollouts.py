@@ -25,9 +25,9 @@ from training_rates import (
 
 from harness.inference.completers.hf import HFCompleter
 from harness.model.policy import Policy
+from harness.rollouts.build import make_agent, make_pool
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
-from harness.rollouts.player import make_agent, make_pool
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskSampler
 

@@ -22,8 +22,8 @@ from harness.credit import TurnTable
 from harness.inference.completers.hf import HFCompleter
 from harness.model.packing import Sample, TokenBatch, merge, micro_batches, samples
 from harness.model.policy import Policy
+from harness.rollouts.build import make_agent, make_pool
 from harness.rollouts.collect import collect
-from harness.rollouts.player import make_agent, make_pool
 from harness.training.learner import Learner
 from harness.types.task_draws import TaskSampler
 

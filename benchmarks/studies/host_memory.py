@@ -27,7 +27,8 @@ from harness.distributed.process_group import ProcessGroup, torchrun_processes
 from harness.model import tiny
 from harness.model.packing import Sample
 from harness.model.policy import Policy
-from harness.runs import checkpoints, saving, training_state
+from harness.runs import checkpoints, training_state
+from harness.training import saving
 from harness.training.optimizer import make_optimizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -6,8 +6,8 @@ model that learns with the policy (critic, reward model).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from harness.annotators.context import AnnotatorContext
 from harness.annotators.registry import (
@@ -21,6 +21,7 @@ from harness.annotators.registry import (
 )
 from harness.credit import TurnTable
 from harness.types.rollout import Rollout
+from harness.types.stateful import Stateful
 
 __all__ = [
     "Annotator",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-class Annotator(Protocol):
+class Annotator(Stateful, Protocol):
     """Fills `columns` of a turn table, and may learn from its rollouts."""
 
     columns: tuple[str, ...]
@@ -48,12 +49,4 @@ class Annotator(Protocol):
         self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
     ) -> dict[str, float]:
         """Learn from an annotated step, if it learns, and return figures to log."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state that training changes, for a checkpoint."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the result of `state_dict`."""
         ...

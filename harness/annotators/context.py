@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,10 +18,22 @@ from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, samples
 from harness.model.policy import Policy
-from harness.prompts import PromptStyle
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import TrainingError
 from harness.types.rollout import Rollout
+
+
+class AnswerStyle(Protocol):
+    """A prompt style, as `harness.prompts.PromptStyle`, for the answers that it writes."""
+
+    @property
+    def name(self) -> str:
+        """The style's name, such as `alfworld/think`."""
+        ...
+
+    def answer(self, action: str) -> str:
+        """Return the answer that parses to an action."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +63,7 @@ class AnnotatorContext:
     estimator: str = "gae"
     credit: Mapping[str, Any] = field(default_factory=dict)
     processes: ProcessGroup = SINGLE_PROCESS
-    style: PromptStyle | None = None
+    style: AnswerStyle | None = None
 
     def sequences(
         self, rollouts: Sequence[Rollout], weight: Floats | Sequence[Floats] | None = None

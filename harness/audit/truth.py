@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from harness.audit.policies import AuditPolicy, Chances
 from harness.credit.table import TurnTable
 from harness.rollouts.collect import collect_episodes
-from harness.rollouts.collect_options import CollectOptions, OnFinish
+from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.continuations import REWARDS, Cost, StateReturns
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import Episode
@@ -28,7 +28,7 @@ from harness.rollouts.views import Decision, EpisodeView
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.hyperparameters import unknown
-from harness.types.rollout import Rollout
+from harness.types.rollout import OnFinish, Rollout
 from harness.types.task_draws import TaskDraw
 
 _ROUNDING: Final = 1e-12

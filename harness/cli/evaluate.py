@@ -168,9 +168,9 @@ def _check_folder(given: Mapping[str, Any]) -> None:
     name = str(model.get("name", ""))
     if "/" not in name or {"url", "backend"} & model.keys():
         return
-    from harness.model import hub
+    from harness.evaluation import model_source
 
-    hub.check_name(name, "model.name")
+    model_source.check_name(name)
     raise ConfigError(
         f"model.name: there is no folder {name!r:.100}; give that of a training run, or, for a "
         "model at the hub, an environment with --env"

@@ -37,7 +37,7 @@ def export(
     provenance) and training_run.json, by which `harness eval --model FOLDER` plays it as it was
     trained. The optimizer's state stays in the run.
     """
-    from harness.reporting import model_export
+    from harness.training import model_export
 
     made = model_export.write(run, folder, checkpoint, precision)
     click.echo(f"step {made.step} of {run} in {folder}")

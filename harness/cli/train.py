@@ -142,7 +142,7 @@ def _resume(folder: Path) -> None:
         verl_run.resume(folder)
         _show_results(folder)
         return
-    from harness.distributed.process_group import torchrun_processes
+    from harness.training import torchrun_processes
 
     with torchrun_processes() as processes:
         from harness.training import setup
@@ -153,8 +153,8 @@ def _resume(folder: Path) -> None:
 
 
 def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> None:
-    from harness.distributed.process_group import torchrun_processes
     from harness.runs.runfolder import RunFolder
+    from harness.training import torchrun_processes
 
     if print_config:
         click.echo(json.dumps(_resolved(config), indent=1))
@@ -172,7 +172,7 @@ def _one(config: Config, gpus: _Gpus, *, print_config: bool, dry_run: bool) -> N
 
 
 def _several(runs: Sequence[Config], gpus: _Gpus, *, print_config: bool, dry_run: bool) -> None:
-    from harness.distributed.process_group import torchrun_processes
+    from harness.training import torchrun_processes
 
     if print_config:
         click.echo(json.dumps([_resolved(config) for config in runs], indent=1))

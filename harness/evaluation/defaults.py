@@ -10,6 +10,7 @@ from typing import Any, Final
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS, private_names
 from agentgyms.core.outcome import shown
 from agentgyms.registration import GroupEnv, find_maker, short_name
+from harness import prompts
 from harness.config import (
     SEARCHES,
     EvalAgentConfig,
@@ -25,6 +26,9 @@ from harness.evaluation.open_model import backend_of
 from harness.prompts.tool_formats import choose
 from harness.types import plugins
 from harness.types.errors import ConfigError
+
+_PARTS: Final = ("episode", "examples", "memory", "reflect", "scratchpad", "summarise", "summary")
+"""Parts of prompts that evaluations may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,3 +268,18 @@ def _slug(config: EvaluationConfig) -> str:
         parts.append(f"{parts.pop()}-{step_name(checkpoint)}")
     words = [short_name(config.env.id).lower(), config.env.split, config.agent.kind, *parts[-1:]]
     return re.sub(r"[^\w.]+", "-", "-".join(str(word) for word in words)).strip("-.")[:200]
+
+
+def template_versions(env_id: str, style: str) -> dict[str, str]:
+    """Return the hash of each of this version's prompt templates that evaluations may use, by name.
+
+    These are the style's and the environment's parts. Raises `ConfigError` for an unknown style.
+    """
+    found = {template.name: template.version for template in [prompts.load(style, env_id)]}
+    for name in _PARTS:
+        try:
+            part = prompts.load_part(name, env_id)
+        except ConfigError:
+            continue
+        found[part.name] = part.version
+    return found

@@ -55,7 +55,7 @@ def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     if is_run(folder):
         described = _read(folder / "config.json")
         return _model(run_checkpoints.choose(folder, checkpoint, described).folder)
-    hub.check_name(name, "model.name")
+    check_name(name)
     check_checkpoint(name, checkpoint)
     if not folder.is_dir():
         return Source(name, local=False)
@@ -66,6 +66,11 @@ def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
         f"model.name: the folder {name!r} holds neither a model (a config.json with its "
         "model_type) nor a training run"
     )
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigError` if a model's name is no folder and cannot be a hub name."""
+    hub.check_name(name, "model.name")
 
 
 def is_run(folder: Path) -> bool:

@@ -22,8 +22,8 @@ from harness.preflight import chat_template, recorded_files, teacher_model
 from harness.preflight.method_trial import check_method
 from harness.preflight.model_shapes import shape_of
 from harness.prompts import PromptStyle
+from harness.rollouts.build import make_eval_pool, make_pool
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import make_eval_pool, make_pool
 from harness.runs import tracking
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object

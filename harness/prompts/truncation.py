@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Final, Protocol
 
 from harness.types.errors import ContextOverflow
-from harness.types.messages import Content, ImagePart, Message, TextPart
+from harness.types.messages import Content, ImagePart, Message, TextPart, content_text
 
 SHORTEST_OBSERVATION: Final = 200
 """Fewest characters that an observation is cut to."""
@@ -18,7 +18,6 @@ _CACHED: Final = 256
 """Texts that are cut once for all prompts that show them."""
 
 _MARK_OF_TOKENS: Final = "\n[... {left_out} of {total} tokens left out ...]\n"
-_IMAGE: Final = "[image]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,6 @@ class Cuts:
 
 
 NO_CUTS: Final = Cuts()
-
-
-def content_text(content: Content) -> str:
-    """Return the text of a message's content, with `[image]` for an image."""
-    if isinstance(content, str):
-        return content
-    return "".join(part["text"] if part["type"] == "text" else _IMAGE for part in content)
 
 
 def concatenate(*contents: Content) -> Content:

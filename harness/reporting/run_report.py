@@ -31,7 +31,7 @@ class RunReport:
         """Take the run's folder, and whether to draw."""
         self._folder, self._pictures, self._drawn = folder, pictures, -math.inf
 
-    def write(self, *, final: bool) -> None:
+    def write(self, final: bool) -> None:
         """Write the table, and draw at most twice a minute and at the end, if pictures are wanted.
 
         A file that cannot be written is logged; training goes on.

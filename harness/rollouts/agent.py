@@ -32,7 +32,7 @@ from harness.rollouts import tool_turns
 from harness.rollouts.self_play import is_partners
 from harness.rollouts.views import Decision, EpisodeView
 from harness.types.errors import ConfigError
-from harness.types.messages import Content, Message
+from harness.types.messages import Content, Message, content_text
 from harness.types.rollout import Completion
 from harness.types.task_draws import seed_of
 
@@ -151,9 +151,7 @@ class Agent:
         """Return the decision of an answer to the last prompt."""
         text = without_notes(completion.text) if self._scratchpad else completion.text
         action, valid = self.style.parse(text, choices_of(view), completion.calls)
-        return Decision(
-            action, completion, valid, truncation.content_text(view.shown), view.left_out
-        )
+        return Decision(action, completion, valid, content_text(view.shown), view.left_out)
 
     def messages(self, view: EpisodeView) -> list[Message]:
         """Return the prompt of the next decision; `view.prompts` keeps the prompts of a transcript.

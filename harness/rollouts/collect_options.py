@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,10 +10,7 @@ from harness.rollouts.branches import Branches
 from harness.rollouts.episode import Episode, run_episode
 from harness.rollouts.views import Actor
 from harness.types.errors import ConfigError
-from harness.types.rollout import Rollout
-
-OnFinish = Callable[[Rollout], object]
-"""Is called with each rollout once its group has ended."""
+from harness.types.rollout import OnFinish, Rollout
 
 
 class RunEpisode(Protocol):

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.core.tasks import TaskSet
 from agentgyms.registration import GroupEnv, url_from_environment
-from agentgyms.remote import RemoteEnv
 from harness.types.errors import ConfigError
 
 _T = TypeVar("_T")
@@ -92,6 +91,7 @@ class EnvPool:
 
     async def _server_capacity(self) -> int | None:
         """Return how many environments all servers together can hold; None if no server answers."""
+        from agentgyms.remote import RemoteEnv  # only where there are servers
 
         def ask() -> int:
             with GroupEnv(self.env_id, 1, **self.kwargs) as alone:

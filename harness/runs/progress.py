@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Final
 
 from agentgyms.data.progress_bar import ProgressBar
-from harness.rollouts.collect_options import OnFinish
 from harness.runs.time_left import TRAIN, TimeLeft
-from harness.types.rollout import Rollout
+from harness.types.rollout import OnFinish, Rollout
 
 _BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{postfix}"
 _LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}{postfix}"

@@ -17,29 +17,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from harness.annotators import Annotator
 from harness.distributed import shared_writing
-from harness.distributed.fsdp import load_optimizer_state, optimizer_state
+from harness.distributed.fsdp import Layout, load_optimizer_state, optimizer_state
 from harness.distributed.process_group import ProcessGroup
-from harness.model.policy import Policy
 from harness.types.errors import CheckpointError
+from harness.types.stateful import Stateful
 
-NO_ANNOTATORS: Final[dict[str, Annotator]] = {}
-
-
-class Part(Protocol):
-    """Something beside the policy that training steps change."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return its state; its tensors may be sharded."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore its state."""
-        ...
-
-
-NO_PARTS: Final[dict[str, Part]] = {}
+NOTHING: Final[dict[str, Stateful]] = {}
 _FILE: Final = "trainer.pt"
 _FOLDER: Final = "trainer"
 _SHARED: Final = "shared"
@@ -62,12 +46,25 @@ _UNUSABLE: Final = (
 """Errors of a damaged file, or one of something else."""
 
 
+class Trained(Protocol):
+    """A policy, for its parameters' names, its device and the processes that share it."""
+
+    model: torch.nn.Module
+    processes: ProcessGroup
+    layout: Layout
+
+    @property
+    def device(self) -> torch.device:
+        """The device that computes."""
+        ...
+
+
 def write(
     folder: Path,
-    policy: Policy,
+    policy: Trained,
     optimizer: torch.optim.Optimizer,
-    annotators: Mapping[str, Annotator] = NO_ANNOTATORS,
-    parts: Mapping[str, Part] = NO_PARTS,
+    annotators: Mapping[str, Stateful] = NOTHING,
+    parts: Mapping[str, Stateful] = NOTHING,
 ) -> None:
     """Write the state into a checkpoint's folder; the policy writes its weights itself.
 
@@ -159,10 +156,10 @@ def _at(value: Any, path: Sequence[str | int]) -> Any:
 
 def read(
     folder: Path,
-    policy: Policy,
+    policy: Trained,
     optimizer: torch.optim.Optimizer,
-    annotators: Mapping[str, Annotator] = NO_ANNOTATORS,
-    parts: Mapping[str, Part] = NO_PARTS,
+    annotators: Mapping[str, Stateful] = NOTHING,
+    parts: Mapping[str, Stateful] = NOTHING,
 ) -> None:
     """Restore all but the policy, which `Policy.load` loads.
 
@@ -185,7 +182,7 @@ def read(
         raise _unusable(path, e) from e
 
 
-def read_annotator(folder: Path, name: str, annotator: Annotator) -> None:
+def read_annotator(folder: Path, name: str, annotator: Stateful) -> None:
     """Restore one annotator alone; errors as in `read`."""
     path = folder / _FILE
     try:

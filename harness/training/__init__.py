@@ -1,9 +1,10 @@
 """Training: runs the steps of a training run.
 
 Takes a resolved configuration and a run's folder; returns a trained policy, its checkpoints and its
-metrics. `setup` starts a run or resumes it, `trainer` runs the steps, `credit_step` computes
-credit of rollouts, `learner` updates the policy, `step_evaluations` evaluates it on the way, `sft`
-is the warm start, `trl` has TRL's trainer with this harness's credit.
+metrics. `setup` starts a run or resumes it, `trainer` runs the steps, `players` play, `credit_step`
+computes credit of rollouts, `learner` updates the policy, `step_evaluations` evaluates it on the
+way, `saving` writes checkpoints, `model_export` a model for others, `sft` is the warm start, `trl`
+has TRL's trainer with this harness's credit.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING
 from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
+    from harness.distributed.process_group import torchrun_processes
     from harness.training.setup import resume, start
     from harness.training.sft import fine_tune
     from harness.training.trainer import Trainer
 
-__all__ = ["Trainer", "fine_tune", "resume", "start"]
+__all__ = ["Trainer", "fine_tune", "resume", "start", "torchrun_processes"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -26,5 +28,6 @@ __getattr__ = lazy_names(
         "fine_tune": "harness.training.sft",
         "resume": "harness.training.setup",
         "start": "harness.training.setup",
+        "torchrun_processes": "harness.distributed.process_group",
     },
 )

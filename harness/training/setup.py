@@ -27,6 +27,7 @@ from harness.preflight.defaults import (
     needs_reference,
     resolve,
 )
+from harness.reporting.run_report import RunReport
 from harness.rollouts.demonstrations import Demonstrator
 from harness.runs import checkpoints, fsync
 from harness.runs.progress import Progress
@@ -104,7 +105,14 @@ def _begin(
             fsync.flush_all(folder.path / "reference")
         reference = policy.frozen_copy()
     trainer = Trainer(
-        config, folder, policy, reference, loaded_settings, processes=processes, progress=progress
+        config,
+        folder,
+        policy,
+        reference,
+        loaded_settings,
+        processes=processes,
+        progress=progress,
+        report=_report(config, folder),
     )
     trainer.stop.take_over(stop)
     if processes.is_first:  # all have read it
@@ -212,7 +220,13 @@ def resume(
         resumed=found,
         processes=processes,
         progress=progress,
+        report=_report(config, folder),
     )
+
+
+def _report(config: Config, folder: RunFolder) -> Callable[[bool], None]:
+    """Return what updates the run's table and pictures after evaluations."""
+    return RunReport(folder.path, pictures=config.log.pictures).write
 
 
 def _set_threads(config: Config) -> None:

@@ -12,8 +12,8 @@ from harness.distributed.process_group import ProcessGroup
 from harness.evaluation.evaluate import Evaluation, choose, evaluate
 from harness.inference.completers import Completer
 from harness.prompts.truncation import Tokens
+from harness.rollouts.build import make_agent, make_eval_pool
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import make_agent, make_eval_pool
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.runs.time_left import EVALUATE

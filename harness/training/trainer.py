@@ -5,7 +5,7 @@ Everything random is a function of (run seed, step), so a resumed run repeats an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
@@ -25,27 +25,27 @@ from harness.model.policy import Policy
 from harness.model.weights.weight_average import WeightAverage
 from harness.preflight import recorded_files
 from harness.preflight.defaults import plays_initial
-from harness.reporting import run_report
 from harness.rollouts import rollout_files
-from harness.rollouts.player import Player, StepRollouts
-from harness.runs import fsync, saving, tracking, training_state
+from harness.runs import fsync, tracking, training_state
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
 from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
+from harness.training import saving
 from harness.training.credit_step import Credit, make_credit
 from harness.training.failure_hints import check_finite, phase
 from harness.training.learner import make_learner
-from harness.training.overlap import AheadPlayer
-from harness.training.recorded import RecordedPlayer
+from harness.training.players.ahead import AheadPlayer
+from harness.training.players.player import Player, StepRollouts
+from harness.training.players.recorded import RecordedPlayer
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
 from harness.types.rollout import Completion, Rollout
 from harness.types.task_draws import seed_of
 
 if TYPE_CHECKING:
-    from harness.training.outside_agents import OutsideAgents
+    from harness.training.players.outside_agents import OutsideAgents
 
 _UPDATE, _ANNOTATION = 2, 4
 """Streams of random numbers, one for each purpose; rollouts use stream 1, evaluations 3."""
@@ -63,6 +63,7 @@ class Trainer:
         resumed: The checkpoint that the policy comes from, or None for a new run.
         processes: The process group; its first process writes files and shows progress.
         progress: Shows the steps and evaluations; None shows nothing.
+        report: Is called after evaluations, with whether they were the last; None reports nothing.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Trainer:
         resumed: Checkpoint | None = None,
         processes: ProcessGroup = SINGLE_PROCESS,
         progress: Progress | None = None,
+        report: Callable[[bool], None] | None = None,
     ) -> None:
         self.config, self.folder, self.policy = config, folder, policy
         self.processes = processes
@@ -118,7 +120,7 @@ class Trainer:
         self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
-        self._report = run_report.RunReport(folder.path, pictures=config.log.pictures)
+        self._report = report
 
     def _make_player(self) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
         """Return the source of a step's rollouts: files, the run's agent, or outside agents."""
@@ -131,7 +133,7 @@ class Trainer:
         if config.rollout.gateway is None:
             return Player(config, policy, completer, self.stop.run, self.processes)
         with imports.needed("server"):
-            from harness.training.outside_agents import OutsideAgents
+            from harness.training.players.outside_agents import OutsideAgents
         return OutsideAgents(config, policy, completer, self.stop.run, self.processes)
 
     def _open_log(self, resume_step: int | None) -> Log:
@@ -330,8 +332,8 @@ class Trainer:
             figures = result.metrics() | self.phases.take(models_usd=result.models_usd)
             self.log.write(self.step, figures)
             self.evaluations.keep(self.step, result)
-        if self.processes.is_first:
-            self._report.write(final=self.step == self.config.run.steps)
+        if self._report is not None and self.processes.is_first:
+            self._report(self.step == self.config.run.steps)
 
     def _generator_alone(self) -> AbstractContextManager[None]:
         """Let nothing but evaluations have the generator."""

@@ -10,10 +10,10 @@ from tqdm import tqdm
 from harness.config import Config
 from harness.distributed.signals import Abandoned, StopSignal
 from harness.model.policy import Policy
+from harness.rollouts.build import make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_pool, make_prompt_agent
 from harness.runs.progress import Progress
 from harness.runs.time_left import EXPERT, WARM_START
 from harness.training import sft_state

@@ -30,6 +30,8 @@ class Image:
 GENERATED_IMAGE_TOKEN: Final = Image("said", np.zeros((0, 0, 3), np.uint8))
 """Placeholder for an image token that the model generated: an ordinary token, no image."""
 
+_IMAGE: Final = "[image]"
+
 _SHARED: Final[WeakValueDictionary[str, Image]] = WeakValueDictionary()
 
 
@@ -93,6 +95,13 @@ class Message(TypedDict):
     calls: NotRequired[tuple[ServedCall, ...]]
     call_id: NotRequired[str]
     as_rendered: NotRequired[bool]
+
+
+def content_text(content: Content) -> str:
+    """Return the text of a message's content, with `[image]` for an image."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] if part["type"] == "text" else _IMAGE for part in content)
 
 
 def tools_of(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -155,3 +155,7 @@ class Rollout:
     def own_turns(self) -> list[Turn]:
         """The turns that this rollout does not share with its parent."""
         return self.turns[self.branch_turn :]
+
+
+OnFinish = Callable[[Rollout], object]
+"""Is called with each rollout once its group has ended."""

@@ -12,7 +12,7 @@ from transformers import BertModel
 from harness.config import TinyConfig
 from harness.model import tiny
 from harness.model.policy import Policy
-from harness.rollouts.player import Player
+from harness.training.players.player import Player
 
 if not os.environ.get("FULL"):
     settings.register_profile("harness", settings(), max_examples=40)

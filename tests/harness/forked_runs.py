@@ -73,8 +73,8 @@ def save_at_every_moment(origin, step, report):
     has, for each, the signal that ended it, the step of the newest checkpoint that is whole, and
     the checkpoints and the link to the best one after that one was taken up.
     """
-    from harness.runs import checkpoints, saving
-    from harness.training import setup
+    from harness.runs import checkpoints
+    from harness.training import saving, setup
 
     _quiet()
     trainer, found = setup.resume(origin), []

@@ -19,7 +19,7 @@ from harness.prompts import truncation
 from harness.prompts.answers import outside_thoughts
 from harness.prompts.truncation import Cuts
 from harness.types.errors import ContextOverflow
-from harness.types.messages import Message
+from harness.types.messages import Message, content_text
 from harness.types.rollout import Rollout, Usage
 
 LONGEST_REFLECTION: Final = 2000
@@ -74,7 +74,7 @@ class Reflector:
         limit = self._max_prompt
         while True:
             messages = self._messages(rollout, reflections, limit)
-            prompt = truncation.content_text(messages[0]["content"])
+            prompt = content_text(messages[0]["content"])
             if self._completer is None:
                 return Reflection(prompt, "", Usage())
             try:

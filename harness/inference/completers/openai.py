@@ -17,9 +17,15 @@ from agentgyms.models.client import ChatClient
 from agentgyms.models.setting_names import SettingNames
 from harness.config import ServiceConfig
 from harness.inference.completers import Sampling
-from harness.prompts import truncation
 from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
-from harness.types.messages import Content, Image, Message, images_of, tools_of
+from harness.types.messages import (
+    Content,
+    Image,
+    Message,
+    content_text,
+    images_of,
+    tools_of,
+)
 from harness.types.rollout import Completion, Usage
 
 _TERMS: Final = SettingNames(
@@ -190,7 +196,7 @@ def _api_message(message: Message) -> types.Message:
     if "call_id" in message:
         sent["tool_call_id"] = message["call_id"]
     if "calls" in message:
-        calls, text = message["calls"], truncation.content_text(message["content"])
+        calls, text = message["calls"], content_text(message["content"])
         sent["content"] = text.removesuffix(_written(calls))
         sent["tool_calls"] = [
             {

@@ -14,13 +14,11 @@ from typing import Any, Final
 from agentgyms.core.arguments import defaults as default_arguments
 from agentgyms.recording.untrusted import check_id
 from agentgyms.registration import find_maker
-from harness import prompts
 from harness.config import EvaluationConfig, build
 from harness.evaluation import defaults
 from harness.evaluation.results import reproducible_settings
 from harness.reporting.leaderboard.submissions import plain
 from harness.reporting.leaderboard.verification import Verified
-from harness.types.errors import ConfigError
 
 _PARTIES: Final = ("partner", "judge")
 _AGENT_SETTINGS: Final = (
@@ -31,7 +29,6 @@ _SAMPLING_SETTINGS: Final = ("temperature", "top_p", "max_tokens")
 _TRAINED_SETTINGS: Final = ("temperature", "top_p")
 """Settings that a trained model does not bring with it: it is prompted as it was trained."""
 
-_PARTS: Final = ("episode", "examples", "memory", "reflect", "scratchpad", "summarise", "summary")
 NO_MODEL: Final = ("expert", "random")
 _MOST: Final = 80
 
@@ -84,7 +81,8 @@ def _model_departures(result: Mapping[str, Any]) -> Iterator[str]:
             value = config[section].get(name)
             if value != standard[section].get(name):
                 yield f"{name.replace('_', ' ')} {_text(value)}"
-    known = _templates(result, str(standard["agent"]["style"]))
+    style = str(standard["agent"]["style"])
+    known = defaults.template_versions(str(result["environment"]["id"]), style)
     for name, version in sorted(agent.get("prompt_versions", {}).items()):
         if not trained and known.get(name) != version:
             yield f"prompt {name} {version}"
@@ -101,19 +99,6 @@ def _standard(result: Mapping[str, Any]) -> dict[str, Any]:
         "agent": {"kind": kind if kind in ("direct", "react", "reflexion") else "react"},
     }
     return reproducible_settings(defaults.resolve(build(EvaluationConfig, values)))
-
-
-def _templates(result: Mapping[str, Any], style: str) -> dict[str, str]:
-    """Return the hash of each template of this version of the package, by its name."""
-    env_id = str(result["environment"]["id"])
-    found = {template.name: template.version for template in [prompts.load(style, env_id)]}
-    for name in _PARTS:
-        try:
-            part = prompts.load_part(name, env_id)
-        except ConfigError:
-            continue
-        found[part.name] = part.version
-    return found
 
 
 def _text(value: Any) -> str:

@@ -23,11 +23,12 @@ from harness.evaluation.evaluate import summarise
 from harness.preflight import recorded_files
 from harness.preflight.defaults import credit_settings
 from harness.rollouts import rollout_files
-from harness.rollouts.player import rollout_figures
-from harness.runs import fsync, saving
+from harness.runs import fsync
 from harness.runs.metrics import MetricsLog
 from harness.runs.runfolder import RunFolder
+from harness.training import saving
 from harness.training.credit_step import Credit, CreditAssignment
+from harness.training.players.player import rollout_figures
 from harness.training.verl import shutdown
 from harness.training.verl.episodes import ROLLOUT, TURNS, unpacked
 from harness.training.verl.recipe import recipe_of

@@ -18,9 +18,9 @@ from harness.inference.completers.local_answers import GeneratedTokens, completi
 from harness.model.packing import Sample, samples
 from harness.model.tokenizer import ChatTokenizer
 from harness.rollouts import codec
+from harness.rollouts.build import make_agent, make_eval_pool, make_pool
 from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import make_agent, make_eval_pool, make_pool
 from harness.training.verl.recipe import recipe_of
 from harness.training.verl.settings import NAME
 from harness.types.errors import ConfigError, TrainingError

@@ -11,7 +11,7 @@ from harness import config as configs
 from harness.config import Config
 from harness.evaluation.evaluate import choose
 from harness.preflight import defaults
-from harness.rollouts.player import make_eval_pool, make_pool
+from harness.rollouts.build import make_eval_pool, make_pool
 from harness.training.verl.settings import NAME
 from harness.types import plugins
 from harness.types.errors import ConfigError

@@ -15,7 +15,8 @@ import torch
 
 from harness.distributed.process_group import ProcessGroup, ReportedElsewhere
 from harness.model.policy import Policy
-from harness.runs import checkpoints, saving
+from harness.runs import checkpoints
+from harness.training import saving
 from harness.types.errors import TrainingError
 
 SIZE = 2

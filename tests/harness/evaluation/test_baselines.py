@@ -19,13 +19,13 @@ from harness.evaluation.defaults import resolve
 from harness.evaluation.evaluate import choose
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts.truncation import content_text
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.views import EpisodeView
 from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
+from harness.types.messages import content_text
 from harness.types.rollout import Completion, Rollout, StopReason, Turn, Usage
 from harness.types.task_draws import TaskDraw
 from tests.harness.lamp_env import LAMPS

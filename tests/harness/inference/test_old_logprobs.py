@@ -20,8 +20,8 @@ from harness.inference.old_logprobs import (
 from harness.inference.weight_check import WeightCheck
 from harness.model.packing import merge, samples
 from harness.preflight.defaults import resolve
-from harness.rollouts.player import rollout_figures
 from harness.training.learner import Learner
+from harness.training.players.player import rollout_figures
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
 from harness.types.rollout import Completion, Rollout, StopReason, Turn
 

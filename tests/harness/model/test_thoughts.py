@@ -26,7 +26,7 @@ from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.rollouts.player import rollout_figures
+from harness.training.players.player import rollout_figures
 from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw
 

@@ -13,7 +13,6 @@ from harness import prompts
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts import truncation
 from harness.prompts.few_shot import Preamble
 from harness.prompts.truncation import SHORTEST_OBSERVATION, Cuts, cut_middle, num_characters
 from harness.rollouts.agent import Agent
@@ -22,7 +21,7 @@ from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.views import EpisodeView
 from harness.types.errors import ConfigError, ContextOverflow
-from harness.types.messages import shared_image
+from harness.types.messages import content_text, shared_image
 from harness.types.rollout import Completion, StopReason, Turn
 from harness.types.task_draws import TaskDraw
 
@@ -62,7 +61,7 @@ def played(agent, observations, answers=None):
 
 
 def text_of(messages):
-    return "\n".join(truncation.content_text(message["content"]) for message in messages)
+    return "\n".join(content_text(message["content"]) for message in messages)
 
 
 TEXTS = st.text("ab \n", min_size=1, max_size=700)
@@ -105,7 +104,7 @@ def test_a_limited_prompt_is_short_enough_or_the_unlimited_one_or_refused(
         assert (messages, view.left_out) == (whole, "")
     else:
         assert view.left_out
-    shown = truncation.content_text(view.shown)
+    shown = content_text(view.shown)
     if "observation" in view.left_out:
         assert "characters left out ...]" in shown
         assert newest[:40] in shown
@@ -231,7 +230,7 @@ def test_an_image_stays_in_a_prompt_that_is_cut():
     )
     view = EpisodeView("o", "o", info, 9, image=image)
     for _ in range(9):
-        (first, *_), shown = agent.messages(view), truncation.content_text(view.shown)
+        (first, *_), shown = agent.messages(view), content_text(view.shown)
         assert [part["type"] for part in first["content"]][:2] == ["text", "image"]
         assert shown.startswith("[image]")
         view.turns.append(turn("o", "<action>up</action>", "o"))

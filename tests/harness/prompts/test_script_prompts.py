@@ -15,11 +15,11 @@ from harness import config as configs
 from harness import prompts
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts.truncation import content_text
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.types.messages import content_text
 from harness.types.task_draws import TaskDraw
 
 PLAYED = {

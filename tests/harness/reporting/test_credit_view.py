@@ -356,6 +356,22 @@ def test_no_model_and_none_of_its_packages_is_needed(tmp_path):
     assert path.read_text().startswith("<!doctype html>")
 
 
+def test_the_example_imports_no_remote_transport():
+    """Its environments play in this process: neither servers nor Ray are asked for."""
+    code = """
+import sys
+from harness.cli.main import main
+main(["credit", "--example"], standalone_mode=False)
+transports = {"agentgyms.remote", "ray", "http.client", "httpx2", "torch"}
+found = [m for m in sys.modules if any(m == t or m.startswith(t + ".") for t in transports)]
+assert not found, found
+assert "agentgyms.envs.alfworld.env" in sys.modules  # it has played
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "gigpo" in done.stdout
+
+
 def test_only_the_page_needs_the_template_engine(tmp_path):
     names, path = ("jinja2", "torch", "transformers", "matplotlib"), tmp_path / "page.html"
     done = without_packages(names, ["credit", "--example"], ["methods"])

@@ -8,8 +8,8 @@ from agentgyms.core.tasks import Task, TaskSet
 from harness import config as configs
 from harness.config.rollout_settings import CurriculumConfig
 from harness.preflight.defaults import resolve
-from harness.rollouts.player import Player
 from harness.rollouts.task_sampling.curriculum import Curriculum
+from harness.training.players.player import Player
 from harness.types.errors import ConfigError
 from harness.types.rollout import Rollout, Turn
 from harness.types.task_draws import TaskSampler

@@ -8,9 +8,9 @@ from agentgyms.envs.appworld.mini.tasks import MiniTasks
 from harness import config as configs
 from harness.model import tiny
 from harness.rollouts import rollout_files
+from harness.rollouts.build import make_eval_pool, make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_eval_pool, make_pool, make_prompt_agent
 from harness.runs import metrics
 from harness.training import setup
 from harness.types.task_draws import TaskDraw

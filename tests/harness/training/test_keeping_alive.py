@@ -31,8 +31,8 @@ from harness.model.policy import Policy
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
-from harness.runs import checkpoints, file_digests, metrics, saving
-from harness.training import failure_hints, setup
+from harness.runs import checkpoints, file_digests, metrics
+from harness.training import failure_hints, saving, setup
 from harness.training.learner import Learner
 from harness.training.trainer import Trainer
 from harness.types.errors import CheckpointError, ConfigError, TrainingError, TrainingStopped

@@ -9,9 +9,8 @@ from small_training import last_checkpoint, lines, run, small
 
 from harness.evaluation import model_source
 from harness.model.policy import Policy
-from harness.reporting import model_export
 from harness.runs import checkpoints
-from harness.training import setup
+from harness.training import model_export, setup
 from harness.types.errors import CheckpointError
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ from harness.preflight.defaults import annotator_settings, resolve
 from harness.reporting.results.loading import load_all
 from harness.reporting.tables import formats, rows
 from harness.rollouts import rollout_files
+from harness.rollouts.build import make_eval_pool, make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
 from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.player import make_eval_pool, make_pool, make_prompt_agent
 from harness.rollouts.self_play import PARTNER
 from harness.runs import metrics
 from harness.training import setup

@@ -13,8 +13,8 @@ from harness.inference.completers.hf import HFCompleter
 from harness.model import tiny
 from harness.preflight.defaults import resolve
 from harness.reporting import run_and_report
-from harness.rollouts.player import Player
 from harness.training import setup
+from harness.training.players.player import Player
 from harness.types.errors import ConfigError
 from tests.harness.evaluation_helpers import config, result
 

@@ -22,9 +22,9 @@ from harness.prompts import load
 from harness.rollouts.agent import Agent
 from harness.rollouts.demonstrations import Demonstration, Demonstrator
 from harness.rollouts.env_pool import EnvPool
-from harness.runs import checkpoints, saving, training_state
+from harness.runs import checkpoints, training_state
 from harness.runs.runfolder import RunFolder
-from harness.training import setup
+from harness.training import saving, setup
 from harness.training.learner import Learner
 from harness.training.sft import fine_tune, learning_rate_factor
 from harness.types.errors import CheckpointError, ConfigError, ResultError, TrainingError

@@ -11,21 +11,20 @@ from harness.config.gateway_address import read_address
 from harness.distributed.process_group import ProcessGroup
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy
-from harness.rollouts.collect_options import OnFinish
-from harness.rollouts.player import StepRollouts, rollout_figures
 from harness.training.gateway.env_sessions import EnvSessions
 from harness.training.gateway.gateway import Gateway, GatewayOptions
 from harness.training.gateway.server import TOKEN_VARIABLE, GatewayServer
 from harness.training.gateway.web import create_app
+from harness.training.players.player import StepRollouts, rollout_figures
 from harness.types.errors import ConfigError
-from harness.types.rollout import Rollout
+from harness.types.rollout import OnFinish, Rollout
 
 _ROLLOUTS = 1
 """Stream of random numbers, the same as for the harness's rollouts."""
 
 
 class OutsideAgents:
-    """Waits for whole groups of a gateway; it has the methods of `harness.rollouts.player.Player`.
+    """Waits for whole groups of a gateway; it has the methods of `Player`.
 
     `data_version` is "" and `curriculum` None, because the agents choose their environments. Raises
     `ConfigError` if there are several processes or the address cannot be used.

@@ -14,11 +14,10 @@ from harness.distributed.signals import StopSignal
 from harness.inference.generation import Generator
 from harness.inference.versions import VersionedCompleter
 from harness.model.policy import Policy
-from harness.rollouts.collect_options import OnFinish
-from harness.rollouts.player import Player, StepRollouts
 from harness.rollouts.task_sampling.curriculum import Curriculum
-from harness.training.overlap.stream import GroupStream
-from harness.types.rollout import Rollout
+from harness.training.players.group_stream import GroupStream
+from harness.training.players.player import Player, StepRollouts
+from harness.types.rollout import OnFinish, Rollout
 
 
 class _Cancellable(StopSignal):

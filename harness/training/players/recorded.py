@@ -12,11 +12,10 @@ from harness.config import Config
 from harness.model.policy import Policy
 from harness.preflight import recorded_files
 from harness.rollouts import rollout_files
-from harness.rollouts.collect_options import OnFinish
-from harness.rollouts.player import StepRollouts, branch_figures, rollout_figures
 from harness.rollouts.search.preferences import Preference
+from harness.training.players.player import StepRollouts, branch_figures, rollout_figures
 from harness.types.errors import ConfigError
-from harness.types.rollout import Completion, Rollout, StopReason, Turn
+from harness.types.rollout import Completion, OnFinish, Rollout, StopReason, Turn
 from harness.types.task_draws import TaskSampler
 
 

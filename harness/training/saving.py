@@ -20,7 +20,6 @@ from pathlib import Path
 
 import torch
 
-from harness.annotators import Annotator
 from harness.distributed.joining import is_connection_error
 from harness.distributed.process_group import ProcessGroup
 from harness.model.policy import Policy
@@ -28,8 +27,9 @@ from harness.model.weights.weight_average import WeightAverage
 from harness.runs import checkpoints, file_digests, fsync, training_state
 from harness.runs.checkpoints import AVERAGE, DESCRIPTION, Checkpoint
 from harness.runs.file_digests import FileDigests
-from harness.runs.training_state import NO_ANNOTATORS, NO_PARTS, Part
+from harness.runs.training_state import NOTHING
 from harness.types.errors import TrainingError
+from harness.types.stateful import Stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ def begin(
     step: int,
     policy: Policy,
     optimizer: torch.optim.Optimizer,
-    annotators: Mapping[str, Annotator] = NO_ANNOTATORS,
+    annotators: Mapping[str, Stateful] = NOTHING,
     *,
     keep: int,
     keep_best: int = 0,
     best: str = "success",
     validation: Mapping[str, float] | None = None,
-    parts: Mapping[str, Part] = NO_PARTS,
+    parts: Mapping[str, Stateful] = NOTHING,
     average: WeightAverage | None = None,
 ) -> Saving:
     """Write the state after `step` steps; `Saving.finish` then removes checkpoints to drop.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
-from harness.rollouts.player import Player
+from harness.training.players.player import Player
 from harness.types.rollout import Rollout
 
 _TICK_S: Final = 0.02

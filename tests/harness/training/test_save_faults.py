@@ -9,7 +9,8 @@ from fault_points import enumerate_faults, points
 
 from agentgyms.models.answer_store import AnswerStore
 from harness import config as configs
-from harness.runs import checkpoints, saving
+from harness.runs import checkpoints
+from harness.training import saving
 from harness.training.learner import Learner
 
 EVERY = [

@@ -7,31 +7,28 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness import annotators, prompts
-from harness import config as configs
+from harness import annotators
 from harness.annotators import state_values
 from harness.config import Config, RolloutConfig, methods
 from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from harness.inference.completers import Completer, Sampling
+from harness.inference.completers import Completer
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.repeated_prompts import RepeatedPrompts
 from harness.model.policy import Policy
-from harness.prompts.few_shot import Preamble
-from harness.prompts.truncation import Tokens
 from harness.rollouts.agent import Agent
 from harness.rollouts.branches import Branches, cost
+from harness.rollouts.build import make_agent, make_pool
 from harness.rollouts.collect import collect
 from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions, OnFinish
+from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.continuations import AgentContinuations, Cost, StateReturns
-from harness.rollouts.demonstrations import Demonstrator
-from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.task_sampling.curriculum import Curriculum
 from harness.rollouts.task_sampling.dynamic_sampling import collect_informative, returns_differ
-from harness.rollouts.views import Actor, Decision, EpisodeView
-from harness.types.errors import ContextOverflow, TrainingError
-from harness.types.rollout import Completion, Rollout, StopReason
+from harness.rollouts.views import Actor
+from harness.training.players.demonstration_actor import DemonstrationActor
+from harness.types.errors import TrainingError
+from harness.types.rollout import Completion, OnFinish, Rollout, StopReason
 from harness.types.task_draws import TaskDraw, TaskSampler, seed_of
 
 _ROLLOUTS = 1
@@ -219,86 +216,6 @@ class Player:
             return self._agent
         warm = self._config.warmstart
         return DemonstrationActor(self._config, self._policy, warm.expert, warm.noise)
-
-
-class DemonstrationActor:
-    """The environment's expert as an actor; its completions have the policy's tokens.
-
-    Random actions, drawn with probability `noise` in [0, 1), and actions not known to be optimal
-    count as malformed, so that they are not imitated. All log-probabilities are 0.
-    """
-
-    def __init__(self, config: Config, policy: Policy, kind: str, noise: float) -> None:
-        """Raise `ConfigError` if `noise` is out of range."""
-        self._agent = make_prompt_agent(config, policy.chat_tokenizer)
-        self._policy = policy
-        self._demonstrator = Demonstrator(self._agent, kind, noise)
-
-    async def act(self, view: EpisodeView, seed: int) -> Decision:
-        """Return the expert's action; raise `ContextOverflow` if the prompt and it are too long."""
-        decision = await self._demonstrator.act(view, seed)
-        is_demonstration = bool(self._demonstrator.demonstrations)
-        self._demonstrator.demonstrations.clear()
-        self._demonstrator.texts.clear()
-        policy, messages = self._policy, self._agent.messages(view)
-        prompt = policy.encode_chat(messages)
-        answer = decision.completion.text
-        response = policy.chat_tokenizer.encode_response(answer, messages)
-        if len(prompt) + len(response) > policy.max_length:
-            raise ContextOverflow(
-                f"a prompt of {len(prompt)} tokens and {len(response)} of the expert's answer "
-                f"exceed the model's {policy.max_length}"
-            )
-        completion = Completion(
-            answer,
-            prompt,
-            response,
-            (0.0,) * len(response),
-            images=policy.chat_encoder.images(messages),
-        )
-        return replace(decision, completion=completion, valid=decision.valid and is_demonstration)
-
-
-def make_prompt_agent(config: Config, tokens: Tokens | None = None) -> Agent:
-    """Return an agent without a model, which only writes the prompts of a run."""
-    return make_agent(config, None, config.agent.temperature, tokens)
-
-
-def make_agent(
-    config: Config, completer: Completer | None, temperature: float, tokens: Tokens | None
-) -> Agent:
-    """Return the agent of a run, sampling at `temperature`; `tokens` measures observations."""
-    own = config.agent
-    sampling = Sampling(temperature, own.max_tokens, max_thought_tokens=own.max_thought_tokens)
-    return Agent(
-        completer,
-        prompts.load(own.style, config.env.id, own.tool_format),
-        sampling,
-        own.window,
-        own.context,
-        preamble=Preamble(config.env.id),
-        thoughts=own.thoughts,
-        scratchpad=own.scratchpad,
-        summary_tokens=own.summary_tokens,
-        max_observation=own.max_observation,
-        tokens=tokens,
-    )
-
-
-def make_pool(config: Config, split: str, group_size: int, **kwargs: Any) -> EnvPool:
-    """Return environments of a split."""
-    settings = {**config.env.kwargs, "split": split, **kwargs}
-    if config.env.max_turns is not None:
-        settings["max_turns"] = config.env.max_turns
-    return EnvPool(config.env.id, group_size, config.rollout.max_live, **settings)
-
-
-def make_eval_pool(config: Config, split: str) -> EnvPool:
-    """Return environments of a split with the settings of evaluation, in groups of one."""
-    env, own = config.env, config.eval
-    limit = env.max_turns if own.max_turns is None else own.max_turns
-    env = configs.replace(env, max_turns=limit, kwargs={**env.kwargs, **own.kwargs})
-    return make_pool(configs.replace(config, env=env), split, 1)
 
 
 def _stopped_share(played: Sequence[Rollout], num_groups: int, config: RolloutConfig) -> float:
