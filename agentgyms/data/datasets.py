@@ -202,23 +202,15 @@ def import_data(
     with resumable_folder(target.with_name(f".{name}-unfinished")) as work:
         recover_folder(work, target)
         manifest = _make(known, source, work / "new", progress=progress)
-        if not allow_other:
-            _check_release(known, source, manifest["splits"])
-        write_manifest(work / "new", _manifest_header(known) | manifest)
+        if not allow_other and (different := differences(known, manifest["splits"])):
+            raise DataCorrupt(
+                f"{source} is not the release of {known.name}: {'; '.join(different)}. Get the "
+                "release, or accept this one with --allow-other"
+            )
+        header = {"name": known.name, "title": known.title, "licence": known.licence}
+        write_manifest(work / "new", header | manifest)
         replace_folder(work, target)
     return target
-
-
-def _check_release(known: DataSet, source: Path, parts: Mapping[str, Part]) -> None:
-    if different := differences(known, parts):
-        raise DataCorrupt(
-            f"{source} is not the release of {known.name}: {'; '.join(different)}. Get the "
-            "release, or accept this one with --allow-other"
-        )
-
-
-def _manifest_header(known: DataSet) -> dict[str, Any]:
-    return {"name": known.name, "title": known.title, "licence": known.licence}
 
 
 def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:

@@ -91,7 +91,9 @@ def _receive(url: str, part: Path, *, progress: bool) -> None:
     ):
         # 416: the range begins at the end of the file, or beyond it
         if response.status_code == 416 and have:
-            if _total(response) == have:
+            # The size of the whole file, as an answer 416 tells it.
+            _, _, total = response.headers.get("Content-Range", "").partition("/")
+            if (int(total) if total.isdigit() else None) == have:
                 return
             part.unlink()
             raise _Cut("the partial file does not belong to this download")
@@ -127,12 +129,6 @@ def _write(response: httpx2.Response, part: Path, have: int, *, progress: bool) 
             bar.update(len(chunk))
     if total is not None and part.stat().st_size < total:
         raise _Cut(f"{part.stat().st_size} of {total} bytes arrived")
-
-
-def _total(response: httpx2.Response) -> int | None:
-    """Return the size of the whole file, as an answer 416 tells it."""
-    _, _, total = response.headers.get("Content-Range", "").partition("/")
-    return int(total) if total.isdigit() else None
 
 
 def _failure(url: str, part: Path, error: Exception) -> str:

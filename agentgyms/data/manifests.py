@@ -49,7 +49,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
         parts_of(manifest)
-        _check_files(manifest["files"])
+        files = manifest["files"]
+        if not isinstance(files, dict) or any(
+            not isinstance(row, list) or [type(field) for field in row] != [int, str]
+            for row in files.values()
+        ):
+            raise TypeError("'files' must hold a size and a sha256 for each name")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as e:
         raise DataCorrupt(
             f"the manifest of {folder} is damaged ({type(e).__name__}: {e}): "
@@ -69,11 +74,3 @@ def parts_of(manifest: Mapping[str, Any]) -> dict[str, Part]:
     if any([type(field) for field in part] != [int, str] for part in parts.values()):
         raise TypeError("'splits' must hold pairs of a number and a digest")
     return parts
-
-
-def _check_files(files: Any) -> None:
-    if not isinstance(files, dict) or any(
-        not isinstance(row, list) or [type(field) for field in row] != [int, str]
-        for row in files.values()
-    ):
-        raise TypeError("'files' must hold a size and a sha256 for each name")

@@ -26,7 +26,14 @@ def lock_folder(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:
-        _lock(handle, folder)
+        busy = EnvUnavailable(f"another process works in {folder}: wait until it is done")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        # The previous owner may have removed the folder after it was opened here.
+        if not folder.is_dir() or not os.path.samestat(os.fstat(handle), folder.stat()):
+            raise busy
         yield folder
     finally:
         os.close(handle)
@@ -41,7 +48,9 @@ def resumable_folder(folder: Path) -> Iterator[Path]:
     another process holds the lock.
     """
     with lock_folder(folder):
-        _remove_leftovers(folder)
+        # Remove what a killed process had not finished removing.
+        for left in folder.parent.glob(f"{glob.escape(folder.name)}{_REMOVED}*"):
+            shutil.rmtree(left, ignore_errors=True)
         try:
             yield folder
         except DataError:
@@ -55,20 +64,3 @@ def _remove(folder: Path) -> None:
     gone = folder.with_name(f"{folder.name}{_REMOVED}{os.getpid()}")
     folder.rename(gone)
     shutil.rmtree(gone)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process had not finished removing."""
-    for left in folder.parent.glob(f"{glob.escape(folder.name)}{_REMOVED}*"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _lock(handle: int, folder: Path) -> None:
-    busy = EnvUnavailable(f"another process works in {folder}: wait until it is done")
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise busy from None
-    # The previous owner may have removed the folder after it was opened here.
-    if not folder.is_dir() or not os.path.samestat(os.fstat(handle), folder.stat()):
-        raise busy

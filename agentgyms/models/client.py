@@ -170,7 +170,11 @@ class ChatClient:
         answered = self.stats.answers
         while True:
             body = request_body(self.model, messages, sampling, seed, self._service.stream)
-            body = self._adapt_body(body) | self._extra
+            spare = self._refused & {*optional_fields(body), "max_tokens"}
+            adapted = {key: value for key, value in body.items() if key not in spare}
+            if "max_tokens" in spare:
+                adapted["max_completion_tokens"] = body["max_tokens"]
+            body = adapted | self._extra
             attempt += 1
             try:
                 reply = await self._attempt(body, estimate_tokens(messages, sampling), sampling)
@@ -192,13 +196,6 @@ class ChatClient:
                     raise ModelUnavailable(self._failure_message(fault, attempt)) from None
                 # Answers to others show that the server is not worse off than before.
                 await self._pause(pause_s(fault, max(failed, 1), seed, self._first_pause_s), fault)
-
-    def _adapt_body(self, body: dict[str, Any]) -> dict[str, Any]:
-        spare = self._refused & {*optional_fields(body), "max_tokens"}
-        adapted = {key: value for key, value in body.items() if key not in spare}
-        if "max_tokens" in spare:
-            adapted["max_completion_tokens"] = body["max_tokens"]
-        return adapted
 
     async def _pause(self, seconds: float, fault: RetryableError) -> None:
         _log.info("%s: %s; again in %.1f s", self.model, self._redact(fault.message), seconds)

@@ -41,7 +41,9 @@ def check_env(make: Make) -> None:
         steps = list(play(env, seed))
         for turn, (observation, _, info) in enumerate(steps):
             check_info(info, turn)
-            _check_observation(env, observation)
+            assert observation in env.observation_space, (
+                f"observation not in {env.observation_space}: {shown(observation):.200}"
+            )
             assert keys.observation_key(observation) == info["observation_key"], (
                 f"after the episode, the observation of turn {turn} is another than when it was "
                 "returned: each turn needs arrays of its own"
@@ -107,12 +109,6 @@ def check_info(info: dict[str, Any], turn: int) -> None:
         assert (info["feedback"], info["feedback_text"]) == ("ok", ""), (
             "feedback not ok after reset"
         )
-
-
-def _check_observation(env: Any, observation: Any) -> None:
-    assert observation in env.observation_space, (
-        f"observation not in {env.observation_space}: {shown(observation):.200}"
-    )
 
 
 def _check_end(env: Any, steps: list[Any]) -> None:

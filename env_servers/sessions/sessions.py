@@ -97,7 +97,10 @@ class Sessions:
 
         Raises `Refusal` if there is no such session, it has ended, or it stays in use for too long.
         """
-        session = self._find(session_id)
+        session = self._open.get(session_id)
+        if session is None:
+            raise self._unknown(session_id)
+        self._expire(session)
         if not session.lock.acquire(blocking=False):
             self._wait_for(session)
         try:
@@ -160,13 +163,6 @@ class Sessions:
                     busy = f"another request has used the session for {self.busy_s:g} s"
                     raise Refusal("timeout", busy)
 
-    def _find(self, session_id: str) -> Session:
-        session = self._open.get(session_id)
-        if session is None:
-            raise self._unknown(session_id)
-        self._expire(session)
-        return session
-
     def _unknown(self, session_id: str) -> Refusal:
         return self._refusal(session_id, self._closed.reason(session_id))
 
@@ -210,7 +206,14 @@ class Sessions:
                     self._opening += 1
                     return self._openings.begin(request_id, asked)
             if not self._evict():
-                raise self._full()
+                now = self.clock()
+                idle = [now - session.touched for session in list(self._open.values())]
+                free_in_s = self.ttl_s - max(idle, default=0.0)
+                raise Refusal(
+                    "server_full",
+                    f"the server holds {self.max_sessions} sessions, as many as it may",
+                    retry_after_s=min(max(math.ceil(free_in_s), 1), _LONGEST_RETRY_AFTER_S),
+                )
 
     def _opened_by(self, request_id: str, asked: str) -> Session | None:
         """Return the session that a request has opened, or is opening; None if it opens none yet.
@@ -232,16 +235,6 @@ class Sessions:
         reason = "it was finished and gave way to another one"
         oldest_first = sorted(finished, key=lambda session: session.touched)
         return any(self._discard(session, "evicted", reason) for session in oldest_first)
-
-    def _full(self) -> Refusal:
-        now = self.clock()
-        idle = [now - session.touched for session in list(self._open.values())]
-        free_in_s = self.ttl_s - max(idle, default=0.0)
-        return Refusal(
-            "server_full",
-            f"the server holds {self.max_sessions} sessions, as many as it may",
-            retry_after_s=min(max(math.ceil(free_in_s), 1), _LONGEST_RETRY_AFTER_S),
-        )
 
     def _expire(self, session: Session) -> bool:
         """Close a session if it has expired and is not in use; return whether it was closed."""

@@ -263,14 +263,12 @@ def _error(error: Exception) -> Response:
         case HTTPException():
             words = error.description or ""
             response = rendering.message(error.name, words, error.code or 500)
-            response.headers.extend(_allowed(error))
+            response.headers.extend(
+                [(name, value) for name, value in error.get_headers() if name == "Allow"]
+            )
             return response
     log.error("a request failed", exc_info=error)
     return rendering.message("Something went wrong", "The shop's log has the details.", 500)
-
-
-def _allowed(error: HTTPException) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in error.get_headers() if name == "Allow"]
 
 
 def _number(turn: str) -> int:

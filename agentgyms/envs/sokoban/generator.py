@@ -158,7 +158,13 @@ def _batch(recipe: Recipe, split: str, number: int, size: int) -> Iterator[tuple
     """Yield the rooms of one batch of candidates, with their canonical names."""
     chance = Numbers(f"{VERSION}/{recipe.name}/{split}/{number}")
     floor = _carve(recipe, chance, size * 12 // _SHARES[split])
-    targets = _draw_targets(recipe, chance, floor)
+    # Different random floor cells of each room as a mask. Shape [R, inner cells].
+    draws = chance.numbers(*floor.shape) >> np.uint64(1)
+    draws[~floor] = np.iinfo(np.uint64).max
+    chosen = np.argsort(draws, axis=1, kind="stable")[:, : recipe.boxes]
+    targets = np.zeros_like(floor)
+    np.put_along_axis(targets, chosen, True, axis=1)
+    targets = targets & floor
     plan = _inner_tiles(floor, targets, recipe)
     ours = np.array([split_of(name) == split for name in canonical(plan)])
     whole = floor.sum(1) >= recipe.floor_sizes[0]  # some walks carve too few cells
@@ -217,16 +223,6 @@ def _carve(recipe: Recipe, chance: Numbers, count: int) -> NDArray[np.bool_]:
         row = np.clip(row + rows[heading], 0, height - 1)
         column = np.clip(column + columns[heading], 0, width - 1)
     return floor
-
-
-def _draw_targets(recipe: Recipe, chance: Numbers, floor: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return different random floor cells of each room as a mask. Shape [R, inner cells]."""
-    draws = chance.numbers(*floor.shape) >> np.uint64(1)
-    draws[~floor] = np.iinfo(np.uint64).max
-    chosen = np.argsort(draws, axis=1, kind="stable")[:, : recipe.boxes]
-    targets = np.zeros_like(floor)
-    np.put_along_axis(targets, chosen, True, axis=1)
-    return targets & floor
 
 
 def _inner_tiles(

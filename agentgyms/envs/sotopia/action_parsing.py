@@ -44,7 +44,11 @@ def parse_action(text: str) -> Act | ParseFailure:
     """
     text = text.strip()
     if text.startswith("{"):
-        return _parse_json(text)
+        try:
+            return parse_fields(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", None) or "it cannot be read"
+            return ParseFailure(f"the JSON is malformed ({reason}); write one object, or {FORMS}.")
     name, colon, argument = text.partition(":")
     kind = _kind(name)
     if kind is None or (not colon and kind not in _ALONE):
@@ -68,15 +72,6 @@ def format_action(act: Act) -> str:
     """Return an act as an action text; `parse_action` is the inverse."""
     name = _NAMES[act.kind]
     return name if act.kind in _ALONE else f"{name}: {act.argument}"
-
-
-def _parse_json(text: str) -> Act | ParseFailure:
-    """Parse a text that is one JSON object."""
-    try:
-        return parse_fields(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", None) or "it cannot be read"
-        return ParseFailure(f"the JSON is malformed ({reason}); write one object, or {FORMS}.")
 
 
 def _preview(text: str) -> str:

@@ -38,7 +38,8 @@ def properties_of(kind: type[Any]) -> dict[str, Schema]:
 
     It is a dataclass or a `TypedDict`, with the fields' meaning under `Attributes:`.
     """
-    meaning = _meanings(kind)
+    _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    meaning = {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(text)}
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         schema = schema_of(hint)
@@ -70,7 +71,11 @@ def schema_of(hint: Any) -> Schema:
     if isinstance(hint, type) and hint in _TYPES:
         return {"type": _TYPES[hint]}
     if origin is UnionType:
-        return _union([schema_of(part) for part in parts])
+        options = [schema_of(part) for part in parts]
+        merged: Schema = {}
+        for option in options:
+            merged |= option
+        return merged | {"type": [option["type"] for option in options]}
     if origin is list:
         return {"type": "array", "items": schema_of(parts[0])}
     if origin is dict:
@@ -90,20 +95,6 @@ def _annotated(hint: Any, extras: tuple[Any, ...]) -> Schema:
     return schema
 
 
-def _union(options: list[Schema]) -> Schema:
-    """Return the schema of one type or null: one schema with both types."""
-    merged: Schema = {}
-    for option in options:
-        merged |= option
-    return merged | {"type": [option["type"] for option in options]}
-
-
 def _has_default(field: dataclasses.Field[Any]) -> bool:
     missing = dataclasses.MISSING
     return field.default is not missing or field.default_factory is not missing
-
-
-def _meanings(kind: type[Any]) -> dict[str, str]:
-    """Return what the docstring of a class says of each of its attributes."""
-    _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(text)}

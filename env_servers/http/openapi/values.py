@@ -24,18 +24,27 @@ _INFO: Final[dict[str, Schema]] = {
 
 def schemas() -> dict[str, Schema]:
     """Return the named schemas of values."""
+    content = {"contentEncoding": "base64", "contentMediaType": "image/png"}
+    fields = {
+        name: schema | _INFO.get(name, {}) for name, schema in properties_of(TurnInfo).items()
+    }
+    shape: dict[str, Any] = {"type": "array", "items": _positive(), "minItems": 3, "maxItems": 3}
+    shape["description"] = "Height, width and 3 colours: red, green, blue."
+    limits = {"dtype": _const("uint8"), "low": _const(0), "high": _const(255)}
     return {
         "Error": object_of({"error": _error()}),
-        "TurnInfo": _turn_info(),
+        "TurnInfo": object_of(fields, INFO_TYPES),
         "Observation": {
             "description": "What the agent sees: a text, or texts and images by name.",
             "oneOf": [_TEXT, _by_name(_TEXT, reference("Image"))],
         },
-        "Image": object_of({"png": _png()}),
+        "Image": object_of(
+            {"png": {**_TEXT, **content, "description": f"8-bit RGB, at most {MAX_PIXELS} pixels."}}
+        ),
         "Render": {"anyOf": [{"type": ["string", "null"]}, reference("Image")]},
         "Space": {"oneOf": [reference(f"{kind}Space") for kind in ("Text", "Image", "Dict")]},
         "TextSpace": object_of({"type": _const("UnicodeText"), "max_length": _positive()}),
-        "ImageSpace": object_of(_image_space()),
+        "ImageSpace": object_of({"type": _const("Box"), **limits, "shape": shape}),
         "DictSpace": object_of({"type": _const("Dict"), "spaces": _parts()}),
     }
 
@@ -55,25 +64,6 @@ def _const(value: str | int) -> Schema:
 
 def _positive() -> Schema:
     return {"type": "integer", "minimum": 1}
-
-
-def _image_space() -> dict[str, Schema]:
-    shape: dict[str, Any] = {"type": "array", "items": _positive(), "minItems": 3, "maxItems": 3}
-    shape["description"] = "Height, width and 3 colours: red, green, blue."
-    limits = {"dtype": _const("uint8"), "low": _const(0), "high": _const(255)}
-    return {"type": _const("Box"), **limits, "shape": shape}
-
-
-def _png() -> Schema:
-    content = {"contentEncoding": "base64", "contentMediaType": "image/png"}
-    return {**_TEXT, **content, "description": f"8-bit RGB, at most {MAX_PIXELS} pixels."}
-
-
-def _turn_info() -> Schema:
-    fields = {
-        name: schema | _INFO.get(name, {}) for name, schema in properties_of(TurnInfo).items()
-    }
-    return object_of(fields, INFO_TYPES)
 
 
 def _error() -> Schema:

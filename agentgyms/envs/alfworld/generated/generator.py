@@ -108,7 +108,14 @@ def _furnished(size: str, split: str, family: str, chance: Chance) -> Household 
     stored = [(target, chance.pick(homes)) for _ in range(2 if family == "pick2" else 1)]
     if family == "look":
         stored.append((place, chance.pick(_homes(plan, place))))
-    stored += _others(plan, target, chance.between(*_NUM_THINGS[size]) - len(stored), size, chance)
+    # Objects that the task does not need; in small rooms no two of a type.
+    number = chance.between(*_NUM_THINGS[size]) - len(stored)
+    kinds = [name for name in plan.room.things if name != target and _homes(plan, name)]
+    if size == "small":
+        drawn = chance.sample(kinds, number)
+    else:
+        drawn = [chance.pick(kinds) for _ in range(number)]
+    stored += [(name, chance.pick(_homes(plan, name))) for name in drawn]
     stored.sort()
     inner = _inner(stored, chance) if size == "large" else ()
     return Household(plan, tuple(stored), inner, family, target, place, chance.below(2))
@@ -132,18 +139,6 @@ def _homes(plan: FloorPlan, thing: str) -> list[int]:
     """Return the receptacles where a type of thing may be."""
     sort = THINGS[thing].sort
     return [r for r, name in enumerate(plan.furniture) if sort in FURNITURE[name].holds]
-
-
-def _others(
-    plan: FloorPlan, target: str, number: int, size: str, chance: Chance
-) -> list[tuple[str, int]]:
-    """Return objects that the task does not need; in small rooms no two of a type."""
-    kinds = [name for name in plan.room.things if name != target and _homes(plan, name)]
-    if size == "small":
-        drawn = chance.sample(kinds, number)
-    else:
-        drawn = [chance.pick(kinds) for _ in range(number)]
-    return [(name, chance.pick(_homes(plan, name))) for name in drawn]
 
 
 def _inner(stored: list[tuple[str, int]], chance: Chance) -> tuple[tuple[int, int], ...]:

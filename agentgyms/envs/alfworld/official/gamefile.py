@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
 from agentgyms.data.json_text import parse_json
@@ -65,17 +65,6 @@ def read_game(path: Path, name: str) -> Game:
 
 def parse_game(content: bytes) -> Problem:
     """Parse the content of a game file; `ValueError` if it is damaged or of another generation."""
-    fields = _fields(content)
-    sentence, grammar = _split_task(fields["grammar"])
-    check_generation(fields["pddl_domain"], grammar)
-    facts, goal = parse_problem(fields["pddl_problem"])
-    walkthrough = fields.get("walkthrough") or []
-    if not isinstance(walkthrough, list):
-        raise ValueError("its walkthrough is no list of commands")
-    return Problem(facts, goal, sentence, tuple(map(str, walkthrough)))
-
-
-def _fields(content: bytes) -> dict[str, Any]:
     try:
         fields = parse_json(content)
     except ValueError as e:
@@ -83,7 +72,13 @@ def _fields(content: bytes) -> dict[str, Any]:
     wanted = ("pddl_domain", "grammar", "pddl_problem")
     if not isinstance(fields, dict) or not all(isinstance(fields.get(k), str) for k in wanted):
         raise ValueError(f"it lacks one of the texts {', '.join(wanted)}")
-    return fields
+    sentence, grammar = _split_task(fields["grammar"])
+    check_generation(fields["pddl_domain"], grammar)
+    facts, goal = parse_problem(fields["pddl_problem"])
+    walkthrough = fields.get("walkthrough") or []
+    if not isinstance(walkthrough, list):
+        raise ValueError("its walkthrough is no list of commands")
+    return Problem(facts, goal, sentence, tuple(map(str, walkthrough)))
 
 
 def _split_task(grammar: str) -> tuple[str, str]:

@@ -108,19 +108,17 @@ class Api:
         """Call the API and return its value; an `ApiError` means that no record was changed."""
         values = dict(given)
         if TOKEN.name in self.by_name:
-            session.account = self._account(session, values.pop(TOKEN.name, None))
+            token = values.pop(TOKEN.name, None)
+            account = session.tokens.account(session.database, self.app, token)
+            if account is None:
+                raise ApiError(
+                    401,
+                    f"The access_token is {'missing' if token is None else 'wrong'}. "
+                    f"apis.{self.app}.login(username=..., password=...) "
+                    f"returns one for the {self.app} app.",
+                )
+            session.account = account
         return self.run(session, **self._parse(values))
-
-    def _account(self, session: Session, token: Any) -> Account:
-        account = session.tokens.account(session.database, self.app, token)
-        if account is None:
-            fault = "missing" if token is None else "wrong"
-            raise ApiError(
-                401,
-                f"The access_token is {fault}. apis.{self.app}.login(username=..., password=...) "
-                f"returns one for the {self.app} app.",
-            )
-        return account
 
     def _parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of all parameters without the token; refuse what is invalid."""

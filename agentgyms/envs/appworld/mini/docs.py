@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any
 
-from agentgyms.envs.appworld.mini.api import Api, App
+from agentgyms.envs.appworld.mini.api import App
 from agentgyms.envs.appworld.mini.parameters import Parameter
 
 _READS = ("show_", "search_")
@@ -63,7 +63,15 @@ class Documentation:
     @cached_property
     def _docs(self) -> dict[tuple[str, str], dict[str, Any]]:
         return {
-            (app.name, api.name): _doc(api)
+            (app.name, api.name): {
+                "app_name": api.app,
+                "api_name": api.name,
+                "path": f"/{api.app}/{api.name}",
+                "method": "GET" if api.name.startswith(_READS) else "POST",
+                "description": api.description,
+                "parameters": [_parameter(each) for each in api.parameters],
+                "response_schemas": {"success": api.returns, "failure": {"message": "string"}},
+            }
             for app in self._apps.values()
             for api in app.apis.values()
         }
@@ -108,18 +116,6 @@ def _names(doc: dict[str, Any]) -> list[str]:
     returned = doc["response_schemas"]["success"]
     fields = returned[0] if isinstance(returned, list) else returned
     return [*(parameter["name"] for parameter in doc["parameters"]), *fields]
-
-
-def _doc(api: Api) -> dict[str, Any]:
-    return {
-        "app_name": api.app,
-        "api_name": api.name,
-        "path": f"/{api.app}/{api.name}",
-        "method": "GET" if api.name.startswith(_READS) else "POST",
-        "description": api.description,
-        "parameters": [_parameter(each) for each in api.parameters],
-        "response_schemas": {"success": api.returns, "failure": {"message": "string"}},
-    }
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

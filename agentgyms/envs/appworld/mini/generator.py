@@ -13,7 +13,7 @@ from agentgyms.core.errors import UnknownTask
 from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini.apps import API_NAMES
 from agentgyms.envs.appworld.mini.background import addresses, fill
-from agentgyms.envs.appworld.mini.people import SPLITS, Person, draw_cast
+from agentgyms.envs.appworld.mini.people import SPLITS, draw_cast
 from agentgyms.envs.appworld.mini.record_builder import Scene
 from agentgyms.envs.appworld.mini.records import Profile, Task
 from agentgyms.envs.appworld.mini.scenarios import CHALLENGE, COMMON
@@ -76,7 +76,13 @@ def make_task(task_id: str) -> SolvedTask:
             f"MiniAppWorld has no task {task_id!r}: expected an id such as 'countnotes-t001_1'"
         )
     scenario, number = task_id.split("_")
-    scene = _scene(task_id, scenario, split)
+    days = Chance(VERSION, scenario, "day").below(_NUM_DAYS)
+    day = _FIRST_DAY + timedelta(days=days)
+    # Some scenarios have payments earlier in the same month.
+    now = day.replace(day=10 + day.day % 16)
+    chance = Chance(VERSION, task_id)
+    scene = Scene(chance, draw_cast(chance, split), now)
+    fill(scene)
     plan = chosen.plan(Draw(f"{VERSION}/{scenario}", int(number), split, scene))
     me = scene.me
     profile = Profile(
@@ -90,31 +96,15 @@ def make_task(task_id: str) -> SolvedTask:
     brief = Brief(
         task_id,
         plan.instruction,
-        _supervisor(me),
+        {
+            "first_name": me.first_name,
+            "last_name": me.last_name,
+            "email": me.email,
+            "phone_number": me.phone_number,
+        },
         scene.now.isoformat(),
         chosen.difficulty,
         API_NAMES,
     )
     salt = blake2b(f"salt/{VERSION}/{task_id}".encode(), digest_size=16).hexdigest()
     return SolvedTask(MiniTask(brief, scene.database(*records), plan.checks, salt), plan.solution)
-
-
-def _scene(task_id: str, scenario: str, split: str) -> Scene:
-    """Return a task's scene with its background records."""
-    days = Chance(VERSION, scenario, "day").below(_NUM_DAYS)
-    day = _FIRST_DAY + timedelta(days=days)
-    # Some scenarios have payments earlier in the same month.
-    now = day.replace(day=10 + day.day % 16)
-    chance = Chance(VERSION, task_id)
-    scene = Scene(chance, draw_cast(chance, split), now)
-    fill(scene)
-    return scene
-
-
-def _supervisor(person: Person) -> dict[str, str]:
-    return {
-        "first_name": person.first_name,
-        "last_name": person.last_name,
-        "email": person.email,
-        "phone_number": person.phone_number,
-    }

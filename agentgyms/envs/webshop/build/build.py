@@ -136,12 +136,10 @@ def _finish(assembly: _Assembly, target: Path, progress: bool) -> dict[str, Any]
         write(catalogue, target, kind, DEFAULT_SEED)
         manifest["splits"][kind] = Part(len(GoalList.of(catalogue, kind)), digest)
     shutil.rmtree(target / _SCRATCH)
-    return manifest | {"files": _checksums(target, progress)}
-
-
-def _checksums(folder: Path, progress: bool) -> dict[str, tuple[int, str]]:
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != MANIFEST)
-    return {
-        file.relative_to(folder).as_posix(): (file.stat().st_size, digest_file(file))
-        for file in ProgressBar(files, desc="checksums", unit="file", disable=not progress)
+    files = sorted(file for file in target.rglob("*") if file.is_file() and file.name != MANIFEST)
+    return manifest | {
+        "files": {
+            file.relative_to(target).as_posix(): (file.stat().st_size, digest_file(file))
+            for file in ProgressBar(files, desc="checksums", unit="file", disable=not progress)
+        }
     }

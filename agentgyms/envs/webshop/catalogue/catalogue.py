@@ -123,24 +123,21 @@ class Catalogue:
         if len(wanted) > self._asin.dtype.itemsize or wanted.endswith(b"\0"):
             return None
         try:
-            return self._bisect(wanted)
+            low, high = 0, len(self._asin)
+            while low < high:
+                middle = (low + high) // 2
+                if self._asin[self._asin_order[middle]] < wanted:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low == len(self._asin):
+                return None
+            position = int(self._asin_order[low])
+            return position if self._asin[position] == wanted else None
         except IndexError as e:
             raise DataCorrupt(
                 f"asin_order.npy in {self.folder} is damaged ({e}): import the data set again"
             ) from None
-
-    def _bisect(self, wanted: bytes) -> int | None:
-        low, high = 0, len(self._asin)
-        while low < high:
-            middle = (low + high) // 2
-            if self._asin[self._asin_order[middle]] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(self._asin):
-            return None
-        position = int(self._asin_order[low])
-        return position if self._asin[position] == wanted else None
 
     def asins(self, positions: Iterable[int]) -> list[str]:
         """Return the asins of the products at some positions."""

@@ -93,7 +93,23 @@ class GoalList:
 
     def find(self, task_id: str) -> Goal:
         """Return the goal of this id; an `UnknownTask` says which part of the id is wrong."""
-        return self._goal(self._number(task_id))
+        asin, slash, suffix = str(task_id).rpartition("/")
+        digits = suffix.removeprefix(_HUMAN) if self.kind == "human" else suffix
+        form = f"{_HUMAN}<number>" if self.kind == "human" else "<number>"
+        if not slash or not _is_number(digits) or (self.kind == "human") == (digits == suffix):
+            raise UnknownTask(
+                f"{task_id!r} is not the id of a {self.kind} goal: expected <asin>/{form}"
+            )
+        position = self._catalogue.position(asin)
+        if position is None:
+            raise UnknownTask(f"task {task_id!r}: the catalogue has no product {asin!r}")
+        wanted = np.int32(position)  # the array's type, so that numpy does not convert the array
+        first = np.searchsorted(self._table.position, wanted)
+        rows = range(int(first), int(np.searchsorted(self._table.position, wanted, side="right")))
+        number = self._find_number(rows, int(digits))
+        if number is None:
+            raise UnknownTask(f"task {task_id!r}: product {asin} {self._existing_goals(rows)}")
+        return self._goal(number)
 
     def price(self, position: int) -> float:
         """Return the price of a product, in dollars; sampled once if it is a range."""
@@ -110,7 +126,15 @@ class GoalList:
                 as `valid` and the rest as `train`; products are in several splits.
         """
         check_split(split, (*SPLITS, "sample"), "WebShop")
-        self._check_cut(cut)
+        if cut not in CUTS:
+            raise BadOption(f"cut {cut!r} is unknown: expected one of {', '.join(CUTS)}")
+        needed = ORIGINAL_VALID.stop + 1
+        if cut == "original" and len(self) < needed:
+            raise BadOption(
+                f"cut 'original' takes the first 500 goals as test, the next 1000 as valid and "
+                f"the rest as train: expected at least {needed} goals, but the {self.kind} list "
+                f"of this catalogue has {len(self)}; use cut='product'"
+            )
         numbers = self._table.split("train" if split == "sample" else split, cut)
         if not len(numbers):
             raise BadOption(
@@ -132,17 +156,6 @@ class GoalList:
         """Return the index in `families` of each goal, by its number. [K] to [K]."""
         rows = np.searchsorted(self._table.start, numbers, side="right") - 1
         return self._catalogue.columns.category[self._table.position[rows]]
-
-    def _check_cut(self, cut: str) -> None:
-        if cut not in CUTS:
-            raise BadOption(f"cut {cut!r} is unknown: expected one of {', '.join(CUTS)}")
-        needed = ORIGINAL_VALID.stop + 1
-        if cut == "original" and len(self) < needed:
-            raise BadOption(
-                f"cut 'original' takes the first 500 goals as test, the next 1000 as valid and "
-                f"the rest as train: expected at least {needed} goals, but the {self.kind} list "
-                f"of this catalogue has {len(self)}; use cut='product'"
-            )
 
     def _row_of(self, number: int) -> tuple[int, int]:
         """Return the row of a goal, and its index among the row's goals."""
@@ -182,29 +195,6 @@ class GoalList:
         options = combination(product, n)
         text = product.instruction + option_text(options)
         return text, product.instruction_attributes, options
-
-    def _number(self, task_id: str) -> int:
-        """Return the number of the goal of this id."""
-        asin, slash, suffix = str(task_id).rpartition("/")
-        digits = suffix.removeprefix(_HUMAN) if self.kind == "human" else suffix
-        form = f"{_HUMAN}<number>" if self.kind == "human" else "<number>"
-        if not slash or not _is_number(digits) or (self.kind == "human") == (digits == suffix):
-            raise UnknownTask(
-                f"{task_id!r} is not the id of a {self.kind} goal: expected <asin>/{form}"
-            )
-        position = self._catalogue.position(asin)
-        if position is None:
-            raise UnknownTask(f"task {task_id!r}: the catalogue has no product {asin!r}")
-        rows = self._rows_of(position)
-        number = self._find_number(rows, int(digits))
-        if number is None:
-            raise UnknownTask(f"task {task_id!r}: product {asin} {self._existing_goals(rows)}")
-        return number
-
-    def _rows_of(self, position: int) -> range:
-        wanted = np.int32(position)  # the array's type, so that numpy does not convert the array
-        first = np.searchsorted(self._table.position, wanted)
-        return range(int(first), int(np.searchsorted(self._table.position, wanted, side="right")))
 
     def _find_number(self, rows: range, wanted: int) -> int | None:
         start = self._table.start

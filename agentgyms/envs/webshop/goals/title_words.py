@@ -43,7 +43,13 @@ def _words(chunk: str) -> list[str]:
     if chunk.isalpha():
         return [chunk]
     before, chunk, after = _split_affixes(chunk)
-    return before + _parts(chunk) + after[::-1]
+    # A chunk split at inner hyphens, slashes and the like, which are parts as well.
+    parts, end = [], 0
+    for found in _INFIX.finditer(chunk):
+        parts += [chunk[end : found.start()], found[0]]
+        end = found.end()
+    parts.append(chunk[end:])
+    return before + [part for part in parts if part] + after[::-1]
 
 
 def _split_affixes(chunk: str) -> tuple[list[str], str, list[str]]:
@@ -60,13 +66,3 @@ def _split_affixes(chunk: str) -> tuple[list[str], str, list[str]]:
         else:
             break
     return before, chunk, after
-
-
-def _parts(chunk: str) -> list[str]:
-    """Return a chunk split at inner hyphens, slashes and the like, which are parts as well."""
-    parts, end = [], 0
-    for found in _INFIX.finditer(chunk):
-        parts += [chunk[end : found.start()], found[0]]
-        end = found.end()
-    parts.append(chunk[end:])
-    return [part for part in parts if part]

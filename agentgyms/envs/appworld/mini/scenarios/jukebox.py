@@ -89,7 +89,12 @@ def liked_playlist(draw: Draw) -> Plan:
         draw.choose("title", vocabulary.PLAYLISTS),
         draw.choose("genre", vocabulary.GENRES),
     )
-    liked = [*_songs_by_genre(scene, genre, 4), *chance.sample(scene.of(Song), 24)]
+    artists = scene.of(Artist)
+    titles = song_titles(scene, 4)
+    liked = [
+        *[scene.song(f"{title} III", scene.chance.pick(artists), genre) for title in titles],
+        *chance.sample(scene.of(Song), 24),
+    ]
     liked = _like(scene, liked)
     instruction = draw.wording(
         "Make a Jukebox playlist with the title '{title}' of all {genre} songs that I like.",
@@ -244,13 +249,6 @@ def rename_playlist(draw: Draw) -> Plan:
 def _playlist_id(name: str, title: str) -> str:
     """Return the line that finds a playlist's id among `playlists`."""
     return f'{name} = next(p["playlist_id"] for p in playlists if p["title"] == {quoted(title)})'
-
-
-def _songs_by_genre(scene: Scene, genre: str, count: int) -> list[Song]:
-    """Add songs of a genre, by any artists."""
-    artists = scene.of(Artist)
-    titles = song_titles(scene, count)
-    return [scene.song(f"{title} III", scene.chance.pick(artists), genre) for title in titles]
 
 
 def _like(scene: Scene, songs: Sequence[Song]) -> list[Song]:

@@ -61,7 +61,9 @@ def sent_total(draw: Draw) -> Plan:
     )
     receiver = scene.account("purse", friend)
     return plan(
-        instruction.format(name=friend.name, month=_month_name(month)),
+        instruction.format(
+            name=friend.name, month=f"{vocabulary.MONTHS[int(month[5:]) - 1]} {month[:4]}"
+        ),
         [
             show_docs("purse"),
             show_docs("purse", "show_payments"),
@@ -193,7 +195,3 @@ def _pay(draw: Draw, sender: Person, receiver: Person, day: str) -> None:
     moment = f"{day}T{draw.chance.between(8, 21):02}:{draw.chance.between(0, 59):02}:00"
     cents = draw.chance.between(205, 8_995)
     draw.scene.payment(sender, receiver, cents, draw.chance.pick(vocabulary.OCCASIONS), moment)
-
-
-def _month_name(month: str) -> str:
-    return f"{vocabulary.MONTHS[int(month[5:]) - 1]} {month[:4]}"
