@@ -19,6 +19,7 @@ import platformdirs
 
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
 from agentgyms.data.archives import read_files
+from agentgyms.data.folders import recover_folder, replace_folder, resumable_folder
 from agentgyms.data.manifests import (
     MANIFEST,
     Item,
@@ -30,8 +31,6 @@ from agentgyms.data.manifests import (
     write_manifest,
 )
 from agentgyms.data.progress_bar import ProgressBar
-from agentgyms.data.replacing import recover_folder, replace_folder
-from agentgyms.data.resumable import resumable_folder
 
 DATA_SETS: Final = {
     "appworld": "agentgyms.envs.appworld.engine.sources:DATA_SET",

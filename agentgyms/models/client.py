@@ -32,8 +32,7 @@ from agentgyms.models.error_replies import (
 from agentgyms.models.rate_limit import Attempt, RateLimiter, RequestStats, RetryableError, pause_s
 from agentgyms.models.replies import Reply, parse_json, read_body, read_reply
 from agentgyms.models.requests import check_extra, count_images, estimate_tokens, request_body
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
-from agentgyms.models.types import Answer, Message, Sampling, Service
+from agentgyms.models.types import SETTING_NAMES, Answer, Message, Sampling, Service, SettingNames
 
 _log = logging.getLogger(__name__)
 

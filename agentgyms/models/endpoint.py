@@ -8,7 +8,7 @@ from typing import Final
 import httpx2
 
 from agentgyms.core.errors import BadOption
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
+from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 _PATHS: Final = ("/chat/completions", "/models")
 

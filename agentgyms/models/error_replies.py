@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from agentgyms.core.http_clients import printable
 from agentgyms.models.rate_limit import RetryableError, retry_after_s
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
+from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 _T = TypeVar("_T")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx2
 
 from agentgyms.core.errors import BadOption, ModelUnavailable
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
+from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 MAX_PAUSE_S: Final = 600.0
 """A server that requests a longer wait counts as unavailable."""

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentgyms.core.errors import BadOption
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
-from agentgyms.models.types import Message, Sampling
+from agentgyms.models.types import SETTING_NAMES, Message, Sampling, SettingNames
 
 _SEED_BITS: Final = 31  # servers keep seeds as C integers
 _CHARACTERS_PER_TOKEN: Final = 4

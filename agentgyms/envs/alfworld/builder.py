@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
-from agentgyms.envs.alfworld.game import Game, listing, members
-from agentgyms.envs.alfworld.goal_masks import Aim, Wanted, aim_at
+from agentgyms.envs.alfworld.game import Aim, Game, Wanted, aim_at, listing, members
 from agentgyms.envs.alfworld.numbered_facts import House
 from agentgyms.envs.alfworld.problem import Problem
 

@@ -60,7 +60,7 @@ class Participants:
             from agentgyms.envs.sotopia.generated.partner import ScriptedPartner
 
             return ScriptedPartner()
-        from agentgyms.envs.sotopia.llm.partner import ModelPartner
+        from agentgyms.envs.sotopia.llm.participants import ModelPartner
 
         return ModelPartner(self._client("partner", value))
 
@@ -69,7 +69,7 @@ class Participants:
             from agentgyms.envs.sotopia.generated.judge import ProgrammaticJudge
 
             return ProgrammaticJudge()
-        from agentgyms.envs.sotopia.llm.judge import ModelJudge
+        from agentgyms.envs.sotopia.llm.participants import ModelJudge
 
         return ModelJudge(self._client("judge", value))
 

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from agentgyms.core import serialization
 from agentgyms.protocol import error_codes, framing, messages
-from env_servers.http.openapi import page, values
+from env_servers.http.openapi import page
 from env_servers.http.openapi.json_schema import (
     Schema,
     object_of,
     properties_of,
     reference,
     request_of,
+    value_schemas,
 )
 from env_servers.http.openapi.routes import OPERATIONS, SESSION_ID, Operation
 
@@ -290,7 +291,7 @@ def _schemas() -> dict[str, Schema]:
             found[reply.__name__] = object_of(properties_of(reply))
     for kind in (messages.Description, messages.Limits):
         found[kind.__name__] = object_of(properties_of(kind))
-    return found | values.schemas()
+    return found | value_schemas()
 
 
 def _item(request: type[Any]) -> Schema:

@@ -1,8 +1,9 @@
-"""Generates the tasks of MiniAppWorld, each from its id alone."""
+"""The tasks of MiniAppWorld, each generated from its id alone."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -11,6 +12,7 @@ from typing import Final
 
 from agentgyms.core.errors import UnknownTask
 from agentgyms.core.randomness import Chance
+from agentgyms.core.tasks import check_split
 from agentgyms.envs.appworld.mini.apps import API_NAMES
 from agentgyms.envs.appworld.mini.background import addresses, fill
 from agentgyms.envs.appworld.mini.people import SPLITS, draw_cast
@@ -18,7 +20,7 @@ from agentgyms.envs.appworld.mini.record_builder import Scene
 from agentgyms.envs.appworld.mini.records import Profile, Task
 from agentgyms.envs.appworld.mini.scenarios import CHALLENGE, COMMON
 from agentgyms.envs.appworld.mini.template import TASKS_PER_SCENARIO, Draw, Template
-from agentgyms.envs.appworld.mini.world import MiniTask
+from agentgyms.envs.appworld.mini.world import MiniTask, MiniWorld
 from agentgyms.envs.appworld.world import Brief
 
 VERSION: Final = "1"
@@ -108,3 +110,27 @@ def make_task(task_id: str) -> SolvedTask:
     )
     salt = blake2b(f"salt/{VERSION}/{task_id}".encode(), digest_size=16).hexdigest()
     return SolvedTask(MiniTask(brief, scene.database(*records), plan.checks, salt), plan.solution)
+
+
+class MiniTasks:
+    """The tasks of MiniAppWorld; implements `world.Tasks`, without data or other processes."""
+
+    version = f"mini-{VERSION}"
+    """Version of the tasks, which recordings contain."""
+
+    def families(self, split: str) -> Mapping[str, int]:
+        """Return the difficulty of each task of a split, scenario by scenario."""
+        check_split(split, tuple(COUNTS), "MiniAppWorld")
+        return {
+            task_id: template.difficulty
+            for scenario, template in scenarios(split)
+            for task_id in task_ids(scenario)
+        }
+
+    def open(self, task_id: str) -> MiniWorld:
+        """Return a new world of a task, in its initial state."""
+        return MiniWorld(make_task(task_id).task)
+
+    def solution(self, task_id: str) -> Sequence[str]:
+        """Return the code blocks of a task's reference solution, one per turn."""
+        return make_task(task_id).solution

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgyms.envs.appworld.mini.api import ApiError, Session
+from agentgyms.envs.appworld.mini.api import ApiError, Session, Tokens
 from agentgyms.envs.appworld.mini.apps import APPS
 from agentgyms.envs.appworld.mini.database import Database
 from agentgyms.envs.appworld.mini.parameters import shown
 from agentgyms.envs.appworld.mini.records import Task
-from agentgyms.envs.appworld.mini.tokens import Tokens
 from agentgyms.envs.appworld.mini.tracker import Check, Outcome, report
 from agentgyms.envs.appworld.world import ApiResponse, Brief, Report
 

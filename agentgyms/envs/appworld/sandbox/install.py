@@ -19,7 +19,7 @@ from gymnasium.error import DependencyNotInstalled
 
 from agentgyms.core.errors import BadOption, EnvUnavailable
 from agentgyms.data import datasets
-from agentgyms.data.resumable import lock_folder
+from agentgyms.data.folders import lock_folder
 from agentgyms.envs.appworld.sandbox.forkserver import role_environment
 
 VERSION: Final = "0.1.3.post1"
