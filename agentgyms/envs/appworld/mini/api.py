@@ -110,11 +110,14 @@ class Session:
             raise ApiError(404, f"You have no {what} with {kind.FIELDS[0]} {key}.")
         return found
 
-    def add(self, record: Record) -> None:
-        """Add a record; raise `ApiError` if there are already `MAX_RECORDS` of its kind."""
-        if len(self.database.of(type(record))) >= MAX_RECORDS:
+    def new(self, kind: type[R], **values: Any) -> R:
+        """Add a record with the next id; `ApiError` if there are `MAX_RECORDS` of its kind."""
+        if len(self.database.of(kind)) >= MAX_RECORDS:
             raise ApiError(409, f"No room: there are {MAX_RECORDS} records of this kind.")
+        values[kind.FIELDS[0]] = self.database.next_id(kind)
+        record: R = cast(Any, kind)(**values)
         self.database.add(record)
+        return record
 
 
 @dataclass(frozen=True, slots=True)

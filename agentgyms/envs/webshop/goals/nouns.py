@@ -35,7 +35,6 @@ class NounExtractor(Protocol):
 
     def nouns(self, text: str) -> list[str]:
         """Return the nouns of a title in lower case, in its order, with repetitions."""
-        ...
 
 
 def open_extractor(name: str = BUILTIN) -> NounExtractor:

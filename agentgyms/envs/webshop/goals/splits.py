@@ -21,15 +21,12 @@ class NumberedGoals(Protocol):
     @property
     def families(self) -> Sequence[str]:
         """The names of all families."""
-        ...
 
     def task_id(self, number: int) -> str:
         """Return the id of a goal."""
-        ...
 
     def family_numbers(self, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the index in `families` of each goal."""
-        ...
 
 
 class GoalTasks(TaskSet):

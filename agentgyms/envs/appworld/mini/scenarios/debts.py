@@ -29,10 +29,8 @@ def split_bill(draw: Draw) -> Plan:
     """Request from the contacts of a relation their shares of a bill in a note."""
     scene, chance = draw.scene, draw.chance
     relation = draw.choose("relation", CIRCLES)
-    occasion, title = (
-        draw.choose("occasion", vocabulary.OCCASIONS),
-        draw.choose("title", vocabulary.TARGET_TITLES),
-    )
+    occasion = draw.choose("occasion", vocabulary.OCCASIONS)
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
     sharers = scene.cast.related(relation)
     share = chance.between(405, 4_995)
     total = share * (len(sharers) + 1)

@@ -85,10 +85,8 @@ def longest_song(draw: Draw) -> Plan:
 def liked_playlist(draw: Draw) -> Plan:
     """Make a playlist of the liked songs of a genre."""
     scene, chance = draw.scene, draw.chance
-    title, genre = (
-        draw.choose("title", vocabulary.PLAYLISTS),
-        draw.choose("genre", vocabulary.GENRES),
-    )
+    title = draw.choose("title", vocabulary.PLAYLISTS)
+    genre = draw.choose("genre", vocabulary.GENRES)
     artists = scene.of(Artist)
     titles = song_titles(scene, 4)
     liked = [
@@ -161,10 +159,8 @@ def liked_seconds(draw: Draw) -> Plan:
 def move_songs(draw: Draw) -> Plan:
     """Move the songs of more than so many plays from one playlist to another."""
     scene, chance = draw.scene, draw.chance
-    title, target = (
-        draw.choose("title", vocabulary.PLAYLISTS[::2]),
-        draw.choose("target", vocabulary.PLAYLISTS[1::2]),
-    )
+    title = draw.choose("title", vocabulary.PLAYLISTS[::2])
+    target = draw.choose("target", vocabulary.PLAYLISTS[1::2])
     songs = chance.sample(scene.of(Song), 18)
     listed, kept = songs[:13], songs[13:]
     limit = sorted(song.plays for song in listed)[chance.between(5, 8)]
@@ -214,10 +210,8 @@ def move_songs(draw: Draw) -> Plan:
 def rename_playlist(draw: Draw) -> Plan:
     """Give a playlist another title."""
     scene, chance = draw.scene, draw.chance
-    title, new = (
-        draw.choose("title", vocabulary.PLAYLISTS[::2]),
-        draw.choose("new", vocabulary.PLAYLISTS[1::2]),
-    )
+    title = draw.choose("title", vocabulary.PLAYLISTS[::2])
+    new = draw.choose("new", vocabulary.PLAYLISTS[1::2])
     songs = scene.of(Song)
     for other in (f"{title} 2", f"{title} (loud)"):
         scene.playlist(scene.me, other, chance.sample(songs, 3))

@@ -17,10 +17,8 @@ from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quot
 def note_todos(draw: Draw) -> Plan:
     """Add the open lines of a note as to-dos, and delete the note."""
     scene, chance = draw.scene, draw.chance
-    title, list_name = (
-        draw.choose("title", vocabulary.TARGET_TITLES),
-        draw.choose("list", vocabulary.TARGET_LISTS),
-    )
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
+    list_name = draw.choose("list", vocabulary.TARGET_LISTS)
     lines = chance.sample(vocabulary.TODOS, chance.between(6, 8))
     marks = [chance.pick(("-", "-", "x")) for _ in lines]
     marks[0], marks[1] = "-", "x"
@@ -69,10 +67,8 @@ def note_todos(draw: Draw) -> Plan:
 def song_list(draw: Draw) -> Plan:
     """Make a playlist of the songs in a note; other songs have some of the same titles."""
     scene, chance = draw.scene, draw.chance
-    title, name = (
-        draw.choose("title", vocabulary.TARGET_TITLES),
-        draw.choose("name", vocabulary.PLAYLISTS),
-    )
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
+    name = draw.choose("name", vocabulary.PLAYLISTS)
     songs = chance.sample(scene.of(Song), 6)
     artists = {artist.key: artist for artist in scene.of(Artist)}
     for song in songs[:3]:

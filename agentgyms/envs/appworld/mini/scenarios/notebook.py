@@ -82,10 +82,8 @@ def delete_note(draw: Draw) -> Plan:
 def retag_notes(draw: Draw) -> Plan:
     """Add a tag to all notes with another one, keeping the tags they have."""
     scene, chance = draw.scene, draw.chance
-    old, new = (
-        draw.choose("old", vocabulary.TAGS),
-        f"{draw.choose('new', vocabulary.TAGS)}-{scene.now.year}",
-    )
+    old = draw.choose("old", vocabulary.TAGS)
+    new = f"{draw.choose('new', vocabulary.TAGS)}-{scene.now.year}"
     for number, subject in enumerate(
         chance.sample(vocabulary.NOTE_SUBJECTS, chance.between(7, 13))
     ):
@@ -130,10 +128,8 @@ def retag_notes(draw: Draw) -> Plan:
 def pay_back(draw: Draw) -> Plan:
     """Pay the amount in a note to the person in it, who has a namesake."""
     scene, chance = draw.scene, draw.chance
-    title, occasion = (
-        draw.choose("title", vocabulary.TARGET_TITLES),
-        draw.choose("occasion", vocabulary.OCCASIONS),
-    )
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
+    occasion = draw.choose("occasion", vocabulary.OCCASIONS)
     namesakes = scene.cast.namesakes
     known = [person for person in scene.cast.contacts if person.first_name in namesakes]
     # If possible, the namesake comes first in the alphabet: a search by first name finds it first.
