@@ -285,9 +285,8 @@ def _status(known: DataSet) -> Status:
 def verify(name: str, *, progress: bool = True) -> Status:
     """Check every file of a data set against its checksum.
 
-    Raises:
-        DataMissing: The data set is not on this machine.
-        DataCorrupt: Files are missing or changed; the message names the first few.
+    Raises `DataMissing` if the data set is not on this machine, and `DataCorrupt` with the first
+    few of the files that are missing or changed.
     """
     folder = find(name)
     files = read_manifest(folder)["files"]

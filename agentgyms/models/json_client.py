@@ -71,9 +71,7 @@ class JsonPoster:
     async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:
         """Return the JSON of the answer, of at most `longest` bytes.
 
-        Raises:
-            RetryableError: The attempt failed; a retry may succeed.
-            RequestRejected: The server rejects the request.
+        Raises `RetryableError`, or `RequestRejected` if the server rejects the request.
         """
         sent = self._client.stream("POST", self._url + path, content=json.dumps(body))
         async with Attempt(self._timeout_s), sent as response:

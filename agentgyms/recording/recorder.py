@@ -117,8 +117,7 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step, and write the turn.
 
-        Raises:
-            CallerError: The environment is not in the state of the last recorded line.
+        Raises `CallerError` if the environment is not in the state of the last recorded line.
         """
         self._check_continues()
         observation, reward, terminated, truncated, info = self.env.step(action)

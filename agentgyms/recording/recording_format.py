@@ -80,9 +80,8 @@ def turn_line(turn: RecordedTurn) -> str:
 def read(path: str | Path) -> list[Recording]:
     """Return the episodes of a file.
 
-    Raises:
-        DataMissing: The file does not exist.
-        DataCorrupt: A line is invalid, and the message names it; or there is no episode.
+    Raises `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or a
+    line, which the message names, is invalid.
     """
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")

@@ -129,8 +129,7 @@ class Server:
     def drain(self, grace_s: float = 10.0) -> bool:
         """Refuse new requests, finish those begun, stop, and close the environments.
 
-        Returns:
-            Whether all requests that had begun were finished within `grace_s`.
+        Return whether all requests that had begun were finished within `grace_s`.
         """
         self._service.draining = True
         deadline = time.monotonic() + grace_s

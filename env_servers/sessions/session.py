@@ -62,8 +62,7 @@ class Session:
     def reset(self, request: messages.Reset) -> messages.State:
         """Begin an episode, or return the stored reply of the one that this request began.
 
-        Raises:
-            Refusal: Another episode has begun since the request was sent.
+        Raises `Refusal` if another episode has begun since the request was sent.
         """
         if request.seed is not None and request.seed < 0:
             raise BadRequest(f"'seed' must not be negative, got {request.seed}")
@@ -83,9 +82,8 @@ class Session:
     def step(self, request: messages.Step) -> messages.Turn:
         """Take a turn, or return the stored reply of the turn taken last.
 
-        Raises:
-            Refusal: The turn is neither the next one nor the last, or of another episode.
-            ResetNeeded: No episode has begun or it is over.
+        Raises `Refusal` if the turn is neither the next one nor the last, or of another episode,
+        and `ResetNeeded` if no episode has begun or it is over.
         """
         if request.episode is not None and request.episode != self.episode:
             raise Refusal(
@@ -128,8 +126,7 @@ class Session:
     def restore(self, request: messages.Restore) -> messages.State:
         """Return to a snapshot. The episode before ends, also if the restoring fails.
 
-        Raises:
-            Refusal: Another episode has begun since the request was sent.
+        Raises `Refusal` if another episode has begun since the request was sent.
         """
         stored = self._stored_reply(request)
         if stored is not None:
@@ -151,11 +148,7 @@ class Session:
         self._start_episode(parent.turn, parent._ends)
 
     def render(self) -> messages.Rendered:
-        """Return what the environment renders.
-
-        Raises:
-            BadOption: It renders something that has no wire form.
-        """
+        """Return what the environment renders; `BadOption` if that has no wire form."""
         shown: Any = self.env.render()
         if shown is not None and not isinstance(shown, str) and not is_image(shown):
             raise BadOption(
@@ -165,11 +158,7 @@ class Session:
         return messages.Rendered(shown)
 
     def tasks(self, split: str | None) -> TaskSet:
-        """Return the tasks of the environment's split.
-
-        Raises:
-            BadRequest: Another split is wanted.
-        """
+        """Return the tasks of the environment's split; `BadRequest` for another one."""
         if split not in (None, self.env.split):
             raise BadRequest(
                 f"the session is of split {self.env.split!r}, not {split!r:.80}: leave 'split' "
@@ -180,13 +169,8 @@ class Session:
     def recording(self, env_id: str, actor: str = "") -> str:
         """Return the episode so far as a recording, made by replaying it.
 
-        Args:
-            env_id: The environment's id.
-            actor: Who acted, for readers; "" leaves that open.
-
-        Raises:
-            ResetNeeded: No episode has begun.
-            ReplayMismatch: The replay reached another state.
+        `actor` is who acted, for readers; "" leaves that open. Raises `ResetNeeded` if no episode
+        has begun, and `ReplayMismatch` if the replay reached another state.
         """
         episode = snapshots.unpack(self.env.snapshot(), None).episode
         twin = self.env.fork()

@@ -77,8 +77,8 @@ class Sessions:
     def create(self, kwargs: Mapping[str, Any], request_id: str) -> Session:
         """Open a session, or return the one that the same request opened before.
 
-        Raises:
-            Refusal: The server is full, that session has ended, or the id is of another request.
+        Raises `Refusal` if the server is full, that session has ended, or the id is of another
+        request.
         """
         asked = digest_of("create", kwargs)
         return self._add(lambda: self._factory.make(kwargs), request_id, asked)

@@ -68,11 +68,7 @@ class Offer(NamedTuple):
     show_attributes: bool = False
 
     def session(self, task_id: str | None) -> ShopSession:
-        """Return a session for a task, or for one at random.
-
-        Raises:
-            UnknownTask: There is no such task.
-        """
+        """Return a session for a task, or for one at random; `UnknownTask` for an unknown one."""
         if task_id is None:
             task_id = self.tasks[secrets.randbelow(len(self.tasks))]
         goal = self.shop.goals.find(self.tasks.find(task_id).task_id)

@@ -176,9 +176,8 @@ class AppWorldEnv(TextEnv):
     def act(self, action: str) -> Outcome:
         """Execute the code of an action.
 
-        Raises:
-            WorkerLost: A process was lost and cannot be replaced; the episode is lost with it.
-            ResetNeeded: The episode was restored from a snapshot that was already over.
+        Raises `WorkerLost` if a lost process cannot be replaced: the episode is lost with it.
+        Raises `ResetNeeded` if the episode was restored from a snapshot that was already over.
         """
         if self._over:
             raise ResetNeeded("the episode is over, as its snapshot says: call reset()")

@@ -40,12 +40,9 @@ class ModelPartner:
     ) -> PartnerReply:
         """Return the model's next act; equal arguments make equal requests.
 
-        If the dialogue has become too long for the model, the turn is malformed.
-
-        Raises:
-            ModelUnavailable: The model did not answer; retrying is safe.
-            BadOption: The server rejects the request.
-            PromptTooLong: The first prompt does not fit into the model's context.
+        If the dialogue has become too long for the model, the turn is malformed. Raises
+        `ModelUnavailable` (retrying is safe), `BadOption` if the server rejects the request, and
+        `PromptTooLong` for the first prompt.
         """
         prompt = prompts.agent_prompt(encounter, dialogue, seat)
         name = ("partner", seed, seat, len(dialogue))
