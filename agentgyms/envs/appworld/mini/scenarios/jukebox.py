@@ -8,7 +8,7 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import song_titles
 from agentgyms.envs.appworld.mini.record_builder import Scene
 from agentgyms.envs.appworld.mini.records import Artist, Like, Playlist, Song
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, pages, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import begin, finish, pages
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 _LIKED = pages("songs", "apis.jukebox.show_liked_songs(access_token=token")
@@ -32,8 +32,7 @@ def like_song(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=song.title, artist=artist),
         [
-            show_docs("jukebox"),
-            login("jukebox"),
+            *begin(jukebox=""),
             "songs = apis.jukebox.search_songs("
             f"access_token=token, query={quoted(song.title)}, artist={quoted(artist)})\n"
             "print(songs)",
@@ -67,8 +66,7 @@ def longest_song(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title),
         [
-            show_docs("jukebox"),
-            login("jukebox"),
+            *begin(jukebox=""),
             "playlists = apis.jukebox.show_playlists(access_token=token, page_limit=20)\n"
             "print(playlists)",
             _playlist_id("playlist_id", title) + "\n"
@@ -102,9 +100,7 @@ def liked_playlist(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, genre=genre),
         [
-            show_docs("jukebox"),
-            show_docs("jukebox", "show_liked_songs", "create_playlist", "add_song"),
-            login("jukebox"),
+            *begin(jukebox="show_liked_songs create_playlist add_song"),
             _LIKED + "\nprint(len(songs), songs[0])",
             f"made = apis.jukebox.create_playlist(access_token=token, title={quoted(title)})\n"
             "for song in songs:\n"
@@ -143,9 +139,7 @@ def liked_seconds(draw: Draw) -> Plan:
     return plan(
         instruction.format(artist=artist.name),
         [
-            show_docs("jukebox"),
-            show_docs("jukebox", "show_liked_songs"),
-            login("jukebox"),
+            *begin(jukebox="show_liked_songs"),
             _LIKED + "\nprint(len(songs), songs[0])",
             'total = sum(s["seconds"] for s in songs '
             f'if s["artist"] == {quoted(artist.name)})\nprint(total)',
@@ -177,9 +171,7 @@ def move_songs(draw: Draw) -> Plan:
     return plan(
         instruction.format(limit=limit, title=title, target=target),
         [
-            show_docs("jukebox"),
-            show_docs("jukebox", "show_playlists", "show_playlist", "add_song", "remove_song"),
-            login("jukebox"),
+            *begin(jukebox="show_playlists show_playlist add_song remove_song"),
             "playlists = apis.jukebox.show_playlists(access_token=token, page_limit=20)\n"
             + "print(playlists)",
             _playlist_id("source", title) + "\n" + _playlist_id("target", target) + "\n"
@@ -223,8 +215,7 @@ def rename_playlist(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, new=new),
         [
-            show_docs("jukebox"),
-            login("jukebox"),
+            *begin(jukebox=""),
             "playlists = apis.jukebox.show_playlists(access_token=token, page_limit=20)\n"
             "print(playlists)",
             _playlist_id("playlist_id", title) + "\n"

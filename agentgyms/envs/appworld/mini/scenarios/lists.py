@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.records import Artist, Note, Playlist, Song, Todo
-from agentgyms.envs.appworld.mini.solution_blocks import (
-    finish,
-    login,
-    show_docs_of,
-    show_note_titled,
-)
+from agentgyms.envs.appworld.mini.solution_blocks import begin, finish, show_note_titled
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 
@@ -35,8 +30,7 @@ def note_todos(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, list_name=list_name),
         [
-            show_docs_of(notebook="search_notes show_note delete_note", planner="add_todo"),
-            login("notebook", "planner"),
+            *begin(notebook="search_notes show_note delete_note", planner="add_todo"),
             show_note_titled(title),
             'for line in note["content"].splitlines():\n'
             '    if line.startswith("- "):\n'
@@ -85,10 +79,9 @@ def song_list(draw: Draw) -> Plan:
     return plan(
         instruction.format(name=name, title=title),
         [
-            show_docs_of(
+            *begin(
                 notebook="search_notes show_note", jukebox="search_songs create_playlist add_song"
             ),
-            login("notebook", "jukebox"),
             show_note_titled(title),
             f"made = apis.jukebox.create_playlist(access_token=jukebox_token, "
             f"title={quoted(name)})\n"
