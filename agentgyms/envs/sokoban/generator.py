@@ -165,7 +165,8 @@ def _batch(recipe: Recipe, split: str, number: int, size: int) -> Iterator[tuple
     targets = np.zeros_like(floor)
     np.put_along_axis(targets, chosen, True, axis=1)
     targets = targets & floor
-    plan = _inner_tiles(floor, targets, recipe)
+    plan = np.where(targets, TARGET, np.where(floor, FLOOR, WALL)).astype(np.uint8)
+    plan = plan.reshape(-1, *recipe.inner)
     ours = np.array([split_of(name) == split for name in canonical(plan)])
     whole = floor.sum(1) >= recipe.floor_sizes[0]  # some walks carve too few cells
     selected = np.flatnonzero(ours & whole & (targets.sum(1) == recipe.boxes))[:size]
@@ -223,13 +224,6 @@ def _carve(recipe: Recipe, chance: Numbers, count: int) -> NDArray[np.bool_]:
         row = np.clip(row + rows[heading], 0, height - 1)
         column = np.clip(column + columns[heading], 0, width - 1)
     return floor
-
-
-def _inner_tiles(
-    floor: NDArray[np.bool_], targets: NDArray[np.bool_], recipe: Recipe
-) -> NDArray[np.uint8]:
-    tiles = np.where(targets, TARGET, np.where(floor, FLOOR, WALL)).astype(np.uint8)
-    return tiles.reshape(-1, *recipe.inner)
 
 
 class Numbers:

@@ -54,7 +54,9 @@ def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turn
             )
         files = [found, *(file for file in found.rglob("*.txt") if file.is_file())]
         return Levels(found.resolve(), max(file.stat().st_mtime_ns for file in files))
-    shape, boxes = check_size(arguments["size"]), _check_boxes(arguments["boxes"])
+    shape, boxes = check_size(arguments["size"]), arguments["boxes"]
+    if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
+        raise BadOption(f"boxes must be a positive whole number, got {boxes!r}")
     if (shape[0] - 2) * (shape[1] - 2) < boxes + 2:
         raise BadOption(f"boxes={boxes} do not fit into a room of {shape[0]} x {shape[1]} cells")
     if compat:
@@ -88,12 +90,6 @@ def _is_pair(value: Any, kind: type) -> bool:
         and len(value) == 2
         and all(isinstance(side, kind | int) and not isinstance(side, bool) for side in value)
     )
-
-
-def _check_boxes(boxes: Any) -> int:
-    if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
-        raise BadOption(f"boxes must be a positive whole number, got {boxes!r}")
-    return boxes
 
 
 def _generated(

@@ -98,7 +98,10 @@ def _furnished(size: str, split: str, family: str, chance: Chance) -> Household 
     """Return a random household for a task of this family, or None if the draw fails."""
     plans = floor_plans(size, seen=split != "valid_unseen")
     plan = chance.pick([plan for plan in plans if family in plan.room.families])
-    target = chance.pick(_targets(plan, family))
+    targets = list(plan.room.things)
+    if family in _TOOLS:
+        targets = [name for name in targets if f"{family}able" in THINGS[name].traits]
+    target = chance.pick(targets)
     place = chance.pick(_destinations(plan, family, target) or ("",))
     homes = [r for r in _homes(plan, target) if plan.furniture[r] != place]
     if size == "large":
@@ -119,12 +122,6 @@ def _furnished(size: str, split: str, family: str, chance: Chance) -> Household 
     stored.sort()
     inner = _inner(stored, chance) if size == "large" else ()
     return Household(plan, tuple(stored), inner, family, target, place, chance.below(2))
-
-
-def _targets(plan: FloorPlan, family: str) -> list[str]:
-    if family in _TOOLS:
-        return [name for name in plan.room.things if f"{family}able" in THINGS[name].traits]
-    return list(plan.room.things)
 
 
 def _destinations(plan: FloorPlan, family: str, target: str) -> list[str]:

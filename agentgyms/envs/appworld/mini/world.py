@@ -28,6 +28,9 @@ class MiniTask:
 class MiniWorld:
     """The apps of one task, with the records after the calls so far; implements `World`."""
 
+    alive = True
+    """The world is in this process."""
+
     def __init__(self, task: MiniTask) -> None:
         """Open the world in its initial state."""
         self._task = task
@@ -38,11 +41,6 @@ class MiniWorld:
     def brief(self) -> Brief:
         """The task."""
         return self._task.brief
-
-    @property
-    def alive(self) -> bool:
-        """Always True, because the world is in this process."""
-        return True
 
     @property
     def completed(self) -> bool:

@@ -9,18 +9,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import DataCorrupt
 from agentgyms.data.json_text import parse_json
+from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 from agentgyms.envs.webshop.catalogue.goal_columns import GoalColumns
 from agentgyms.envs.webshop.storage.array_files import load_array
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 
 KINDS: Final = ("synthetic", "human")
 SPLITS: Final = ("train", "valid", "test")

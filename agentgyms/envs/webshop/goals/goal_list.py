@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import BadOption, DataCorrupt, UnknownTask
 from agentgyms.core.tasks import TaskSet, check_split
+from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 from agentgyms.envs.webshop.goals import price_sampling
 from agentgyms.envs.webshop.goals.goal import Goal, bound_text, combination, option_text
 from agentgyms.envs.webshop.goals.goal_arrays import CUTS, KINDS, ORIGINAL_VALID, SPLITS, GoalTable
 from agentgyms.envs.webshop.goals.splits import GoalTasks
 from agentgyms.envs.webshop.product import Product
 from agentgyms.envs.webshop.storage.array_files import load_array
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 
 __all__ = ["DEFAULT_SEED", "SAMPLES", "Goal", "GoalList", "check_kind", "write"]
 

@@ -162,7 +162,7 @@ _UNIT: Final = (
     r"km[²³]?|m[²³]?|[dcm]m[²³]?|ha|[µn]m|yd|in|ft|kg|g|[mµ]g|t|lb|oz|m/s|km/h|mmh|mph|h?Pa|mbar"
     r"|[mkgt]b|[MKGT]B|[TGMK]|%"
 )
-_LETTER: Final = r"[^\W\d_]"
+_ANY_LETTER: Final = r"[^\W\d_]"
 
 _PREFIX: Final = re.compile(
     rf"\.\.+|{_PUNCTUATION}|{_QUOTE}|{_SYMBOL}|{_CURRENCY}|[%=—–]|\+(?![0-9])"
@@ -173,8 +173,8 @@ _SUFFIX: Final = re.compile(
 )
 _INFIX: Final = re.compile(
     rf"\.\.+|{_SYMBOL}|(?<=[0-9])[+\-*^](?=[0-9-])|(?<=[a-zß-ÿ])\.(?=[A-ZÀ-Þ])"
-    rf"|(?<={_LETTER}),(?={_LETTER})|(?<=[^\W_])(?:-+|[–—~]+)(?={_LETTER})"
-    rf"|(?<=[^\W_])[:<>=/](?={_LETTER})"
+    rf"|(?<={_ANY_LETTER}),(?={_ANY_LETTER})|(?<=[^\W_])(?:-+|[–—~]+)(?={_ANY_LETTER})"
+    rf"|(?<=[^\W_])[:<>=/](?={_ANY_LETTER})"
 )
 _ABBREVIATION: Final = re.compile(r"(?:Co|Corp|Dr|Inc|Jr|Ltd|Mr|Mrs|Ms|Sr|St|vs)\.")
 
