@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,6 @@ def _filled(colour: tuple[int, int, int]) -> Picture:
     return np.full((SIDE, SIDE, 3), colour, np.uint8)
 
 
-def _paint(picture: Picture, where: NDArray[Any], colour: tuple[int, int, int]) -> None:
-    picture[where] = colour
-
-
 def _inside(top: int, left: int, bottom: int, right: int) -> NDArray[np.bool_]:
     """Return a rectangle, its last row and column included."""
     inside: NDArray[np.bool_] = (
@@ -50,16 +46,16 @@ def wall() -> Picture:
     """Return four courses of bricks."""
     picture = _filled(_BRICK)
     course = _ROW // 4
-    _paint(picture, _ROW % 4 == 0, _BRICK_LIGHT)
-    _paint(picture, _ROW % 4 == 3, _MORTAR)
-    _paint(picture, (_COLUMN + 4 * (course % 2)) % 8 == 7, _MORTAR)
+    picture[_ROW % 4 == 0] = _BRICK_LIGHT
+    picture[_ROW % 4 == 3] = _MORTAR
+    picture[(_COLUMN + 4 * (course % 2)) % 8 == 7] = _MORTAR
     return picture
 
 
 def floor() -> Picture:
     """Return a plain slab with a seam on two sides."""
     picture = _filled(_FLOOR)
-    _paint(picture, (_ROW == SIDE - 1) | (_COLUMN == SIDE - 1), _FLOOR_LINE)
+    picture[(_ROW == SIDE - 1) | (_COLUMN == SIDE - 1)] = _FLOOR_LINE
     return picture
 
 
@@ -67,59 +63,46 @@ def target() -> Picture:
     """Return floor with a red diamond on it."""
     picture = floor()
     away = np.abs(2 * _ROW - 15) + np.abs(2 * _COLUMN - 15)
-    _paint(picture, (away <= 12) & (away > 6), _TARGET)
-    _paint(picture, away <= 2, _TARGET)
+    picture[(away <= 12) & (away > 6)] = _TARGET
+    picture[away <= 2] = _TARGET
     return picture
 
 
 def _crate(wood: tuple[int, int, int], edge: tuple[int, int, int]) -> Picture:
+    """Return a crate: of wood, or green on a target."""
     picture = floor()
-    _paint(picture, _inside(1, 1, 14, 14), edge)
-    _paint(picture, _inside(2, 2, 13, 13), wood)
-    _paint(picture, _inside(4, 4, 11, 11), edge)
-    _paint(picture, _inside(5, 5, 10, 10), wood)
+    picture[_inside(1, 1, 14, 14)] = edge
+    picture[_inside(2, 2, 13, 13)] = wood
+    picture[_inside(4, 4, 11, 11)] = edge
+    picture[_inside(5, 5, 10, 10)] = wood
     cross = (np.abs(_ROW - _COLUMN) <= 1) | (np.abs(_ROW + _COLUMN - 15) <= 1)
-    _paint(picture, _inside(4, 4, 11, 11) & cross, edge)
+    picture[_inside(4, 4, 11, 11) & cross] = edge
     return picture
-
-
-def box() -> Picture:
-    """Return a wooden crate."""
-    return _crate(_WOOD, _WOOD_DARK)
-
-
-def box_on_target() -> Picture:
-    """Return a green crate."""
-    return _crate(_DONE, _DONE_DARK)
 
 
 def _person(ground: Picture) -> Picture:
-    picture = ground.copy()
-    _paint(picture, _inside(1, 5, 5, 10), _SKIN)
-    _paint(picture, _inside(1, 5, 2, 10), _HAIR)
-    _paint(picture, (_ROW == 4) & ((_COLUMN == 6) | (_COLUMN == 9)), _HAIR)
-    _paint(picture, _inside(6, 4, 10, 11), _SHIRT)
-    _paint(picture, _inside(6, 3, 9, 3) | _inside(6, 12, 9, 12), _SHIRT)
-    _paint(picture, _inside(10, 3, 10, 3) | _inside(10, 12, 10, 12), _SKIN)
-    _paint(picture, _inside(11, 4, 14, 6) | _inside(11, 9, 14, 11), _TROUSERS)
-    _paint(picture, _inside(11, 6, 11, 9), _TROUSERS)
-    return picture
-
-
-def player() -> Picture:
     """Return a person in a blue shirt."""
-    return _person(floor())
+    picture = ground.copy()
+    picture[_inside(1, 5, 5, 10)] = _SKIN
+    picture[_inside(1, 5, 2, 10)] = _HAIR
+    picture[(_ROW == 4) & ((_COLUMN == 6) | (_COLUMN == 9))] = _HAIR
+    picture[_inside(6, 4, 10, 11)] = _SHIRT
+    picture[_inside(6, 3, 9, 3) | _inside(6, 12, 9, 12)] = _SHIRT
+    picture[_inside(10, 3, 10, 3) | _inside(10, 12, 10, 12)] = _SKIN
+    picture[_inside(11, 4, 14, 6) | _inside(11, 9, 14, 11)] = _TROUSERS
+    picture[_inside(11, 6, 11, 9)] = _TROUSERS
+    return picture
 
 
 def player_on_target() -> Picture:
     """Return a person before a red diamond, whose corners show."""
     ground = floor()
     away = np.abs(2 * _ROW - 15) + np.abs(2 * _COLUMN - 15)
-    _paint(ground, (away <= 18) & (away > 12), _TARGET)
+    ground[(away <= 18) & (away > 12)] = _TARGET
     return _person(ground)
 
 
 def atlas() -> Picture:
     """Return all tiles by number. Shape [7, 16, 16, 3]."""
-    tiles = [wall(), floor(), target(), box_on_target(), box(), player(), player_on_target()]
-    return np.stack(tiles)
+    crates = _crate(_DONE, _DONE_DARK), _crate(_WOOD, _WOOD_DARK)
+    return np.stack([wall(), floor(), target(), *crates, _person(floor()), player_on_target()])
