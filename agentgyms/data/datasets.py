@@ -47,60 +47,37 @@ _MAX_LISTED: Final = 5
 class DataSet:
     """The description of a data set.
 
-    `keep` and `describe` define how its files are copied; or `build` writes them.
-
-    Attributes:
-        name: Name in this package.
-        title: A few words about it.
-        licence: Licence of the data.
-        url: Download address, or ""; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it.
-        keep: Maps a file's name in a folder or archive to its imported name, or to None to skip it.
-        describe: Maps imported name and content of a file to its item, or to None; raises
-            ValueError if the content is damaged.
-        parts: The splits of the release; empty if there is no single release.
-        extras: Names of splits that may exist beside those of the release.
-        size: Bytes of the download, if known.
-        sha256: Checksum of the download, if known.
-        build: Writes the data set of a folder or archive to a folder, with or without progress
-            bars, and returns its manifest.
-        by_hand: How to get the files if `url` is "".
-        command: The command that gets and imports them, where it is none of `agentgyms data`.
+    `keep` maps a file's name in a folder or archive to its imported name, or to None to skip it;
+    `describe` maps imported name and content to an item, or to None, and raises ValueError if the
+    content is damaged. Or `build` writes the data set of a folder or archive to a folder, with or
+    without progress bars, and returns its manifest.
     """
 
     name: str
     title: str
     licence: str
-    url: str
+    url: str  # or ""; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it
     keep: Callable[[str], str | None] | None = None
     describe: Callable[[str, bytes], Item | None] | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    extras: frozenset[str] = frozenset()
-    size: int | None = None
-    sha256: str | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)  # of the release, if there is one
+    extras: frozenset[str] = frozenset()  # splits that may exist beside those
+    size: int | None = None  # of the download, in bytes
+    sha256: str | None = None  # of the download
     build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
-    by_hand: str = ""
-    command: str = ""
+    by_hand: str = ""  # how to get the files if there is no url
+    command: str = ""  # gets and imports them, where it is none of `agentgyms data`
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status of a data set on this machine.
-
-    Attributes:
-        name: Name of the data set.
-        title: A few words about it.
-        folder: Its folder, or None if it is not on this machine.
-        parts: Its splits on this machine.
-        differences: Differences from the release, one sentence each.
-        damage: Why it cannot be used, or "".
-    """
+    """The status of a data set on this machine."""
 
     name: str
     title: str
-    folder: Path | None
+    folder: Path | None  # None if it is not on this machine
     parts: Mapping[str, Part]
-    differences: tuple[str, ...]
-    damage: str = ""
+    differences: tuple[str, ...]  # from the release, one sentence each
+    damage: str = ""  # why it cannot be used
 
 
 def home() -> Path:
@@ -147,19 +124,10 @@ def command(name: str) -> str:
 
 
 def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:
-    """Download and import a data set; an interrupted download is resumed.
+    """Download and import a data set, and return its folder; an interrupted download is resumed.
 
-    Args:
-        name: One of `DATA_SETS`.
-        allow_other: Accept contents that are not those of the release.
-        progress: Show progress bars.
-
-    Returns:
-        Its folder.
-
-    Raises:
-        DataMissing: The download failed.
-        DataCorrupt: The download is not the data set; nothing was changed.
+    `allow_other` accepts contents that are not those of the release. Raises `DataMissing` if the
+    download failed, and `DataCorrupt` if it is not the data set; nothing was changed then.
     """
     known = data_set(name)
     variable = f"AGENTGYMS_{name.upper()}_DATA_URL"

@@ -31,22 +31,14 @@ def download(
 ) -> Path:
     """Bring the file at `url` to `target`, which appears only when it is whole.
 
-    The part received is kept in `<target>.part`; a later call, or the next attempt after a cut
-    connection, requests the rest only. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
+    A target that is there and has the checksum is returned at once. The part received is kept in
+    `<target>.part`; a later call, or the next attempt after a cut connection, requests the rest
+    only. The pause of `pause_s` before the second attempt is doubled before each further one.
+    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
 
-    Args:
-        url: Address, `http` or `https`.
-        target: The file; returned at once if it is there and has the checksum.
-        size: Bytes it must have, if known.
-        sha256: Checksum it must have, if known.
-        attempts: How often to try when the connection fails.
-        pause_s: Seconds before the second attempt; doubled before each further one.
-        progress: Show a progress bar.
-
-    Raises:
-        BadOption: `url` is no such address.
-        DataMissing: The server does not give the file.
-        DataCorrupt: The file does not have the size or checksum; nothing of it is kept.
+    Raises `BadOption` if `url` is no http or https address, `DataMissing` if the server does not
+    give the file, and `DataCorrupt` if the file does not have the size in bytes or the checksum;
+    nothing of it is kept then.
     """
     _check_address(url)
     if target.exists() and sha256 is not None and digest_file(target) == sha256:

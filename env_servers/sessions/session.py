@@ -25,17 +25,10 @@ from env_servers.sessions.errors import Refusal
 class Session:
     """An environment, and its client's position in the episode.
 
-    Callers of the methods hold `lock`; `Sessions.use` takes it.
-
-    Attributes:
-        session_id: Unguessable name.
-        env: The environment.
-        episode: How many episodes have begun here; a step of another one is refused.
-        turn: Turns taken in this episode; None before the first reset.
-        finished: The episode has ended.
-        touched: When the session was last used, in seconds of the server's clock.
-        unclaimed: Its client disconnected before it got the session's id.
-        is_closed: The session was closed; a thread that waited for its lock checks it.
+    Callers of the methods hold `lock`; `Sessions.use` takes it. `episode` counts the episodes begun
+    here, `turn` the turns of this one (None before the first reset). `touched` is when the session
+    was last used, in seconds of the server's clock. It is `unclaimed` if its client disconnected
+    before it got the id; a thread that waited for the lock checks `is_closed`.
     """
 
     def __init__(

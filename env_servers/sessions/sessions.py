@@ -36,16 +36,9 @@ _UNCLAIMED_S: Final = 10.0
 class Sessions:
     """The sessions of one server.
 
-    Args:
-        factory: Makes the environments.
-        metrics: Counts all events.
-        max_sessions: Most sessions at a time; a new one replaces a finished one.
-        ttl_s: A session unused for as long expires.
-        clock: A monotonic clock, in seconds.
-        busy_s: How long a request waits for another one of the same session.
-
-    Attributes:
-        files_each: How many files the environment of a session may need.
+    At `max_sessions` a new one replaces a finished one; one that is unused for `ttl_s` expires. A
+    request waits `busy_s` for another one of the same session. `clock` is monotonic, in seconds.
+    `files_each` is how many files the environment of a session may need.
     """
 
     files_each = _FILES_PER_SESSION

@@ -118,16 +118,10 @@ def create_site(
     `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops the pages
     that came after it, and leads to the next page. `/healthz` answers as long as the site does.
 
-    Args:
-        offer: The shop and tasks of visits that begin at `/`; None lets none begin there.
-        token: The token needed before anything is shown, "" for none.
-        max_visits: Most visits at a time; more are answered with 429.
-        ttl_s: A visit unused for as long expires.
-        hosts: More names at which it answers without a token; see `create_app`.
-        clock: Seconds that never go back; tests pass another.
-
-    Raises:
-        BadOption: The token has characters that cannot be sent.
+    `offer` has the shop and tasks of visits that begin at `/`; None lets none begin there. Without
+    the `token`, unless it is "", nothing is shown. A visit beyond `max_visits` is answered with
+    429, and one that is unused for `ttl_s` expires. For `hosts` see `create_app`; `clock` is
+    monotonic. Raises `BadOption` for a token that cannot be sent.
     """
     app = Flask("env_servers.webshop_site", root_path=str(Path(__file__).parent))
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_BODY_BYTES

@@ -32,17 +32,11 @@ _REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Write the catalogue of the official files to a folder, and return its manifest.
+    """Write the catalogue of the official files to a new folder, and return its manifest.
 
-    Args:
-        source: A folder or archive with the files, or the file of products.
-        target: A new folder.
-        progress: Whether to show progress bars.
-
-    Raises:
-        DataMissing: A file is missing.
-        DataCorrupt: A file is damaged; the message names the file and the byte, or the item and
-            the field.
+    `source` is a folder or archive with the files, or the file of products. Raises `DataMissing` if
+    a file is missing, and `DataCorrupt` if one is damaged: the message names the file and the byte,
+    or the item and the field.
     """
     scratch = target / _SCRATCH
     scratch.mkdir(parents=True)

@@ -116,12 +116,11 @@ class GoalList:
     def tasks(self, split: str = "train", cut: str = "product") -> TaskSet:
         """Return the tasks of a split, in the order of their ids; families are categories.
 
-        Args:
-            split: `train`, `valid`, `test`, or `sample`: 12 tasks of `train`, always the same.
-            cut: `product` ranks the products that have goals by a digest of their asins and holds
-                out a tenth for `valid` and another for `test`; no product is in two splits.
-                `original` takes the first 500 goals of the shuffled list as `test`, the next 1,000
-                as `valid` and the rest as `train`; products are in several splits.
+        `sample` are 12 tasks of `train`, always the same. The cut `product` ranks the products that
+        have goals by a digest of their asins and holds out a tenth for `valid` and another for
+        `test`; no product is in two splits. `original` takes the first 500 goals of the shuffled
+        list as `test`, the next 1,000 as `valid` and the rest as `train`; products are in several
+        splits.
         """
         check_split(split, (*SPLITS, "sample"), "WebShop")
         if cut not in CUTS:
