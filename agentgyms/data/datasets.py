@@ -94,6 +94,17 @@ def home() -> Path:
     return folder
 
 
+def check_path(data_path: Any) -> str | None:
+    """Return an environment's argument `data_path` as a string."""
+    if data_path is None:
+        return None
+    if not isinstance(data_path, str | os.PathLike) or not isinstance(os.fspath(data_path), str):
+        raise BadOption(
+            f"data_path must be a path, as a string or a pathlib.Path, got {data_path!r:.60}"
+        )
+    return os.fspath(data_path)
+
+
 def data_set(name: str) -> DataSet:
     """Return the description of a data set; raise `BadOption` for an unknown name."""
     if name not in DATA_SETS:
@@ -187,36 +198,32 @@ def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict
     try:
         if known.build is not None:
             return known.build(source, target, progress)
-        return _copy(known, source, target, progress=progress)
+        assert known.keep is not None
+        assert known.describe is not None
+        files: dict[str, tuple[int, str]] = {}
+        items: list[Item] = []
+        progress_bar = ProgressBar(
+            read_files(source, known.keep),
+            desc=f"import {known.name}",
+            unit="file",
+            disable=not progress,
+        )
+        for name, content in progress_bar:
+            try:
+                item = known.describe(name, content)
+            except ValueError as e:
+                raise DataCorrupt(f"{name} in {source} is damaged: {e}; get it again") from None
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            files[name] = (len(content), sha256(content).hexdigest())
+            items += [item] if item is not None else []
+        if not items:
+            raise DataCorrupt(f"{source} has no file of {known.name} ({known.title})")
+        return {"splits": summarize(items), "files": dict(sorted(files.items()))}
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
-
-
-def _copy(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
-    assert known.keep is not None
-    assert known.describe is not None
-    files: dict[str, tuple[int, str]] = {}
-    items: list[Item] = []
-    progress_bar = ProgressBar(
-        read_files(source, known.keep),
-        desc=f"import {known.name}",
-        unit="file",
-        disable=not progress,
-    )
-    for name, content in progress_bar:
-        try:
-            item = known.describe(name, content)
-        except ValueError as e:
-            raise DataCorrupt(f"{name} in {source} is damaged: {e}; get it again") from None
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        files[name] = (len(content), sha256(content).hexdigest())
-        items += [item] if item is not None else []
-    if not items:
-        raise DataCorrupt(f"{source} has no file of {known.name} ({known.title})")
-    return {"splits": summarize(items), "files": dict(sorted(files.items()))}
 
 
 def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:

@@ -51,7 +51,9 @@ def download(
             break
         except (httpx2.HTTPError, _Cut) as e:
             if attempt == attempts:
-                raise DataMissing(_failure(url, part, e)) from e
+                kept = part.stat().st_size if part.exists() else 0
+                later = f"; {kept} bytes are kept, run the same command to go on" if kept else ""
+                raise DataMissing(f"{url} cannot be downloaded: {e}{later}") from e
             time.sleep(pause_s * 2 ** (attempt - 1))
     _check(url, part, size, sha256)
     part.replace(target)
@@ -121,12 +123,6 @@ def _write(response: httpx2.Response, part: Path, have: int, *, progress: bool) 
             bar.update(len(chunk))
     if total is not None and part.stat().st_size < total:
         raise _Cut(f"{part.stat().st_size} of {total} bytes arrived")
-
-
-def _failure(url: str, part: Path, error: Exception) -> str:
-    kept = part.stat().st_size if part.exists() else 0
-    later = f"; {kept} bytes are kept, run the same command to go on" if kept else ""
-    return f"{url} cannot be downloaded: {error}{later}"
 
 
 def _check(url: str, part: Path, size: int | None, sha256: str | None) -> None:

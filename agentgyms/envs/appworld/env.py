@@ -16,6 +16,7 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.data.datasets import check_path
 from agentgyms.envs.appworld import observations, options, sources
 from agentgyms.envs.appworld.code_runner import CodeRunner, Engine, TurnResult
 from agentgyms.envs.appworld.metrics import episode_metrics
@@ -141,7 +142,7 @@ class AppWorldEnv(TextEnv):
         super().__init__(**common)
         self._difficulty = options.check_difficulty(difficulty)
         self._scenarios = options.check_scenarios(scenarios)
-        data_path = options.check_path(data_path)
+        data_path = check_path(data_path)
         for name, value in (("scenarios", self._scenarios), ("data_path", data_path)):
             if value is not None:
                 self._arguments[name] = value

@@ -105,6 +105,7 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 _TEXT: Final[Schema] = {"type": "string"}
+_POSITIVE: Final[Schema] = {"type": "integer", "minimum": 1}
 _NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
 _SHARE: Final[Schema] = {**_NUMBER_OR_NULL, "minimum": 0, "maximum": 1}
 _INFO: Final[dict[str, Schema]] = {
@@ -123,7 +124,7 @@ def value_schemas() -> dict[str, Schema]:
     fields = {
         name: schema | _INFO.get(name, {}) for name, schema in properties_of(TurnInfo).items()
     }
-    shape: dict[str, Any] = {"type": "array", "items": _positive(), "minItems": 3, "maxItems": 3}
+    shape: dict[str, Any] = {"type": "array", "items": _POSITIVE, "minItems": 3, "maxItems": 3}
     shape["description"] = "Height, width and 3 colours: red, green, blue."
     spaces = _by_name(reference("TextSpace"), reference("ImageSpace"))
     limits = {"dtype": _const("uint8"), "low": _const(0), "high": _const(255)}
@@ -139,7 +140,7 @@ def value_schemas() -> dict[str, Schema]:
         ),
         "Render": {"anyOf": [{"type": ["string", "null"]}, reference("Image")]},
         "Space": {"oneOf": [reference(f"{kind}Space") for kind in ("Text", "Image", "Dict")]},
-        "TextSpace": object_of({"type": _const("UnicodeText"), "max_length": _positive()}),
+        "TextSpace": object_of({"type": _const("UnicodeText"), "max_length": _POSITIVE}),
         "ImageSpace": object_of({"type": _const("Box"), **limits, "shape": shape}),
         "DictSpace": object_of({"type": _const("Dict"), "spaces": spaces}),
     }
@@ -152,10 +153,6 @@ def _by_name(*options: Schema) -> Schema:
 
 def _const(value: str | int) -> Schema:
     return {"type": "integer" if isinstance(value, int) else "string", "const": value}
-
-
-def _positive() -> Schema:
-    return {"type": "integer", "minimum": 1}
 
 
 def _error() -> Schema:

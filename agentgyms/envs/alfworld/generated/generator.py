@@ -170,7 +170,10 @@ def generate(task_id: str) -> Problem:
         add("objecttype", thing, f"{name.lower()}type")
         add("inreceptacle", thing, pieces[r])
         add("objectatlocation", thing, f"loc_bar_{made.plan.places[r]:02d}")
-        for predicate in _properties(name):
+        traits = THINGS[name].traits
+        renamed = {"vessel": "isreceptacleobject", "lamp": "toggleable"}
+        properties = [renamed.get(trait, trait) for trait in sorted(traits)]
+        for predicate in properties if "lamp" in traits else ["pickupable", *properties]:
             add(predicate, thing)
     for i, j in made.inner:
         add("inreceptacleobject", things[i], things[j])
@@ -189,13 +192,6 @@ def _furniture_id(name: str, number: int) -> str:
     if kind.endswith("basin"):
         return f"{kind.removesuffix('basin')}_bar_{number:02d}_bar_{kind}"
     return f"{kind}_bar_{number:02d}"
-
-
-def _properties(name: str) -> list[str]:
-    traits = THINGS[name].traits
-    renamed = {"vessel": "isreceptacleobject", "lamp": "toggleable"}
-    properties = [renamed.get(trait, trait) for trait in sorted(traits)]
-    return properties if "lamp" in traits else ["pickupable", *properties]
 
 
 def _sentence(made: Household) -> str:

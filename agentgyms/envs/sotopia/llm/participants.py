@@ -18,22 +18,25 @@ from agentgyms.models.sync_client import SyncChatClient
 _FIRST_TURNS: Final = 2
 
 
-class ModelPartner:
-    """Asks a model for each act, with the prompt of `sotopia` 0.1.4.
-
-    Differences: after an answer that is no act, one retry prompt names the error, and if the second
-    answer is no act either, the turn is counted as malformed; acts may also have the form of a
-    learner's action; an argument is one line.
-    """
+class _Participant:
+    """A model's client; no request is sent yet."""
 
     def __init__(self, client: SyncChatClient) -> None:
-        """Store the client; no request is sent yet."""
         self.client = client
 
     @property
     def identity(self) -> str:
         """The model's name."""
         return self.client.model.name
+
+
+class ModelPartner(_Participant):
+    """Asks a model for each act, with the prompt of `sotopia` 0.1.4.
+
+    Differences: after an answer that is no act, one retry prompt names the error, and if the second
+    answer is no act either, the turn is counted as malformed; acts may also have the form of a
+    learner's action; an argument is one line.
+    """
 
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
@@ -58,21 +61,12 @@ class ModelPartner:
         return PartnerReply(act, usage=exchange.usage)
 
 
-class ModelJudge:
+class ModelJudge(_Participant):
     """Asks a model to rate both people, with the prompt of `sotopia` 0.1.4.
 
     Difference: after an answer that is malformed or out of range, one retry prompt names the error;
     if the second answer is invalid too, there is no rating, where the package rates 0.
     """
-
-    def __init__(self, client: SyncChatClient) -> None:
-        """Store the client; no request is sent yet."""
-        self.client = client
-
-    @property
-    def identity(self) -> str:
-        """The model's name."""
-        return self.client.model.name
 
     def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
         """Return the verdict; without ratings if no answer came or none can be parsed."""

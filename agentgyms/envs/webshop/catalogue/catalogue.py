@@ -7,6 +7,7 @@ decoded on access.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, Self
@@ -123,16 +124,10 @@ class Catalogue:
         if len(wanted) > self._asin.dtype.itemsize or wanted.endswith(b"\0"):
             return None
         try:
-            low, high = 0, len(self._asin)
-            while low < high:
-                middle = (low + high) // 2
-                if self._asin[self._asin_order[middle]] < wanted:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low == len(self._asin):
+            place = bisect_left(self._asin_order, wanted, key=self._asin.__getitem__)
+            if place == len(self._asin):
                 return None
-            position = int(self._asin_order[low])
+            position = int(self._asin_order[place])
             return position if self._asin[position] == wanted else None
         except IndexError as e:
             raise DataCorrupt(

@@ -94,7 +94,10 @@ def show_artist(session: Session, artist_id: int) -> Plain:
 )
 def show_playlists(session: Session, page_index: int, page_limit: int) -> Plain:
     """Return a page of playlists."""
-    return [_summary(each) for each in page(session.mine(Playlist), page_index, page_limit)]
+    return [
+        playlist.reply(_PLAYLIST, song_count=len(playlist.song_ids))
+        for playlist in page(session.mine(Playlist), page_index, page_limit)
+    ]
 
 
 @JUKEBOX.api(
@@ -107,7 +110,8 @@ def show_playlist(session: Session, playlist_id: int) -> Plain:
     playlist = _playlist(session, playlist_id)
     songs = session.database.of(Song)
     listed = [_plain(session, songs[song_id]) for song_id in playlist.song_ids]
-    return {**_summary(playlist), "songs": listed}
+    names = (*_PLAYLIST, "songs")
+    return playlist.reply(names, song_count=len(listed), songs=listed)
 
 
 @JUKEBOX.api(
@@ -217,7 +221,3 @@ def _like(session: Session, song_id: int) -> Like | None:
 
 def _plain(session: Session, song: Song) -> dict[str, Plain]:
     return song.reply(_SONG, artist=session.database.of(Artist)[song.artist_id].name)
-
-
-def _summary(playlist: Playlist) -> dict[str, Plain]:
-    return playlist.reply(_PLAYLIST, song_count=len(playlist.song_ids))

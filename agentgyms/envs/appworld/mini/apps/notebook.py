@@ -51,7 +51,7 @@ def search_notes(
 ) -> Plain:
     """Return a page of notes."""
     found = [
-        _summary(note)
+        note.reply(_SUMMARY, tags=list(note.tags))
         for note in session.mine(Note)
         if (tag is None or tag in note.tags)
         and (pinned is None or note.pinned is pinned)
@@ -64,7 +64,7 @@ def search_notes(
 def show_note(session: Session, note_id: int) -> Plain:
     """Return the note."""
     note = session.find_mine(Note, note_id, "note")
-    return {**_summary(note), "content": note.content}
+    return note.reply((*_SUMMARY, "content"), tags=list(note.tags))
 
 
 @NOTEBOOK.api(
@@ -116,7 +116,3 @@ def delete_note(session: Session, note_id: int) -> Plain:
     """Return a message."""
     session.database.remove(session.find_mine(Note, note_id, "note"))
     return {"message": "The note was deleted."}
-
-
-def _summary(note: Note) -> dict[str, Plain]:
-    return note.reply(_SUMMARY, tags=list(note.tags))
