@@ -38,15 +38,12 @@ def read(value: Any, simulator: DialogueSimulator) -> DialogueState:
     the caller acts, or its end.
     """
     pending, verdict = value["pending"], value["verdict"]
-    first, second = value["refusals"]
-    if type(first) is not str or type(second) is not str:
-        raise TypeError(f"'refusals' are two texts, got {value['refusals']!r:.80}")
     state = DialogueState(
         dialogue=tuple(_read_turn(turn) for turn in value["dialogue"]),
         pending=None if pending is None else _read_act(pending),
         malformed=_count(value["malformed"], "'malformed'"),
         partner_malformed=_count(value["partner_malformed"], "'partner_malformed'"),
-        feedback_texts=(first, second),
+        feedback_texts=_read_feedback_texts(value["refusals"]),
         usage=_read_usage(value["spent"]),
         verdict=None if verdict is None else _read_verdict(verdict),
     )
@@ -73,6 +70,13 @@ def _read_turn(value: Any) -> Turn:
             raise TypeError(f"a seat is 0 or 1, got {seat!r:.80}")
         turn.append((seat, _read_act(act)))
     return tuple(turn)
+
+
+def _read_feedback_texts(value: Any) -> tuple[str, str]:
+    first, second = value
+    if type(first) is not str or type(second) is not str:
+        raise TypeError(f"'refusals' are two texts, got {value!r:.80}")
+    return first, second
 
 
 def _write_usage(usage: Usage) -> list[Any]:

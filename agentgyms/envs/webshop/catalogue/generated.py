@@ -98,6 +98,7 @@ def _design(
 ) -> tuple[Design, str]:
     """Return a design and a title that no other product has."""
     while True:
+        series, material = draw.pick(words.series), draw.pick(kind.materials)
         chosen: list[str] = []
         left = list(kind.attributes)
         count = draw.between(3, 6)
@@ -109,8 +110,8 @@ def _design(
             kind=kind,
             line=line,
             brand=brand,
-            series=draw.pick(words.series),
-            material=draw.pick(kind.materials),
+            series=series,
+            material=material,
             attributes=tuple(chosen),
         )
         title = texts.title(design, draw)
