@@ -66,7 +66,6 @@ class CachedClient:
     """
 
     def __init__(self, client: CacheableClient, path: str | Path | None = None) -> None:
-        """Store the client; the file is not opened yet."""
         self.client = client
         self.hits = self.misses = 0
         self._store = AnswerStore(_file_of(path))

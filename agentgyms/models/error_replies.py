@@ -44,7 +44,6 @@ class RequestRejected(Exception):
     def __init__(
         self, status: int, message: str, parameter: str = "", code: str = "", location: str = ""
     ) -> None:
-        """Store the parts of the reply."""
         super().__init__(message)
         self.status, self.message, self.parameter = status, message, parameter
         self.code, self.location = code, location

@@ -57,7 +57,6 @@ class JsonPoster:
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        """Create the client; no connection is opened yet."""
         self._url, self._timeout_s = url, timeout_s
         local = is_loopback(url)
         self._client = httpx2.AsyncClient(

@@ -31,7 +31,6 @@ class SyncChatClient:
     """
 
     def __init__(self, model: Model) -> None:
-        """Create the client; no connection is opened yet."""
         self.model = model
         self._secret = os.environ.get(model.key_variable)
         # The settings of a model that its client depends on.

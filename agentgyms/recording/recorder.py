@@ -92,7 +92,6 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
     """
 
     def __init__(self, env: gym.Env[Observation, str], path: str | Path, **provenance: Any) -> None:
-        """Open the file."""
         super().__init__(env)
         self._provenance = provenance
         self._last_recorded: tuple[int, str] | None = None  # turn and state_key of the last line

@@ -168,7 +168,6 @@ class Server:
         return unsent or bool(self._waitress.task_dispatcher.queue) or self._service.in_flight > 0
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
         self.start()
         return self
 
@@ -178,7 +177,6 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop at once."""
         self.stop()
 
 

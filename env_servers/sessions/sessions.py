@@ -64,7 +64,6 @@ class Sessions:
         metrics.watch("sessions_limit", "Most open sessions at a time.", lambda: max_sessions)
 
     def __len__(self) -> int:
-        """Return the number of open sessions."""
         return len(self._open)
 
     def create(self, kwargs: Mapping[str, Any], request_id: str) -> Session:

@@ -271,7 +271,6 @@ def _check_families(families: Sequence[str] | None) -> frozenset[str]:
 
 
 def _refusal(action: str, command: str) -> tuple[Feedback, str]:
-    """Return why an inadmissible command had no effect."""
     verb = command.partition(" ")[0]
     if not command:
         return Feedback.MALFORMED, "the command is blank"

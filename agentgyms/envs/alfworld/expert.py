@@ -95,7 +95,6 @@ def _shortest(state: State) -> tuple[Deed, ...] | None:
 
 
 def _length(state: State, plan: tuple[Deed, ...]) -> int:
-    """Return the number of commands of a plan."""
     game, here, length = state.game, state.location, 0
     opened: set[int] = set()
     for verb, _, r in plan:

@@ -306,7 +306,6 @@ def _path(name: str, value: Any) -> str:
 
 
 def _malformed_reason(action: str, read: re.Match[str] | None) -> str:
-    """Return why an action is malformed."""
     if read is not None and _SECOND_ACTION.search(read[2]):
         return "there are several actions: expected one, search[query] or answer[text]"
     if read is not None:

@@ -106,7 +106,6 @@ class BM25Retriever:
         self._cached_search = lru_cache(_CACHED_QUERIES)(self._rank)
 
     def __len__(self) -> int:
-        """Return the number of documents."""
         return len(self._documents)
 
     def search(self, query: str, top_k: int) -> Sequence[Hit]:

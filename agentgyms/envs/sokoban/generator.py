@@ -233,7 +233,6 @@ class Numbers:
     """
 
     def __init__(self, name: str) -> None:
-        """Seed with `name`."""
         self.name = name
         digest = blake2b(name.encode(), digest_size=8).digest()
         self._seed = np.uint64(int.from_bytes(digest, "big"))

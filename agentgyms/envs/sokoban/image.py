@@ -30,7 +30,6 @@ LEGEND: Final = (
     "brick: wall; plain slab: floor; red diamond: target; wooden crate: box; green crate: box on a "
     "target; person in a blue shirt: you (a red diamond's corners show if you stand on a target)"
 )
-"""The meaning of the tiles in an image."""
 
 TINY_COLOURS: Final = np.array(
     [

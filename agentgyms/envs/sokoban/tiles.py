@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIDE: Final = 16
-"""Side of a tile in pixels."""
 
 Picture = NDArray[np.uint8]
 

@@ -13,7 +13,6 @@ SPLITS: Final = {
     "generated": ("train", "valid", "test", "sample"),
     "official": ("all", "hard", "pi", "other", "sample"),
 }
-"""Splits by source."""
 
 _TURN_LIMIT: Final = 200
 _BEST_GOAL: Final = 10

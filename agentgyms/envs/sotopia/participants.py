@@ -29,7 +29,6 @@ class Participants:
     """A partner (None in self-chat) and a judge; models among them are blocking."""
 
     def __init__(self, source: str, partner: Any, judge: Any) -> None:
-        """Create both; no connection is opened yet."""
         self._clients: list[SyncChatClient] = []
         self.partner = self._partner(_check_choice("partner", partner, source))
         self.judge = self._judge(_check_choice("judge", judge, source))

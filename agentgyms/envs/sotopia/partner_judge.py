@@ -32,7 +32,6 @@ class Usage:
     cost: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum."""
         return Usage(
             self.prompt + other.prompt,
             self.response + other.response,

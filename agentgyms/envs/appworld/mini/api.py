@@ -64,7 +64,6 @@ class ApiError(Exception):
     """The error response of an API, with one of the HTTP statuses 401, 404, 409 and 422."""
 
     def __init__(self, status: int, message: str) -> None:
-        """Store the status and the message."""
         super().__init__(status, message)
         self.status = status
         self.message = message

@@ -28,7 +28,6 @@ class Documentation:
     """The documentation of apps; it is made at its first use."""
 
     def __init__(self, apps: Mapping[str, App]) -> None:
-        """Keep the apps by name, in the order of the documentation."""
         self._apps = apps
 
     def app_descriptions(self) -> list[dict[str, str]]:

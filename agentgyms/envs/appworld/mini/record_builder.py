@@ -40,7 +40,6 @@ class Scene:
     """
 
     def __init__(self, chance: Chance, cast: Cast, now: datetime) -> None:
-        """Add everybody's accounts."""
         self.chance = chance
         self.cast = cast
         self.now = now

@@ -32,7 +32,6 @@ class MiniWorld:
     """The world is in this process."""
 
     def __init__(self, task: MiniTask) -> None:
-        """Open the world in its initial state."""
         self._task = task
         self._database = task.database.copy()
         self._tokens = Tokens(task.salt)

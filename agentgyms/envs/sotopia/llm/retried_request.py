@@ -28,7 +28,6 @@ class RetriedRequest:
     def __init__(
         self, client: SyncChatClient, prompt: str, schema: str, name: Sequence[object]
     ) -> None:
-        """Ask nothing yet."""
         self.usage = Usage()
         self._client, self._name = client, name
         self._prompt, self._schema = prompt, schema

@@ -90,7 +90,6 @@ class ShopPage:
     def __init__(
         self, binaries: Binaries, arguments: Mapping[str, Any], episodes_per_browser: int
     ) -> None:
-        """Store the arguments of the browser and of the shop; nothing is started yet."""
         self._binaries, self._arguments = binaries, dict(arguments)
         self._episodes_per_browser = episodes_per_browser
         self._browser: Browser | None = None
@@ -133,7 +132,6 @@ class ShopPage:
         self._reset()
 
     def __del__(self) -> None:
-        """Release the tab."""
         if self._browser is not None and self._tab:
             self._browser.release_tab(self._tab)
 

@@ -44,7 +44,6 @@ class GoalList:
         table: GoalTable,
         prices: _Prices,
     ) -> None:
-        """Store the parts; `of` loads or makes them."""
         self.kind, self.seed = kind, seed
         self.families: Sequence[str] = tuple(catalogue.categories)
         self._catalogue, self._table = catalogue, table
@@ -82,7 +81,6 @@ class GoalList:
         return f"{self.kind}-{self.seed}"
 
     def __len__(self) -> int:
-        """Return the number of goals."""
         return len(self._table.order)
 
     def __getitem__(self, index: int) -> Goal:

@@ -61,7 +61,6 @@ class BuiltinNouns:
     name = f"{BUILTIN}-{VERSION}"
 
     def __init__(self) -> None:
-        """Read the lexicon."""
         self._lexicon = _lexicon()
         self._nouns = lru_cache(_CACHED_TITLES)(self._find)
 

@@ -92,7 +92,6 @@ class TextIndex:
             raise _corrupt(e, folder) from None
 
     def __len__(self) -> int:
-        """Return the number of documents."""
         return len(self._rank)
 
     def search(self, query: str, k: int = 50) -> list[tuple[int, float]]:
