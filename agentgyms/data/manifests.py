@@ -1,4 +1,7 @@
-"""The manifest of a data set: its splits, with a digest of their items, and its files."""
+"""The manifest of a data set: its splits, with a digest of their items, and its files.
+
+`parse_json` reads the JSON of files that may come from anyone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.data.json_text import parse_json
 
 MANIFEST: Final = "manifest.json"
 
@@ -27,6 +29,17 @@ class Part(NamedTuple):
 
     num_items: int
     digest: str
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises `ValueError` for no JSON, no UTF-8, and for values nested deeper than can be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def digest_file(path: Path) -> str:

@@ -23,7 +23,7 @@ from env_servers.http.cross_site import OwnNames
 from env_servers.sessions.service import EXTENSION
 from env_servers.sessions.token_access import Access
 from env_servers.webshop_site import rendering
-from env_servers.webshop_site.layout import anchor, key_at
+from env_servers.webshop_site.rendering import anchor, key_at
 from env_servers.webshop_site.visits import (
     MAX_VISITS,
     TTL_S,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.json_text import parse_json
+from agentgyms.data.manifests import parse_json
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.game import Game
 from agentgyms.envs.alfworld.problem import Problem, parse_problem

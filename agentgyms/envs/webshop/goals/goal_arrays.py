@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.data.json_text import parse_json
+from agentgyms.data.manifests import parse_json
 from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 from agentgyms.envs.webshop.catalogue.goal_columns import GoalColumns
 from agentgyms.envs.webshop.storage.array_files import load_array

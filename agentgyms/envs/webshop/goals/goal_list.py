@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from agentgyms.core.errors import BadOption, DataCorrupt, UnknownTask
 from agentgyms.core.tasks import TaskSet, check_split
 from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
-from agentgyms.envs.webshop.goals import price_sampling
-from agentgyms.envs.webshop.goals.goal import Goal, bound_text, combination, option_text
+from agentgyms.envs.webshop.goals.goal import (
+    Goal,
+    bound_text,
+    combination,
+    draw_prices,
+    option_text,
+)
 from agentgyms.envs.webshop.goals.goal_arrays import CUTS, KINDS, ORIGINAL_VALID, SPLITS, GoalTable
 from agentgyms.envs.webshop.goals.splits import GoalTasks
 from agentgyms.envs.webshop.product import Product
@@ -63,7 +68,7 @@ class GoalList:
         folder = _folder(catalogue.folder, kind) if catalogue.folder else None
         if folder is None or not folder.is_dir():
             table = GoalTable.of(catalogue, kind)
-            prices = price_sampling.draw(catalogue.columns.pricing, table.position, seed)
+            prices = draw_prices(catalogue.columns.pricing, table.position, seed)
             return GoalList(catalogue, kind, seed, table, prices)
         table = GoalTable.open(
             folder, num_products=len(catalogue), catalogue=catalogue.version, kind=kind
@@ -72,7 +77,7 @@ class GoalList:
         if all(file.is_file() for file in files):
             prices = _open_prices(files, (len(catalogue), len(table.position)))
         else:
-            prices = price_sampling.draw(catalogue.columns.pricing, table.position, seed)
+            prices = draw_prices(catalogue.columns.pricing, table.position, seed)
         return GoalList(catalogue, kind, seed, table, prices)
 
     @property
@@ -218,7 +223,7 @@ def write(catalogue: Catalogue, folder: Path, kind: str, seed: int = DEFAULT_SEE
     """
     check_kind(kind)
     table = GoalTable.of(catalogue, kind)
-    price, bound = price_sampling.draw(catalogue.columns.pricing, table.position, seed)
+    price, bound = draw_prices(catalogue.columns.pricing, table.position, seed)
     target = _folder(folder, kind)
     table.write(target, catalogue=catalogue.version, kind=kind)
     for file, array in zip(_price_files(target, seed), (price, bound), strict=True):
