@@ -18,13 +18,13 @@ from typing import Any, Final
 import gymnasium as gym
 
 from agentgyms.adapters.messages import image_urls, tools_of, turn_text
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
 from agentgyms.core.outcome import Observation
 from agentgyms.core.serialization import encode_info, encode_number
+from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
 from agentgyms.recording import RecordEpisodes
 from agentgyms.registration import full_id, make_text_env
-from agentgyms.tools import BadCall, Tool, ToolCall, Tools
 
 try:
     import anyio
@@ -33,7 +33,7 @@ try:
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("mcp", "mcp"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("mcp", "mcp"), name=e.name) from e
 
 MAX_EPISODES: Final = 64
 """Episodes open at once over HTTP; one more closes the one that was used least recently."""

@@ -10,8 +10,8 @@ from typing import Any, cast
 from agentgyms.core.env import TextEnv
 from agentgyms.core.images import encode_png, is_image
 from agentgyms.core.outcome import Observation, text_of
+from agentgyms.core.tools import Tools
 from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
-from agentgyms.tools import Tools
 
 INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentgyms.adapters.episodes import ChatEpisode
 from agentgyms.adapters.messages import INSTRUCTIONS, chat_message
-from agentgyms.core import extras as packages
+from agentgyms.core import imports as packages
 from agentgyms.core.errors import BadOption
 from agentgyms.registration import full_id, make_text_env, short_name
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentgyms.adapters.episodes import ChatEpisode
 from agentgyms.adapters.messages import INSTRUCTIONS
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.registration import full_id, make_text_env, short_name
 
 try:
@@ -28,7 +28,7 @@ try:
     from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RLDatasetBuilder
     from tinker_cookbook.tokenizer_utils import get_tokenizer
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("tinker_cookbook", "tinker"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("tinker_cookbook", "tinker"), name=e.name) from e
 
 
 class TextEnvironment(MessageEnv):  # type: ignore[misc]

@@ -20,7 +20,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgyms.adapters.messages import INSTRUCTIONS, parse_action, user_messages
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import BadOption, EnvUnavailable
 from agentgyms.core.outcome import Observation
 
@@ -29,7 +29,7 @@ try:
     import verifiers.v1 as vf
     from verifiers.v1.dialects.chat import message_to_wire
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("verifiers", "verifiers"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("verifiers", "verifiers"), name=e.name) from e
 
 
 class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]

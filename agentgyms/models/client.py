@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import httpx2
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption, ModelUnavailable, PromptTooLong
 from agentgyms.models.endpoint import base_url, check_key, is_loopback
 from agentgyms.models.error_replies import (

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import ModelUnavailable
 from agentgyms.models import loop_thread
 from agentgyms.models.model_config import Model, read_model
@@ -115,7 +115,7 @@ class _Connection:
             from agentgyms.models.cache import CachedClient
             from agentgyms.models.client import ChatClient
         except ModuleNotFoundError as e:
-            advice = extras.advice(e, "sotopia")
+            advice = imports.advice(e, "sotopia")
             if not advice:
                 raise
             raise DependencyNotInstalled(f"requests to a model need a package: {advice}") from None

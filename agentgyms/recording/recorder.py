@@ -17,8 +17,8 @@ from agentgyms.core import serialization
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import CallerError, ReplayMismatch
+from agentgyms.core.imports import __version__
 from agentgyms.core.outcome import equal_observations, shown
-from agentgyms.core.version import __version__
 from agentgyms.recording.recording_format import (
     FORMAT,
     RecordedTurn,

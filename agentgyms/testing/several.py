@@ -11,7 +11,7 @@ import gymnasium as gym
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, UnknownTask
 from agentgyms.core.outcome import shown
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from agentgyms.testing.playing import (
     EPISODES,
     JUNK_ACTIONS,

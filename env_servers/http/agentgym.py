@@ -18,8 +18,8 @@ from flask import Blueprint, Response, request
 
 from agentgyms.adapters.messages import user_text
 from agentgyms.core.errors import BadRequest, EnvUnavailable
-from agentgyms.protocol import messages
-from env_servers.http.bodies import json_reply, read_body
+from agentgyms.remote.protocol import messages
+from env_servers.http.routes import json_reply, read_body
 from env_servers.sessions.errors import Refusal
 from env_servers.sessions.service import service
 

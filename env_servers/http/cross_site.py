@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from flask import Request, Response
 
 from agentgyms.core.errors import BadOption
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 
 _MOST_KEPT: Final = 64
 _PREFLIGHT: Final = {

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import CallerError, DataError
 from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.searchqa.http_retriever import TOKEN_VARIABLE
 from agentgyms.envs.searchqa.sources import closed_world_retriever, corpus_retriever
 from agentgyms.envs.searchqa.world import closed_world
 
-with extras.needed("server"):
+with imports.needed("server"):
     from env_servers.observability import logs
     from env_servers.retriever.app import MAX_CLIENTS, create_retriever_app
     from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve

@@ -16,12 +16,11 @@ import waitress
 from flask import Flask
 from waitress import wasyncore
 
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers.serving import open_files
+from env_servers.serving.channel import IN_MEMORY, MOST_HEADER_BYTES, Channel, Terms
 from env_servers.serving.connection_limits import ConnectionLimiter, Threads
 from env_servers.serving.guesses import Guesses
-from env_servers.serving.request_parser import IN_MEMORY, MOST_HEADER_BYTES, Terms
-from env_servers.serving.single_write_channel import Channel
 from env_servers.sessions.service import EXTENSION
 from env_servers.sessions.token_access import Access
 

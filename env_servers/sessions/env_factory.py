@@ -11,8 +11,8 @@ from agentgyms.core.arguments import check_limits, defaults, refusal
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, CallerError
 from agentgyms.core.tasks import TaskSet
-from agentgyms.protocol import framing
 from agentgyms.registration import find_maker, full_id
+from agentgyms.remote.protocol import framing
 from env_servers.sessions.errors import Refusal
 
 WORK_LIMIT_S: Final = 30.0

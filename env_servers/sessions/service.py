@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from flask import current_app
 
 import agentgyms
-from agentgyms.protocol import framing, messages
+from agentgyms.remote.protocol import framing, messages
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.sessions import Sessions

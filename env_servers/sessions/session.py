@@ -15,8 +15,8 @@ from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, BadRequest, ReplayMismatch
 from agentgyms.core.images import is_image
 from agentgyms.core.tasks import TaskSet
-from agentgyms.protocol import framing, messages
 from agentgyms.recording import recorder
+from agentgyms.remote.protocol import framing, messages
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions import requester
 from env_servers.sessions.errors import Refusal

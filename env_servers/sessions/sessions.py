@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentgyms.core.deadlines import Abandoned, given_up_when
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import ModelUnavailable
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers.observability import logs
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions import requester, sweeper

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 from agentgyms.core.errors import UnknownTask
 from agentgyms.core.tasks import TaskSet
 from agentgyms.envs.webshop.rules.session import Shop, ShopSession
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 from env_servers.http.app import counted
 from env_servers.http.cross_site import OwnNames
 from env_servers.sessions.service import EXTENSION

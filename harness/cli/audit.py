@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import not_written
 from harness.cli.evaluate import new_config, values_of, whole_numbers
 from harness.cli.output import write
@@ -111,7 +111,7 @@ def _take_settings(context: click.Context, _: click.Parameter, name: str | None)
 @click.option(
     "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="As for harness eval."
 )
-@extras.needed("eval")
+@imports.needed("eval")
 def audit(
     config_file: Path | None,
     truth_file: str | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from harness.types.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ _SETTING_OF_OPTION = {
 )
 @click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
 @click.option("--help-config", is_flag=True, help="List all settings with their words and stop.")
-@extras.needed("eval")
+@imports.needed("eval")
 def evaluate(
     config_file: Path | None,
     env_args: tuple[str, ...],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 
 
 @click.command()
@@ -27,7 +27,7 @@ from agentgyms.core import extras
 @click.option(
     "--push", metavar="OWNER/NAME", help="Upload it to the Hub, as the user of HF_TOKEN, private."
 )
-@extras.needed("harness")
+@imports.needed("harness")
 def export(
     run: Path, folder: Path, checkpoint: str, precision: str | None, push: str | None
 ) -> None:

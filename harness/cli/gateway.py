@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 
 
 @click.command()
@@ -13,7 +13,7 @@ from agentgyms.core import extras
 @click.option(
     "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting."
 )
-@extras.needed("harness")
+@imports.needed("harness")
 def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
     """Train RECIPE on rollouts of outside agents, which ask the policy at ADDRESS.
 

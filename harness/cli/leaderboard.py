@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 
 
 @click.command()
@@ -18,7 +18,7 @@ from agentgyms.core import extras
     show_default=True,
     help="The site's folder.",
 )
-@extras.needed("eval")
+@imports.needed("eval")
 def leaderboard(folder: Path, output: Path) -> None:
     """Make a site out of the folders of evaluations in FOLDER, and verify every score.
 

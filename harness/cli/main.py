@@ -7,8 +7,7 @@ import sys
 
 import click
 
-from agentgyms import tracing
-from agentgyms.core import extras
+from agentgyms.core import imports, tracing
 from agentgyms.core.errors import AgentGymsError
 from harness.cli.credit import credit, list_methods
 from harness.cli.evaluate import evaluate
@@ -56,7 +55,7 @@ def run() -> None:
     After a signal the exit status is 128 plus the signal's number, as in shells.
     """
     try:
-        with extras.needed("harness"):
+        with imports.needed("harness"):
             main(standalone_mode=True)
     except TrainingStopped as e:
         click.echo(str(e), err=True)

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS, private_names
 from agentgyms.core.outcome import shown
-from agentgyms.group import GroupEnv
-from agentgyms.registration import find_maker, short_name
+from agentgyms.registration import GroupEnv, find_maker, short_name
 from harness.config import (
     SEARCHES,
     EvalAgentConfig,

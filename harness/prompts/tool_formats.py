@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentgyms.tools import BadCall, ToolCall
+from agentgyms.core.tools import BadCall, ToolCall
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import Registry
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from agentgyms.core.errors import EnvUnavailable, ReplayMismatch
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness.config.rollout_settings import BranchConfig
 from harness.credit import TurnTable
 from harness.credit.estimators import ecpo

@@ -15,7 +15,7 @@ from typing import Any
 
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable, GroupMismatch
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness.rollouts.branches import SiblingRunner
 from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import AgentGymsError
 from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
@@ -130,7 +130,7 @@ class Trainer:
         completer = self._rollout_generator.completer
         if config.rollout.gateway is None:
             return Player(config, policy, completer, self.stop.run, self.processes)
-        with extras.needed("server"):
+        with imports.needed("server"):
             from harness.training.outside_agents import OutsideAgents
         return OutsideAgents(config, policy, completer, self.stop.run, self.processes)
 

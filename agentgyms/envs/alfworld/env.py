@@ -15,6 +15,7 @@ from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.outcome import MAX_ACTION
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.envs.alfworld import text
 from agentgyms.envs.alfworld.engine import INFORMATION, VERBS, State
 from agentgyms.envs.alfworld.expert import expert_actions, remaining
@@ -22,7 +23,6 @@ from agentgyms.envs.alfworld.official.engine import Answer, OfficialEngine
 from agentgyms.envs.alfworld.problem import FAMILIES
 from agentgyms.envs.alfworld.sources import Source, list_tasks, load_game, open_source
 from agentgyms.envs.alfworld.validity import check_state
-from agentgyms.tools import Tool, Tools
 
 _CACHED_STATES: Final = 64  # groups that are reset at a time; a state takes a few kB
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")

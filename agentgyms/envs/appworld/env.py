@@ -16,6 +16,7 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.data.datasets import check_path
 from agentgyms.envs.appworld import observations, options, sources
 from agentgyms.envs.appworld.code_runner import CodeRunner, Engine, TurnResult
@@ -23,7 +24,6 @@ from agentgyms.envs.appworld.metrics import episode_metrics
 from agentgyms.envs.appworld.sandbox import code_check, code_extraction, executors
 from agentgyms.envs.appworld.snapshot import SavedEpisode
 from agentgyms.envs.appworld.world import Report
-from agentgyms.tools import Tool, Tools
 
 _NO_CODE = "No code available to execute."
 

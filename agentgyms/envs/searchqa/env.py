@@ -16,11 +16,11 @@ from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.outcome import MAX_ACTION
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.envs.searchqa import scoring
 from agentgyms.envs.searchqa.questions import QuestionSet
 from agentgyms.envs.searchqa.retriever import MOST_DOCUMENTS, PATIENCE_S, Hit, Retriever
 from agentgyms.envs.searchqa.sources import open_questions, open_retriever
-from agentgyms.tools import Tool, Tools
 
 _ACTION: Final = re.compile(r"(search|answer)\s*\[(.*)\]", re.DOTALL | re.IGNORECASE)
 _SECOND_ACTION: Final = re.compile(r"\].*\b(search|answer)\s*\[", re.DOTALL | re.IGNORECASE)

@@ -15,8 +15,8 @@ from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, BadRequest, ServerUnavailable
 from agentgyms.envs.searchqa.corpus import read_document
 from agentgyms.envs.searchqa.retriever import PATIENCE_S, Hit
-from agentgyms.protocol import framing
 from agentgyms.remote.http_transport import HttpTransport
+from agentgyms.remote.protocol import framing
 from agentgyms.remote.transport import Reply
 
 TOKEN_VARIABLE: Final = "AGENTGYMS_RETRIEVER_TOKEN"  # noqa: S105

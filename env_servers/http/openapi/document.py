@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from agentgyms.core import serialization
-from agentgyms.protocol import error_codes, framing, messages
+from agentgyms.remote.protocol import error_codes, framing, messages
 from env_servers.http.openapi import page
 from env_servers.http.openapi.json_schema import (
     Schema,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints, 
 
 from agentgyms.core.images import MAX_PIXELS
 from agentgyms.core.outcome import INFO_TYPES, Feedback, TurnInfo
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 
 Schema = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from agentgyms.protocol import messages
+from agentgyms.remote.protocol import messages
 from env_servers.http.openapi.json_schema import Schema, object_of
 
 TEXT: Final[Schema] = {"type": "string"}

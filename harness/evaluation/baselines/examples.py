@@ -11,7 +11,7 @@ from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, UnknownSplit
 from agentgyms.core.outcome import text_of
 from agentgyms.core.tasks import Task, TaskSet
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness import prompts
 from harness.config import EvaluationConfig
 from harness.evaluation.evaluate import choose

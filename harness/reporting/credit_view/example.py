@@ -10,7 +10,7 @@ import agentgyms
 from agentgyms.core import experts
 from agentgyms.core.env import Feedback, TextEnv
 from agentgyms.core.outcome import text_of
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness.types.rollout import Completion, Rollout, StopReason, Turn
 
 ENV_ID: Final = "agentgyms/ALFWorld-v0"
