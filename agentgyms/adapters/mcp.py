@@ -139,7 +139,12 @@ class Episodes:
         except BaseException:
             env.close()
             raise
-        self._keep(_Episode(name, env))
+        episode = _Episode(name, env)
+        with self._lock:
+            self._open[episode.name] = episode
+            extra = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - self._most)]
+        for one in extra:
+            one.close()
         named = {"episode": name} if self._several else {}
         return self._result(observation, info, named)
 
@@ -178,13 +183,6 @@ class Episodes:
                 raise BadRequest(f"no episode{named} is open: it ended, or call `reset` first")
             self._open.move_to_end(found.name)
         return found, rest
-
-    def _keep(self, episode: _Episode) -> None:
-        with self._lock:
-            self._open[episode.name] = episode
-            extra = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - self._most)]
-        for one in extra:
-            one.close()
 
     def _forget(self, episode: _Episode) -> None:
         with self._lock:

@@ -75,8 +75,7 @@ def parse_action(reply: str) -> str:
 def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
     """Return an environment's tools, having made it once, so that errors show at once.
 
-    Raises:
-        AgentGymsError: The environment cannot be made.
+    Raises `AgentGymsError` if the environment cannot be made.
     """
     env, full = make_text_env(env_id, **kwargs), full_id(env_id)
     made = cast(type[TextEnv], type(env.unwrapped))  # of one on a server that is another class

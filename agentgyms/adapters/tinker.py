@@ -69,8 +69,7 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
     async def step(self, message: Message) -> MessageStepResult:
         """Take a turn by an answer; the model's thoughts are no part of the action.
 
-        Raises:
-            EnvUnavailable: The turn was not rated.
+        Raises `EnvUnavailable` if the turn was not rated.
         """
         await asyncio.to_thread(self._episode.say, get_text_content(message))
         self._messages += [message, {"role": "user", "content": self._episode.text}]

@@ -44,11 +44,7 @@ class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     instructions: str = INSTRUCTIONS
 
     def make(self) -> gym.Env[Observation, str]:
-        """Return a new environment.
-
-        Raises:
-            BadOption: `env_id` is not set.
-        """
+        """Return a new environment; `BadOption` if `env_id` is not set."""
         if not self.env_id:
             raise BadOption("the taskset has no env_id: set one, such as agentgyms/ALFWorld-v0")
         return gym.make(self.env_id, **self.kwargs)
@@ -84,11 +80,7 @@ class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
     """Plays an episode of the task: the environment is the player's user."""
 
     async def run(self, task: TextTask, agents: vf.Agents) -> None:
-        """Play the episode and record its return.
-
-        Raises:
-            EnvUnavailable: The episode was not rated.
-        """
+        """Play the episode and record its return; `EnvUnavailable` if it was not rated."""
         config, total = self.taskset.config, 0.0
         env = await asyncio.to_thread(config.make)
         try:

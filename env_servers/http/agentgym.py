@@ -71,11 +71,7 @@ def reset(client: str) -> Response:
 
 @agentgym.post("/step")
 def step(client: str) -> Response:
-    """Take a turn.
-
-    Raises:
-        EnvUnavailable: The turn was not rated.
-    """
+    """Take a turn; `EnvUnavailable` if it was not rated."""
     kind, fields = _client(client), _fields()
     action = fields.get("action")
     if not isinstance(action, str):

@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import Flask, Response, g, request
 from werkzeug.wsgi import ClosingIterator
@@ -23,9 +24,6 @@ from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.errors import Refusal, to_response
 from env_servers.sessions.service import EXTENSION, Service, service
 from env_servers.sessions.sessions import Sessions
-
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MAX_SESSIONS = 256
 TTL_S = 600.0

@@ -128,8 +128,7 @@ class Server:
     def drain(self, grace_s: float = 10.0) -> bool:
         """Refuse new requests, finish those begun, stop, and close the environments.
 
-        Returns:
-            Whether all requests that had begun were finished within `grace_s`.
+        Return whether all requests that had begun were finished within `grace_s`.
         """
         self._service.draining = True
         deadline = time.monotonic() + grace_s
@@ -168,7 +167,6 @@ class Server:
         return unsent or bool(self._waitress.task_dispatcher.queue) or self._service.in_flight > 0
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
         self.start()
         return self
 
@@ -178,7 +176,6 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop at once."""
         self.stop()
 
 

@@ -9,7 +9,7 @@ from fuzz_target import Broken, target
 from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.sotopia import action_parsing
 from agentgyms.envs.sotopia.dialogue import Act
-from agentgyms.envs.sotopia.llm.partner import parse_answer
+from agentgyms.envs.sotopia.llm.participants import parse_answer
 from agentgyms.envs.sotopia.llm.rating_parsing import parse_ratings
 from agentgyms.envs.sotopia.partner_judge import RANGES
 from harness.prompts.answers import Parsed

@@ -228,7 +228,6 @@ class SokobanEnv(TextEnv):
         return image.draw(self._state, _RENDER_PIXELS)
 
     def _observe(self) -> Observation:
-        """Return the observation."""
         return self._text(self._state)
 
     def _outcome(

@@ -275,7 +275,6 @@ class SOTOPIAEnv(TextEnv):
         )
 
     def _no_effect_reason(self, act: Act) -> str:
-        """Return why an act has no effect, or ""."""
         simulator, state = self._simulator, self._state
         if simulator.ending(state) is not Ending.OPEN:
             return _TOO_LATE

@@ -14,7 +14,7 @@ from agentgyms.core.images import encode_png
 from agentgyms.models import types
 from agentgyms.models.cache import PNG_ADDRESS, CachedClient
 from agentgyms.models.client import ChatClient
-from agentgyms.models.setting_names import SettingNames
+from agentgyms.models.types import SettingNames
 from harness.config import ServiceConfig
 from harness.inference.completers import Sampling
 from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
