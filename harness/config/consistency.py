@@ -215,11 +215,11 @@ def _check_mismatch(rollout: RolloutConfig) -> None:
 
 
 def _check_curriculum(rollout: RolloutConfig) -> None:
-    own = rollout.curriculum
-    if own.hard >= own.easy:
+    hard, easy = rollout.curriculum.bounds
+    if hard >= easy:
         raise ConfigError(
-            f"rollout.curriculum.hard is {own.hard}, not less than rollout.curriculum.easy = "
-            f"{own.easy}: a task would be both"
+            f"rollout.curriculum.bounds are {hard} and {easy}: a task between them would be hard "
+            "and easy; give the smaller one first"
         )
 
 

@@ -66,7 +66,8 @@ def _settings(section: type[BaseModel], name: str) -> Iterator[Setting]:
 def _allowed(annotation: Any) -> str:
     known = allowed_values.choices(annotation)
     if known:
-        return ", ".join("None" if one is None else json.dumps(one) for one in known)
+        items = ", ".join("None" if one is None else json.dumps(one) for one in known)
+        return f"list of {items}" if allowed_values.is_list(annotation) else items
     bounds = allowed_values.bounds(annotation)
     optional = " or None" if allowed_values.is_optional(annotation) else ""
     shown = "" if bounds == "finite" else bounds.removesuffix(" and finite")

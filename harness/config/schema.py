@@ -295,14 +295,15 @@ class CheckpointConfig(Section):
 class LogConfig(Section):
     """Outputs of metrics, beside `metrics.jsonl`."""
 
-    tensorboard: bool = True
-    """Write event files of TensorBoard."""
-    pictures: bool = True
-    """Draw `curve.png` and `training.png`, in a second or two; `harness report` draws them too."""
-    wandb: str | None = None
-    """Project on Weights & Biases; None sends nothing."""
-    trackio: str | None = None
-    """Project on Trackio, on this machine unless its own variables differ; None for none."""
+    outputs: List[Literal["pictures", "tensorboard", "trackio", "wandb"]] = (
+        "pictures",
+        "tensorboard",
+    )
+    """`"pictures"`: `curve.png` and `training.png`, drawn in a second or two, as `harness report`
+    does too; `"tensorboard"`: event files of TensorBoard; `"trackio"`: Trackio, on this machine
+    unless its own variables differ; `"wandb"`: Weights & Biases."""
+    project: str | None = None
+    """Project on Trackio and Weights & Biases; they need one."""
     price_per_hour: NonNegativeFloat | None = None
     """Price of the machine in US dollars per hour, for the figures of cost."""
 

@@ -19,7 +19,7 @@ OURS: Final = frozenset(
         *("warmstart.episodes", "warmstart.expert", "warmstart.noise", "warmstart.steps"),
         *("warmstart.batch_size", "warmstart.learning_rate"),
         *("eval.split", "eval.tasks", "eval.max_turns", "eval.kwargs"),
-        *("method.annotators", "log.pictures"),
+        "method.annotators",
     }
 )
 """Settings that our part reads: episodes, prompts, rewards, credit, the warm start; and those that
@@ -61,7 +61,7 @@ TRANSLATED: Final = frozenset(
         *("rollout.backend", "rollout.engine", "rollout.old_logprobs"),
         *("rollout.correction", "rollout.correction_bounds"),
         *("method.loss", "optimizer.padding_free", "eval.every", "eval.temperature"),
-        *("log.tensorboard", "log.wandb", "log.trackio"),
+        *("log.outputs", "log.project"),
     }
 )
 """Settings whose values verl writes otherwise; see `settings.translate`."""

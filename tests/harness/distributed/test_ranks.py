@@ -42,8 +42,7 @@ SMALL = [
     "optimizer.micro_batch_tokens=300",
     "checkpoint.every=1",
     "checkpoint.keep=9",
-    "log.tensorboard=false",
-    "log.pictures=false",
+    "log.outputs=[]",
 ]
 METHODS = {
     "gigpo": [

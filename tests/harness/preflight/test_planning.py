@@ -223,7 +223,7 @@ def test_a_run_that_could_start_ends_with_status_0():
 
 def test_a_run_that_could_not_is_planned_all_the_same(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    result = dry_run("sotopia-oprl-8b", "--gpus", "8", "--set", "log.wandb=nothing")
+    result = dry_run("sotopia-oprl-8b", "--gpus", "8", "--set", "log.outputs=['wandb']")
     assert result.exit_code == 2
     for line in (
         "8.03 B parameters",
