@@ -20,7 +20,7 @@ for seed in ${SEEDS:-1 2 3}; do
     --set "policy.model=start-$seed/checkpoints/step-000000" --set warmstart.episodes=0 \
     --set method.name=dpo --set method.credit={} --set method.loss={} --set optimizer.mini_batches=1 \
     --set "run.steps=${STEPS:-30}" \
-    --set "rollout.preferences=mcts-$seed/preferences.jsonl" --set rollout.tasks_per_step=32 \
+    --set "rollout.recorded=['mcts-$seed/preferences.jsonl']" --set rollout.tasks_per_step=32 \
     --set eval.every=0 --set 'log.outputs=["tensorboard"]'
   for model in start dpo; do
     "${harness[@]}" eval --model "$model-$seed" --checkpoint newest --split valid_seen --temperature 1 --seeds "${DRAWS:-0,1,2,3,4,5,6,7,8,9}" \

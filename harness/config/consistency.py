@@ -107,22 +107,17 @@ def _check_offload(config: Config) -> None:
 
 
 def _check_sharing(config: Config) -> None:
-    if not config.optimizer.share_prefixes:
+    if config.optimizer.packing != "shared":
         return
-    if config.optimizer.padding_free is False:
-        raise ConfigError(
-            "optimizer.share_prefixes is true and optimizer.padding_free false: sequences that "
-            "share prefixes lie in one row without padding; leave one of them out"
-        )
     if config.policy.lora.dropout:
         raise ConfigError(
-            f"optimizer.share_prefixes is true and policy.lora.dropout {config.policy.lora.dropout}"
+            f"optimizer.packing is 'shared' and policy.lora.dropout {config.policy.lora.dropout}"
             ", which differs from sequence to sequence: set it to 0, or do not share"
         )
     if config.policy.model == "tiny-vl":
         raise ConfigError(
-            "optimizer.share_prefixes is for models that read only, and policy.model is 'tiny-vl': "
-            "equal tokens may stand for different images; leave it out"
+            "optimizer.packing 'shared' is for models that read only, and policy.model is "
+            "'tiny-vl': equal tokens may stand for different images; leave it out"
         )
 
 
@@ -131,8 +126,7 @@ def _check_sequence_parallel(config: Config) -> None:
     if config.policy.sequence_parallel == 1:
         return
     others = {
-        "optimizer.share_prefixes": config.optimizer.share_prefixes,
-        "optimizer.padding_free": config.optimizer.padding_free is False,
+        "optimizer.packing": config.optimizer.packing in ("padded", "shared"),
         "policy.attention": config.policy.attention not in (None, "sdpa"),
         "policy.model": config.policy.model == "tiny-vl",
         "method.name": _LEARNING & {*methods.get(config.method.name).annotators, *own},
@@ -240,7 +234,6 @@ def _check_gateway(config: Config) -> None:
         "rollout.branch.at": rollout.branch.at,
         "rollout.curriculum.by": rollout.curriculum.by,
         "rollout.recorded": rollout.recorded,
-        "rollout.preferences": rollout.preferences,
     }
     named = [name for name, value in chosen.items() if value]
     if named or methods.get(config.method.name).actor != "policy":
@@ -266,7 +259,6 @@ def _check_ahead(config: Config) -> None:
     impossible: dict[str, object] = {
         "rollout.gateway": rollout.gateway,
         "rollout.recorded": rollout.recorded,
-        "rollout.preferences": rollout.preferences,
         f"method.name = {own.name!r}": method.actor != "policy",
     }
     whole: dict[str, object] = {

@@ -194,10 +194,9 @@ class RolloutConfig(Section):
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
     recorded: List[str] = ()
     """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
-    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
-    preferences: str | None = None
-    """File of step preferences, as a search writes it, that preference methods learn from in place
-    of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
+    preference methods learn from in place of live play; a step takes `tasks_per_step` groups. Or
+    files of step preferences, as a search writes them, for preference methods: `dpo` on them is
+    DPO-MCTS (SALT, Table 2), and a step takes `tasks_per_step` of them."""
     branch: BranchConfig = BranchConfig()
     curriculum: CurriculumConfig = CurriculumConfig()
     gateway: str | None = None
@@ -208,4 +207,4 @@ class RolloutConfig(Section):
     @property
     def is_live(self) -> bool:
         """Whether rollouts are played, and not read from files."""
-        return not self.recorded and self.preferences is None
+        return not self.recorded

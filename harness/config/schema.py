@@ -231,13 +231,11 @@ class OptimizerConfig(Section):
     """Passes over a step's sequences; None takes the method's setting, mostly 1."""
     micro_batch_tokens: PositiveInt = 8192
     """Tokens of one forward pass, padding included."""
-    padding_free: bool | None = None
-    """Pack the sequences of a micro-batch into one row, without padding; None does so if the
-    model's attention supports it."""
-    share_prefixes: bool = False
-    """Compute equal beginnings of a micro-batch's sequences once, in one row without padding: those
-    of an episode's prompts, a group's members, a branch's siblings. For models that read only, with
-    torch's attention."""
+    packing: Literal["padded", "packed", "shared"] | None = None
+    """The sequences of a micro-batch: `"padded"` to equal length; `"packed"` into one row, without
+    padding; or `"shared"`: in one row too, and equal beginnings are computed once, those of an
+    episode's prompts, a group's members, a branch's siblings, for models that read only, with
+    torch's attention. None packs if the model's attention supports it."""
 
 
 class WarmstartConfig(Section):

@@ -37,7 +37,7 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
     else:
         kept = tokens * kept_bytes(config, shape, found)
         yield from _activations(config, found, tokens, kept)
-        if config.optimizer.share_prefixes:
+        if config.optimizer.packing == "shared":
             yield _looked_up(config, shape, precision)
     yield from _logits(config, shape, precision)
     if sharded:

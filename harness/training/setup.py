@@ -253,8 +253,8 @@ def _set_up(policy: Policy, config: Config) -> Policy:
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
-    policy.set_padding_free(config.optimizer.padding_free)
-    policy.set_share_prefixes(config.optimizer.share_prefixes)
+    policy.set_padding_free({"padded": False, "packed": True}.get(config.optimizer.packing or ""))
+    policy.set_share_prefixes(config.optimizer.packing == "shared")
     recorded_files.check_tokenizer(config, policy.chat_tokenizer)
     return policy
 

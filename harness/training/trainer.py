@@ -118,9 +118,7 @@ class Trainer:
         self.log = self._open_log(resumed.step if resumed else None)
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
-        self._report = run_report.RunReport(
-            folder.path, pictures="pictures" in config.log.outputs
-        )
+        self._report = run_report.RunReport(folder.path, pictures="pictures" in config.log.outputs)
 
     def _make_player(self) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
         """Return the source of a step's rollouts: files, the run's agent, or outside agents."""

@@ -232,7 +232,7 @@ def _evaluation(config: Config) -> dict[str, Any]:
 
 def _optimizer(config: Config) -> dict[str, Any]:
     return {
-        f"{_MODEL}.use_remove_padding": config.optimizer.padding_free is not False,
+        f"{_MODEL}.use_remove_padding": config.optimizer.packing != "padded",
         f"{_ACTOR}.optim.betas": list(config.optimizer.betas),
     }
 
