@@ -89,8 +89,8 @@ def check_method(config: Config) -> None:
     if losses.is_on_policy(row.loss):
         raise ConfigError(
             f"rollout.recorded has rollouts of other policies, and method {row.name} is on-policy: "
-            f"its loss {row.loss!r} needs those of the policy before each update; use one with the loss "
-            "'nll', such as dpo"
+            f"its loss {row.loss!r} needs those of the policy before each update; use one with the "
+            "loss 'nll', such as dpo"
         )
     pairs = any(map(preferences.is_file_of, given.recorded))
     if pairs and row.estimator not in _PREFERENCE_ESTIMATORS:
