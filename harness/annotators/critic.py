@@ -41,7 +41,6 @@ class CriticSettings:
     clip: float | None = 0.5  # range around the old value, in units of the return; None: no clip
     epochs: int = 1  # passes over a step's rows
     mini_batches: int = 4  # optimizer steps of a pass
-    needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value is out of range."""
