@@ -68,6 +68,7 @@ _ANNOTATORS: Final = Registry(
         TEACHER: _entry(TeacherSettings, Teacher),
     },
 )
+names = _ANNOTATORS.names
 
 
 def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]:
@@ -89,11 +90,6 @@ def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]
         return made
 
     return add
-
-
-def names() -> list[str]:
-    """Return the names of all annotators."""
-    return _ANNOTATORS.names()
 
 
 def columns(name: str) -> tuple[str, ...]:

@@ -25,9 +25,9 @@ def annotations_of(section: type[BaseModel]) -> dict[str, Any]:
 
 
 def choices(annotation: Any) -> tuple[Any, ...]:
-    """Return the values of a `Literal` setting, None first if it is allowed; () for others.
+    """Return the values of a `Literal` setting or of a list's items; () for others.
 
-    Those of a list are its items' values.
+    None comes first if it is allowed.
     """
     plain, _, optional = _parts(annotation)
     if typing.get_origin(plain) is tuple:

@@ -14,33 +14,25 @@ ACTORS: Final = ("policy", "initial", "expert")
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        name: The method's name in the papers, in lower case.
-        estimator: The estimator's name in `harness.credit`.
-        reference: The paper.
-        credit: Hyperparameters that differ from the estimator's defaults.
-        loss: The loss's name in `harness.losses`.
-        loss_settings: Hyperparameters that differ from the loss's defaults.
-        annotators: Names in `harness.annotators` that fill the columns it needs, with the settings
-            that differ from their defaults.
-        rows: The unit of a row of the turn table for credit: a turn, or a token.
-        actor: The player: the current policy (`"policy"`), the policy before training
-            (`"initial"`), or the environment's expert (`"expert"`, see the section `warmstart`).
-        run: Settings of a run, `section.key`, that the method sets where the recipe has None:
-            `optimizer.epochs`, `rollout.dynamic_sampling`...
-    """
-
-    name: str
-    estimator: str
-    reference: str
+    name: str  # the method's name in the papers, in lower case
+    estimator: str  # the estimator's name in `harness.credit`
+    reference: str  # the paper
+    # Hyperparameters that differ from the estimator's defaults.
     credit: Mapping[str, Any] = field(default_factory=dict)
-    loss: str = "clipped"
+    loss: str = "clipped"  # the loss's name in `harness.losses`
+    # Hyperparameters that differ from the loss's defaults.
     loss_settings: Mapping[str, Any] = field(default_factory=dict)
+    # Names in `harness.annotators` that fill the columns it needs, with the settings that differ
+    # from their defaults.
     annotators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    rows: str = "turn"
+    rows: str = "turn"  # the unit of a row of the turn table for credit: a turn, or a token
+    # The player: the current policy (`"policy"`), the policy before training (`"initial"`), or the
+    # environment's expert (`"expert"`, see the section `warmstart`).
     actor: str = "policy"
+    # Settings of a run, `section.key`, that the method sets where the recipe has None:
+    # `optimizer.epochs`, `rollout.dynamic_sampling`...
     run: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -101,15 +101,10 @@ def as_markdown() -> str:
         parts.append(f"## {title}\n")
         for name, about, settings in sections(kind):
             parts.append(f"### {title}: `{name}`\n\n{about}\n")
-            rows = [f"| {' | '.join(map(_cell, _as_code(one)))} |" for one in settings]
+            rows = []
+            for one in settings:
+                code = one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
+                rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in code) + " |")
             heading = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
             parts.append("\n".join([*heading, *rows]) + "\n")
     return "\n".join(parts)
-
-
-def _as_code(one: Setting) -> Setting:
-    return one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
