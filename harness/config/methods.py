@@ -45,7 +45,11 @@ _BY_ACTION: Final = {"ratio": "turn", **_SEQUENCES}
 """OPRL, Eq. 6: one ratio for each action, no penalty. In the context "window" each action is a
 sequence, so actions weigh the same; in "transcript" rollouts do, and longer actions weigh more."""
 _PREFERENCES: Final = {"process_reward": {"objective": "dpo", "update": "before"}}
-_LIKELIHOODS: Final = {"aggregation": "sequence_mean_token_sum"}
+_COMPARED: Final[dict[str, Any]] = {
+    "loss": "nll",
+    "loss_settings": {"aggregation": "sequence_mean_token_sum"},
+    "annotators": {"reference_kl": {}},
+}
 """The sum over a turn's tokens is its log-probability, which estimators of preferences weight."""
 _OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
 _SALT: Final = "Li et al., SALT, Algorithm 1 and Table 4"
@@ -193,29 +197,16 @@ _STEPWISE: Final = (
         rows="token",
     ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
-    Method(
-        "oprl",
-        "oprl",
-        _OPRL,
-        credit={"base": "rloo"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
-        "oprl_grpo",
-        "oprl",
-        _OPRL,
-        credit={"base": "grpo"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
-        "oprl_reinforce_pp",
-        "oprl",
-        _OPRL,
-        credit={"base": "reinforce_pp"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
+    *(
+        Method(
+            f"oprl{suffix}",
+            "oprl",
+            _OPRL,
+            credit={"base": base},
+            loss_settings=_BY_ACTION,
+            annotators=_PREFERENCES,
+        )
+        for suffix, base in (("", "rloo"), ("_grpo", "grpo"), ("_reinforce_pp", "reinforce_pp"))
     ),
     Method(
         "oprl_ground_truth",
@@ -238,37 +229,14 @@ _SUPERVISED: Final = (
     ),
     Method("rft", "imitation", "arXiv:2308.01825", loss="nll", actor="initial"),
     Method("ei", "imitation", "arXiv:1705.08439", loss="nll"),
-    Method(
-        "dmpo",
-        "dmpo",
-        "arXiv:2406.14868",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "dpo",
-        "dpo",
-        "arXiv:2305.18290",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "ipo",
-        "ipo",
-        "arXiv:2310.12036",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
+    Method("dmpo", "dmpo", "arXiv:2406.14868", **_COMPARED),
+    Method("dpo", "dpo", "arXiv:2305.18290", **_COMPARED),
+    Method("ipo", "ipo", "arXiv:2310.12036", **_COMPARED),
     Method(
         "kto",
         "kto",
         "arXiv:2402.01306",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}, "mismatched_ratio": {}},
+        **_COMPARED | {"annotators": {"reference_kl": {}, "mismatched_ratio": {}}},
     ),
 )
 
