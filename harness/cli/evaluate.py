@@ -96,7 +96,9 @@ def evaluate(
     changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
     given = values_of(config_file, options, changes)
     if resume is None:
-        last = _last(given)
+        from harness.reporting.results.choice import count_of_last
+
+        last = count_of_last(str(given.get("model", {}).get("checkpoint", "")))
         if last:
             sys.exit(_evaluate_last(given, last, print_config=print_config))
         config = new_config(given)
@@ -206,13 +208,6 @@ def _resolved(config: EvaluationConfig) -> EvaluationConfig:
 
         trained = model_source.find(config.model.name, config.model.checkpoint).trained
     return defaults.resolve(config, trained)
-
-
-def _last(given: Mapping[str, Any]) -> int | None:
-    """Return N if the given checkpoint is `last-N`."""
-    from harness.reporting.results.choice import count_of_last
-
-    return count_of_last(str(given.get("model", {}).get("checkpoint", "")))
 
 
 def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:

@@ -25,8 +25,13 @@ def annotations_of(section: type[BaseModel]) -> dict[str, Any]:
 
 
 def choices(annotation: Any) -> tuple[Any, ...]:
-    """Return the values of a `Literal` setting, None first if it is allowed; () for others."""
+    """Return the values of a `Literal` setting or of a list's items; () for others.
+
+    None comes first if it is allowed.
+    """
     plain, _, optional = _parts(annotation)
+    if typing.get_origin(plain) is tuple:
+        return choices(typing.get_args(plain)[0])
     if typing.get_origin(plain) is not Literal:
         return ()
     return (*((None,) if optional else ()), *typing.get_args(plain))
@@ -68,6 +73,11 @@ def kind(annotation: Any) -> str:
         return f"list of {of}" if count is None else f"list of {count} {of}"
     bare = typing.get_origin(plain) or plain
     return str(_NAMES.get(bare, bare.__name__))
+
+
+def is_list(annotation: Any) -> bool:
+    """Return whether a setting is a list."""
+    return typing.get_origin(_parts(annotation)[0]) is tuple
 
 
 def is_optional(annotation: Any) -> bool:

@@ -14,33 +14,25 @@ ACTORS: Final = ("policy", "initial", "expert")
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        name: The method's name in the papers, in lower case.
-        estimator: The estimator's name in `harness.credit`.
-        reference: The paper.
-        credit: Hyperparameters that differ from the estimator's defaults.
-        loss: The loss's name in `harness.losses`.
-        loss_settings: Hyperparameters that differ from the loss's defaults.
-        annotators: Names in `harness.annotators` that fill the columns it needs, with the settings
-            that differ from their defaults.
-        rows: The unit of a row of the turn table for credit: a turn, or a token.
-        actor: The player: the current policy (`"policy"`), the policy before training
-            (`"initial"`), or the environment's expert (`"expert"`, see the section `warmstart`).
-        run: Settings of a run, `section.key`, that the method sets where the recipe has None:
-            `optimizer.epochs`, `rollout.dynamic_sampling`...
-    """
-
-    name: str
-    estimator: str
-    reference: str
+    name: str  # the method's name in the papers, in lower case
+    estimator: str  # the estimator's name in `harness.credit`
+    reference: str  # the paper
+    # Hyperparameters that differ from the estimator's defaults.
     credit: Mapping[str, Any] = field(default_factory=dict)
-    loss: str = "clipped"
+    loss: str = "clipped"  # the loss's name in `harness.losses`
+    # Hyperparameters that differ from the loss's defaults.
     loss_settings: Mapping[str, Any] = field(default_factory=dict)
+    # Names in `harness.annotators` that fill the columns it needs, with the settings that differ
+    # from their defaults.
     annotators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    rows: str = "turn"
+    rows: str = "turn"  # the unit of a row of the turn table for credit: a turn, or a token
+    # The player: the current policy (`"policy"`), the policy before training (`"initial"`), or the
+    # environment's expert (`"expert"`, see the section `warmstart`).
     actor: str = "policy"
+    # Settings of a run, `section.key`, that the method sets where the recipe has None:
+    # `optimizer.epochs`, `rollout.dynamic_sampling`...
     run: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -53,7 +45,11 @@ _BY_ACTION: Final = {"ratio": "turn", **_SEQUENCES}
 """OPRL, Eq. 6: one ratio for each action, no penalty. In the context "window" each action is a
 sequence, so actions weigh the same; in "transcript" rollouts do, and longer actions weigh more."""
 _PREFERENCES: Final = {"process_reward": {"objective": "dpo", "update": "before"}}
-_LIKELIHOODS: Final = {"aggregation": "sequence_mean_token_sum"}
+_COMPARED: Final[dict[str, Any]] = {
+    "loss": "nll",
+    "loss_settings": {"aggregation": "sequence_mean_token_sum"},
+    "annotators": {"reference_kl": {}},
+}
 """The sum over a turn's tokens is its log-probability, which estimators of preferences weight."""
 _OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
 _SALT: Final = "Li et al., SALT, Algorithm 1 and Table 4"
@@ -201,29 +197,16 @@ _STEPWISE: Final = (
         rows="token",
     ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
-    Method(
-        "oprl",
-        "oprl",
-        _OPRL,
-        credit={"base": "rloo"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
-        "oprl_grpo",
-        "oprl",
-        _OPRL,
-        credit={"base": "grpo"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
-        "oprl_reinforce_pp",
-        "oprl",
-        _OPRL,
-        credit={"base": "reinforce_pp"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
+    *(
+        Method(
+            f"oprl{suffix}",
+            "oprl",
+            _OPRL,
+            credit={"base": base},
+            loss_settings=_BY_ACTION,
+            annotators=_PREFERENCES,
+        )
+        for suffix, base in (("", "rloo"), ("_grpo", "grpo"), ("_reinforce_pp", "reinforce_pp"))
     ),
     Method(
         "oprl_ground_truth",
@@ -246,37 +229,14 @@ _SUPERVISED: Final = (
     ),
     Method("rft", "imitation", "arXiv:2308.01825", loss="nll", actor="initial"),
     Method("ei", "imitation", "arXiv:1705.08439", loss="nll"),
-    Method(
-        "dmpo",
-        "dmpo",
-        "arXiv:2406.14868",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "dpo",
-        "dpo",
-        "arXiv:2305.18290",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "ipo",
-        "ipo",
-        "arXiv:2310.12036",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
+    Method("dmpo", "dmpo", "arXiv:2406.14868", **_COMPARED),
+    Method("dpo", "dpo", "arXiv:2305.18290", **_COMPARED),
+    Method("ipo", "ipo", "arXiv:2310.12036", **_COMPARED),
     Method(
         "kto",
         "kto",
         "arXiv:2402.01306",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}, "mismatched_ratio": {}},
+        **_COMPARED | {"annotators": {"reference_kl": {}, "mismatched_ratio": {}}},
     ),
 )
 

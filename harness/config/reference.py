@@ -66,7 +66,8 @@ def _settings(section: type[BaseModel], name: str) -> Iterator[Setting]:
 def _allowed(annotation: Any) -> str:
     known = allowed_values.choices(annotation)
     if known:
-        return ", ".join("None" if one is None else json.dumps(one) for one in known)
+        items = ", ".join("None" if one is None else json.dumps(one) for one in known)
+        return f"list of {items}" if allowed_values.is_list(annotation) else items
     bounds = allowed_values.bounds(annotation)
     optional = " or None" if allowed_values.is_optional(annotation) else ""
     shown = "" if bounds == "finite" else bounds.removesuffix(" and finite")
@@ -100,15 +101,10 @@ def as_markdown() -> str:
         parts.append(f"## {title}\n")
         for name, about, settings in sections(kind):
             parts.append(f"### {title}: `{name}`\n\n{about}\n")
-            rows = [f"| {' | '.join(map(_cell, _as_code(one)))} |" for one in settings]
+            rows = []
+            for one in settings:
+                code = one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
+                rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in code) + " |")
             heading = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
             parts.append("\n".join([*heading, *rows]) + "\n")
     return "\n".join(parts)
-
-
-def _as_code(one: Setting) -> Setting:
-    return one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

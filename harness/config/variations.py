@@ -41,7 +41,14 @@ def vary(
     for values in itertools.product(*swept.values()):
         chosen = dict(zip(swept, values, strict=True))
         found += _seeded(recipe, overrides, chosen, seeds)
-    _refuse_equal(found)
+    names: dict[str, dict[str, Any]] = {}
+    for config in found:
+        settings = {"seed": config.run.seed, **without_seed(to_dict(config))}
+        if config.run.name in names or settings in names.values():
+            raise ConfigError(
+                f"--sweep has a value twice: {config.run.name} would repeat another run"
+            )
+        names[config.run.name] = settings
     return found
 
 
@@ -92,14 +99,3 @@ def _parts(text: str) -> Iterator[str]:
         else:
             part += character
     yield part
-
-
-def _refuse_equal(found: Sequence[Config]) -> None:
-    names: dict[str, dict[str, Any]] = {}
-    for config in found:
-        settings = {"seed": config.run.seed, **without_seed(to_dict(config))}
-        if config.run.name in names or settings in names.values():
-            raise ConfigError(
-                f"--sweep has a value twice: {config.run.name} would repeat another run"
-            )
-        names[config.run.name] = settings

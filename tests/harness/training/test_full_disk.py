@@ -21,7 +21,7 @@ def full(*_, **__):
 
 def quick(tmp_path, name):
     settings = ("run.steps=2", "eval.tasks=2", "warmstart.steps=2", "checkpoint.every=1")
-    return small(tmp_path, name, *settings, "log.pictures=true")
+    return small(tmp_path, name, *settings, "log.outputs=['pictures']")
 
 
 def test_a_disk_that_is_full_while_drawing_costs_the_pictures_alone(tmp_path, monkeypatch, caplog):
