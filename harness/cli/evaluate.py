@@ -210,7 +210,7 @@ def _resolved(config: EvaluationConfig) -> EvaluationConfig:
 
 def _last(given: Mapping[str, Any]) -> int | None:
     """Return N if the given checkpoint is `last-N`."""
-    from harness.reporting.results.choice import count_of_last
+    from harness.reporting.results.training_runs import count_of_last
 
     return count_of_last(str(given.get("model", {}).get("checkpoint", "")))
 
@@ -223,7 +223,7 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     from harness.evaluation import results, run_checkpoints
     from harness.evaluation.model_source import check_checkpoint, is_run
     from harness.reporting import report_output
-    from harness.reporting.results.choice import Choice
+    from harness.reporting.results.training_runs import Choice
 
     name = str(given["model"].get("name", ""))
     if not is_run(Path(name)):

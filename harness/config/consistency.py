@@ -6,8 +6,7 @@ from typing import Final
 
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
-from harness.config.gateway_address import read_address
-from harness.config.rollout_settings import RolloutConfig, complete_bounds
+from harness.config.rollout_settings import RolloutConfig, complete_bounds, read_address
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -24,18 +23,14 @@ _LEARNING: Final = {"critic", "process_reward"}
 
 def check(config: Config) -> None:
     """Raise `ConfigError`, which names them, if training settings contradict each other."""
-    _check_model(config)
-    _check_precision(config)
-    _check_offload(config)
+    _check_policy(config)
     _check_sharing(config)
     _check_sequence_parallel(config)
-    _check_early_ends(config)
+    _check_rollouts(config.rollout)
     _check_context(config)
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
-    _check_mismatch(config.rollout)
-    _check_curriculum(config.rollout)
     _check_gateway(config)
     _check_ahead(config)
 
@@ -73,7 +68,7 @@ def _check_search(config: EvaluationConfig) -> None:
         )
 
 
-def _check_model(config: Config) -> None:
+def _check_policy(config: Config) -> None:
     size = config.policy.tiny
     if size.hidden % (2 * size.heads):
         raise ConfigError(
@@ -88,17 +83,11 @@ def _check_model(config: Config) -> None:
         )
     if config.policy.model in TINY_MODELS and not config.warmstart.episodes:
         raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
-
-
-def _check_precision(config: Config) -> None:
     if config.policy.precision == "bfloat16" and not config.policy.lora.rank:
         raise ConfigError(
             "policy.precision 'bfloat16' is for adapters (policy.lora.rank): weights of 8 binary "
             "digits lose updates smaller than 1/256 of them; take 'mixed' to train all weights"
         )
-
-
-def _check_offload(config: Config) -> None:
     if config.policy.offload == "optimizer" and config.optimizer.name != "adamw":
         raise ConfigError(
             f"policy.offload is 'optimizer', which moves AdamW's moments, and optimizer.name is "
@@ -148,12 +137,18 @@ def _check_sequence_parallel(config: Config) -> None:
             )
 
 
-def _check_early_ends(config: Config) -> None:
-    enough, size = config.rollout.enough_members, config.rollout.group_size
+def _check_rollouts(rollout: RolloutConfig) -> None:
+    enough, size, own = rollout.enough_members, rollout.group_size, rollout.curriculum
     if enough is not None and enough > size:
         raise ConfigError(
             f"rollout.enough_members is {enough}, but rollout.group_size only {size}: no group "
             "could end early"
+        )
+    complete_bounds(rollout.correction or "clip", rollout.correction_bounds)
+    if own.hard >= own.easy:
+        raise ConfigError(
+            f"rollout.curriculum.hard is {own.hard}, not less than rollout.curriculum.easy = "
+            f"{own.easy}: a task would be both"
         )
 
 
@@ -207,19 +202,6 @@ def _check_generation(config: Config) -> None:
         raise ConfigError(
             f"policy.model {model!r} is made by the run, so no server can have it: use a folder or "
             "hub name, and start the servers with it"
-        )
-
-
-def _check_mismatch(rollout: RolloutConfig) -> None:
-    complete_bounds(rollout.correction or "clip", rollout.correction_bounds)
-
-
-def _check_curriculum(rollout: RolloutConfig) -> None:
-    own = rollout.curriculum
-    if own.hard >= own.easy:
-        raise ConfigError(
-            f"rollout.curriculum.hard is {own.hard}, not less than rollout.curriculum.easy = "
-            f"{own.easy}: a task would be both"
         )
 
 

@@ -42,11 +42,8 @@ def sections(kind: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str
     for name, annotation in allowed_values.annotations_of(kind).items():
         section = allowed_values.section_of(annotation)
         if section is not None:
-            yield (
-                f"{prefix}{name}",
-                _one_line(section.__doc__),
-                list(_settings(section, prefix + name)),
-            )
+            about, settings = _one_line(section.__doc__), list(_settings(section, prefix + name))
+            yield f"{prefix}{name}", about, settings
             yield from sections(section, f"{prefix}{name}.")
 
 
@@ -84,11 +81,8 @@ def as_text(kind: type[Section]) -> str:
         lines = [f"[{name}] {about}"]
         for one in settings:
             lines.append(f"  {one.key} = {one.default}  ({one.allowed})")
-            lines.append(
-                textwrap.fill(
-                    one.description, 96, initial_indent=_INDENT, subsequent_indent=_INDENT
-                )
-            )
+            indent = {"initial_indent": _INDENT, "subsequent_indent": _INDENT}
+            lines.append(textwrap.fill(one.description, 96, **indent))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -100,15 +94,9 @@ def as_markdown() -> str:
         parts.append(f"## {title}\n")
         for name, about, settings in sections(kind):
             parts.append(f"### {title}: `{name}`\n\n{about}\n")
-            rows = [f"| {' | '.join(map(_cell, _as_code(one)))} |" for one in settings]
-            heading = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
-            parts.append("\n".join([*heading, *rows]) + "\n")
+            lines = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
+            for one in settings:
+                cells = one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
-
-
-def _as_code(one: Setting) -> Setting:
-    return one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

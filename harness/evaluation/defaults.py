@@ -16,7 +16,6 @@ from harness.config import (
     EvalAgentConfig,
     EvalEnvConfig,
     EvaluationConfig,
-    ModelConfig,
     SamplingConfig,
     SearchConfig,
     check_evaluation,
@@ -90,20 +89,16 @@ def resolve(
 
     The folder keeps the result, so that an evaluation resumes unchanged when a default changes.
     `env.max_turns` (the environment's, unless the papers have another), `agent.max_prompt` (no
-    limit), `run.tasks` (all) and options of other backends stay None.
-
-    Args:
-        config: The user's settings.
-        trained: The configuration of the training run that the model comes from, or None.
-        tool_format: The format of the model's chat template; `"auto"` leaves it open.
-
-    Raises:
-        ConfigError: A name is unknown, a number is out of its range, or settings contradict each
-            other; the message names the key.
+    limit), `run.tasks` (all) and options of other backends stay None. `trained` is the
+    configuration of the training run that the model comes from, `tool_format` that of its chat
+    template; `"auto"` leaves it open. Raises `ConfigError`, which names the key, if a name is
+    unknown, a number is out of its range, or settings contradict each other.
     """
     env = _environment(config, trained)
     row = ROWS.get(short_name(env.id).lower(), GENERAL)
     official = env.kwargs.get("source") == "official"
+    backend = backend_of(config.model)
+    without_model = backend if backend in ("expert", "random") else ""
     config = replace(
         config,
         env=replace(
@@ -111,24 +106,20 @@ def resolve(
             split=env.split or (official and row.official) or row.split,
             max_turns=row.max_turns if env.max_turns is None else env.max_turns,
         ),
-        model=_model(config.model),
+        model=replace(config.model, backend=backend, name=config.model.name or without_model),
         agent=_agent(config.agent, row, trained, tool_format),
         sampling=_sampling(config, row, trained),
         search=_search(config, row),
     )
     check_evaluation(config)
     if config.env.split is None:
-        config = replace(config, env=replace(config.env, split=_reported(config)))
+        with GroupEnv(config.env.id, 1, **config.env.kwargs) as group:
+            splits = group.envs[0].splits
+        split = next((split for split in _REPORTED if split in splits), splits[-1])
+        config = replace(config, env=replace(config.env, split=split))
     if not config.run.name:
         config = replace(config, run=replace(config.run, name=_slug(config)))
     return config
-
-
-def _reported(config: EvaluationConfig) -> str:
-    """Return the split on which results of an environment without a row are reported."""
-    with GroupEnv(config.env.id, 1, **config.env.kwargs) as group:
-        splits = group.envs[0].splits
-    return next((split for split in _REPORTED if split in splits), splits[-1])
 
 
 def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) -> EvalEnvConfig:
@@ -169,12 +160,6 @@ def _check_untrusted(env_id: str, run_env: Mapping[str, Any]) -> None:
             f"the model's run was trained with {given}, which decides what is read or connected "
             f"to, and which servers get your keys: give it yourself, with {options}"
         )
-
-
-def _model(model: ModelConfig) -> ModelConfig:
-    backend = backend_of(model)
-    name = model.name or (backend if backend in ("expert", "random") else "")
-    return replace(model, backend=backend, name=name)
 
 
 def _agent(
@@ -229,16 +214,13 @@ def _recorded_format(name: str) -> str:
 def _sampling(
     config: EvaluationConfig, row: Row, trained: Mapping[str, Any] | None
 ) -> SamplingConfig:
-    sampling, kind = config.sampling, config.agent.kind
-    run_agent = (trained or {}).get("agent", {}) if kind in _AS_TRAINED else {}
-    temperature, max_tokens = sampling.temperature, sampling.max_tokens
-    return replace(
-        sampling,
-        temperature=row.temperature if temperature is None else temperature,
-        max_tokens=run_agent.get("max_tokens", row.max_tokens)
-        if max_tokens is None
-        else max_tokens,
-    )
+    run_agent = (trained or {}).get("agent", {}) if config.agent.kind in _AS_TRAINED else {}
+    temperature, max_tokens = config.sampling.temperature, config.sampling.max_tokens
+    if temperature is None:
+        temperature = row.temperature
+    if max_tokens is None:
+        max_tokens = run_agent.get("max_tokens", row.max_tokens)
+    return replace(config.sampling, temperature=temperature, max_tokens=max_tokens)
 
 
 def _search(config: EvaluationConfig, row: Row) -> SearchConfig:

@@ -37,42 +37,37 @@ def draw(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
     ]
     training = _training(groups[0][0]) if single else []
     labels = ("training step", "success (%)")
-    title = textwrap.fill(_title(groups), _MOST_TITLE)
+    runs = [run for group in groups for run in group]
+    methods = ", ".join(dict.fromkeys(method_name(run.method) for run in runs))
+    title = f"{methods} on {'; '.join(dict.fromkeys(run.world for run in runs))}"
+    title = textwrap.fill(title, _MOST_TITLE)
     draw_panels(path, [Panel(title, (*training, *lines), 100, labels=labels)], size=(7, 4.2))
 
 
 def by_split(run: TrainingRun) -> list[list[Line]]:
     """Return the curves of a run, grouped by split; a split that is evaluated less has points."""
-    return [_split_curves(run, split) for split in run.splits]
-
-
-def _split_curves(run: TrainingRun, split: str) -> list[Line]:
-    evaluations = run.on_split(split)
-    curves = [_curve(f"{split} (95 % interval)", evaluations)]
-    scored = [e for e in evaluations if "score" in e]
-    if any(abs(e["score"] - e["success"]) > 1e-9 for e in scored):
-        steps = tuple(int(e["step"]) for e in scored)
-        scores = tuple(100 * float(e["score"]) for e in scored)
-        curves.append(Line(f"{split}: score", steps, scores, dashed=True))
-    if len(evaluations) == len(run.on_split(run.splits[0])):
-        return curves
-    return [
-        replace(line, points=True, joined=False, marker="x" if line.dashed else "s")
-        for line in curves
-    ]
+    found = []
+    for split in run.splits:
+        evaluations = run.on_split(split)
+        curves = [_curve(f"{split} (95 % interval)", evaluations)]
+        scored = [e for e in evaluations if "score" in e]
+        if any(abs(e["score"] - e["success"]) > 1e-9 for e in scored):
+            scores = {int(e["step"]): 100 * float(e["score"]) for e in scored}
+            curves.append(Line.through(f"{split}: score", scores, dashed=True))
+        if len(evaluations) < len(run.on_split(run.splits[0])):
+            curves = [
+                replace(line, points=True, joined=False, marker="x" if line.dashed else "s")
+                for line in curves
+            ]
+        found.append(curves)
+    return found
 
 
 def _curve(label: str, evaluations: Sequence[Mapping[str, Any]]) -> Line:
     """Return the curve of success, with its 95 % intervals."""
-    low, high = ([100 * float(e["interval"][end]) for e in evaluations] for end in (0, 1))
-    return Line(
-        label,
-        tuple(int(e["step"]) for e in evaluations),
-        tuple(100 * float(e["success"]) for e in evaluations),
-        tuple(low),
-        tuple(high),
-        marker="o",
-    )
+    points = {int(e["step"]): 100 * float(e["success"]) for e in evaluations}
+    ends = [[100 * float(end) for end in e["interval"]] for e in evaluations]
+    return Line.through(label, points, ends, marker="o")
 
 
 def group_curve(group: Sequence[TrainingRun]) -> Line:
@@ -89,26 +84,15 @@ def group_curve(group: Sequence[TrainingRun]) -> Line:
         {int(e["step"]): 100 * float(e["success"]) for e in run.on_split(split)} for run in group
     ]
     steps = sorted(set.intersection(*map(set, by_step)))
-    figures = [mean_and_std([run[step] for run in by_step]) for step in steps]
-    ends = [(mean or 0.0, std or 0.0) for mean, std in figures]
-    return Line(
-        f"{label} ({len(group)} seeds, mean ± std)",
-        tuple(steps),
-        tuple(mean for mean, _ in ends),
-        tuple(mean - std for mean, std in ends),
-        tuple(mean + std for mean, std in ends),
-        marker="o",
-    )
+    figures = {step: mean_and_std([run[step] for run in by_step]) for step in steps}
+    means = {step: mean or 0.0 for step, (mean, _) in figures.items()}
+    stds = {step: std or 0.0 for step, (_, std) in figures.items()}
+    ends = [(means[step] - stds[step], means[step] + stds[step]) for step in steps]
+    return Line.through(f"{label} ({len(group)} seeds, mean ± std)", means, ends, marker="o")
 
 
 def _training(run: TrainingRun) -> list[Line]:
     records = [r for r in metrics.read(run.folder) if r.get("rollout/success") is not None]
-    steps = tuple(int(r["step"]) for r in records)
-    values = tuple(100 * float(r["rollout/success"]) for r in records)
-    return [Line("training tasks", steps, values, colour="#9ca3af", width=0.8)] if steps else []
-
-
-def _title(groups: Sequence[Sequence[TrainingRun]]) -> str:
-    played = dict.fromkeys(run.world for group in groups for run in group)
-    methods = ", ".join(dict.fromkeys(method_name(run.method) for group in groups for run in group))
-    return f"{methods} on {'; '.join(played)}"
+    points = {int(r["step"]): 100 * float(r["rollout/success"]) for r in records}
+    line = Line.through("training tasks", points, colour="#9ca3af", width=0.8)
+    return [line] if points else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,7 +48,8 @@ def panels(run: TrainingRun, records: Records) -> list[Panel]:
         "update/kl_reference": "to the reference",
         "mismatch/kl_k3": "generator to policy",
     }
-    others = _other_losses(steps)
+    losses = {name for record in steps for name in record if name.endswith("/loss")}
+    others = {name: name.split("/")[0] for name in sorted(losses - {"update/loss"})}
     turns = _evaluated(run, run.splits[0], lambda e: float(e["turns"]))
     found = [
         Panel("success and score (%)", tuple(_outcomes(run, steps)), 100),
@@ -70,14 +72,8 @@ def _lines(records: Records, names: Mapping[str, str], scale: float = 1.0) -> tu
         values = {int(r["step"]): scale * r[name] for r in records if r.get(name) is not None}
         if values:
             mean = running_mean(tuple(values.values())) if len(values) > _SMOOTHED else ()
-            lines.append(Line(label, tuple(values), tuple(values.values()), smoothed=mean))
+            lines.append(Line.through(label, values, smoothed=mean))
     return tuple(lines)
-
-
-def _other_losses(steps: Records) -> dict[str, str]:
-    """Return the losses of models trained beside the policy, such as a critic."""
-    names = {name for record in steps for name in record if name.endswith("/loss")}
-    return {name: name.split("/")[0] for name in sorted(names - {"update/loss"})}
 
 
 def _outcomes(run: TrainingRun, steps: Records) -> Iterable[Line]:
@@ -94,19 +90,19 @@ def _outcomes(run: TrainingRun, steps: Records) -> Iterable[Line]:
 def _families(run: TrainingRun) -> Iterable[Line]:
     """Yield the success of each family of the validation tasks, if there are several."""
     names = in_order({n for e in run.on_split(run.splits[0]) for n in e["families"]})
+
+    def rate(evaluation: Mapping[str, Any], name: str) -> float:
+        won, count = evaluation["families"].get(name) or (0, 0)
+        return 100 * won / count if count else float("nan")
+
     for name in names if len(names) > 1 else ():
-        yield _evaluated(run, name, lambda e, name=name: _rate(e["families"].get(name)))  # type: ignore[misc]
-
-
-def _rate(counts: Sequence[int] | None) -> float:
-    return 100 * counts[0] / counts[1] if counts and counts[1] else float("nan")
+        yield _evaluated(run, name, partial(rate, name=name))
 
 
 def _evaluated(run: TrainingRun, label: str, value: Callable[[Mapping[str, Any]], float]) -> Line:
     """Return the line of a figure over the evaluations of the validation split."""
-    evaluations = run.on_split(run.splits[0])
-    steps = tuple(int(e["step"]) for e in evaluations)
-    return Line(label, steps, tuple(value(e) for e in evaluations), marker="o")
+    points = {int(e["step"]): value(e) for e in run.on_split(run.splits[0])}
+    return Line.through(label, points, marker="o")
 
 
 def _times(records: Records) -> Iterable[Line]:
@@ -124,7 +120,7 @@ def _times(records: Records) -> Iterable[Line]:
     total = sum(totals.values())
     shown = [p for p in totals if totals[p] > 0.01 * total]
     for phase in sorted(shown, key=lambda p: -totals[p]):
-        yield Line(phase, tuple(seconds), tuple(s.get(phase, 0.0) for s in seconds.values()))
+        yield Line.through(phase, {step: s.get(phase, 0.0) for step, s in seconds.items()})
 
 
 def running_mean(values: Sequence[float]) -> tuple[float, ...]:
