@@ -180,26 +180,20 @@ def _agent(
             "again"
         )
     style = agent.style or run_agent.get("style") or ("direct" if kind == "direct" else "think")
-    window = agent.window if agent.window is not None else run_agent.get("window", row.window)
     called = agent.tool_format
     if called == "auto":
         called = _recorded_format(run_agent.get("tool_format", "auto"))
     if style == "tools":
         called = choose(called, tool_format)
-    return replace(
-        agent,
-        kind=kind,
-        style=style,
-        tool_format=called,
-        context=agent.context or run_agent.get("context") or row.context,
-        window=window,
-        summary_tokens=agent.summary_tokens or run_agent.get("summary_tokens", 4096),
-        scratchpad=run_agent.get("scratchpad", 0) if agent.scratchpad is None else agent.scratchpad,
-        thoughts=agent.thoughts or run_agent.get("thoughts", "keep"),
-        max_thought_tokens=agent.max_thought_tokens or run_agent.get("max_thought_tokens"),
-        max_observation=agent.max_observation or run_agent.get("max_observation"),
-        trials=agent.trials or (3 if kind == "reflexion" else 1),
-    )
+    usual = {"window": row.window, "summary_tokens": 4096, "scratchpad": 0, "thoughts": "keep"}
+    as_run = {**usual, "context": row.context, "max_thought_tokens": None, "max_observation": None}
+    taken = {
+        name: run_agent.get(name, default)
+        for name, default in as_run.items()
+        if getattr(agent, name) is None
+    }
+    trials = agent.trials or (3 if kind == "reflexion" else 1)
+    return replace(agent, kind=kind, style=style, tool_format=called, trials=trials, **taken)
 
 
 def _recorded_format(name: str) -> str:

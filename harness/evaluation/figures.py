@@ -6,7 +6,7 @@ import json
 import math
 import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from harness.evaluation.episode_store import RECORDINGS
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.statistics import mean_and_std
 from harness.evaluation.units import Units
-from harness.types.rollout import StopReason, Usage
+from harness.types.rollout import Usage
 
 _SPENT: Final = {
     "prompt": "model_prompt_tokens",
@@ -177,7 +177,10 @@ def check(folder: Path, result: Mapping[str, Any]) -> str:
             return f"{recordings} was changed after it was counted: its SHA-256 is another one"
         how, found = "counted from the recordings", recorded.read(recordings)
     else:
-        how, found = "counted from its outcomes", list(_from_outcomes(result))
+        how, found = "counted from its outcomes", []
+        for index, seed, trial, *outcome in result["outcomes"]:
+            task_id, family = result["tasks"][index]
+            found.append(EpisodeRecord(task_id, index, seed, trial, family, *outcome))
     task_ids = [task_id for task_id, _ in result["tasks"]]
     for episode in found:
         if task_ids[episode.index] != episode.task_id:
@@ -212,16 +215,6 @@ def count(
         ),
         "outcomes": [[e.index, e.seed, e.trial, e.success, e.score, e.turns] for e in found],
     }
-
-
-def _from_outcomes(result: Mapping[str, Any]) -> Iterator[EpisodeRecord]:
-    """Yield the episodes of a result's outcomes; other fields are empty."""
-    for index, seed, trial, success, score, turns in result["outcomes"]:
-        task_id, family = result["tasks"][index]
-        yield EpisodeRecord(
-            task_id, index, seed, trial, family, success, score, turns, 0, 0, 0, 0,
-            StopReason.TERMINATED, Usage(), {},
-        )  # fmt: skip
 
 
 def differences(kept: Any, counted: Any, where: str = "") -> list[str]:

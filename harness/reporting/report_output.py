@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agentgyms.core.errors import AgentGymsError, not_written
-from harness.reporting.curves import figure_curves, success_curves
+from harness.reporting.curves import figure_curves, training_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.loading import LoadedEvaluation, load_all
 from harness.reporting.results.run_differences import run_differences
@@ -61,7 +61,7 @@ def put_out(
                     "--curve draws training runs, and none is given: expected a folder with "
                     "evaluations/"
                 )
-            success_curves.draw(curve, training_runs.group_by_settings(found))
+            training_curves.draw_success(curve, training_runs.group_by_settings(found))
         if sweep:
             sweeps.draw(sweep, sweeps.points(rows.build(evaluations)))
         if html:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.evaluation.breakdowns import in_order
-from harness.reporting.curves import success_curves, training_curves
+from harness.reporting.curves import training_curves
 from harness.reporting.results import setting, training_runs
 from harness.reporting.results.training_runs import TrainingRun
 from harness.reporting.table import Table, escaped
@@ -67,7 +67,7 @@ def _write(run: TrainingRun, *, pictures: bool) -> None:
     title = run.world if setting.NOT_THE_BENCHMARK in run.world else ""
     fsync.write(run.folder / "table.md", table(run.evaluations, title))
     if pictures:
-        success_curves.draw(run.folder / "curve.png", [[run]])
+        training_curves.draw_success(run.folder / "curve.png", [[run]])
         training_curves.draw(run.folder / "training.png", run)
 
 

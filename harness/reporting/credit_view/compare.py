@@ -64,12 +64,16 @@ def choose(
     for name in names:
         if ":" in name:
             methods.get(name)  # which imports the module that the user names
-    known = _known()
+    rows = methods.rows()
+    named = {row.name: row.estimator for row in rows.values()}
+    known = {**named, **{name: name for name in credit.names() if name not in named}}
     for name in names:
         if name not in known:
             raise ConfigError(unknown("method", name, list(known), "harness methods"))
     changes = _parse(overrides)
-    chosen = list(dict.fromkeys(names)) or _usual(known)
+    taken = set(named.values())  # without names: what learns from advantages, each estimator
+    usual = [n for n in known if (rows[n].loss != SUPERVISED if n in rows else n not in taken)]
+    chosen = list(dict.fromkeys(names)) or usual
     unused = [n for n in changes if n not in chosen and n not in {known[c] for c in chosen}]
     if unused:
         raise ConfigError(
@@ -91,19 +95,6 @@ def measured_with(choice: Choice, gamma: float) -> Choice:
 def compare(turns: TurnTable, choices: Sequence[Choice]) -> list[Credit]:
     """Return each method's advantages, or the columns that it lacks."""
     return [_compute(turns, choice) for choice in choices]
-
-
-def _known() -> dict[str, str]:
-    """Return the estimator of every method name and of every estimator name."""
-    named = {method.name: method.estimator for method in methods.rows().values()}
-    return {**named, **{name: name for name in credit.names() if name not in named}}
-
-
-def _usual(known: Mapping[str, str]) -> list[str]:
-    """Return the methods that learn from advantages, and the estimators that no method uses."""
-    rows = methods.rows()
-    taken = {row.estimator for row in rows.values()}
-    return [n for n in known if (rows[n].loss != SUPERVISED if n in rows else n not in taken)]
 
 
 def _parse(overrides: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from harness.credit.groups import encode, group_size
 from harness.credit.registry import Base, base_estimator
 from harness.credit.table import TurnTable
 from harness.reporting.credit_view.compare import Credit
-from harness.types.arrays import Bools, Floats, Ints
+from harness.types.arrays import Ints
 from harness.types.hyperparameters import keyword_defaults
 
 Intern = Callable[[str], int]
@@ -81,7 +81,7 @@ class FigureData:
         """Return a group's `anchors`, `graph` and `matrices`; None for a figure without data."""
         return {
             "anchors": None if self._anchors is None else self._anchors_of(part, self._anchors),
-            "graph": None if self._graph is None else self._graph.of(part),
+            "graph": None if self._graph is None else self._graph(part),
             "matrices": None if self._plans is None else [*_matrices(part, self._plans)],
         }
 
@@ -151,33 +151,8 @@ def _matrices(part: GroupRows, plans: Sequence[scpo.Alignment]) -> Iterator[dict
             }
 
 
-@dataclass(frozen=True, eq=False)
-class _Graph:
-    """SALT's trajectory graphs."""
-
-    history: int  # number of turns in a node's history
-    before: Ints  # node before each turn; 0 is the task itself [N]
-    after: Ints  # node after each turn [N]
-    edge: Ints  # edge of each turn [N]
-    merged: Bools  # whether the edge has several turns [N]
-    value: Floats  # SALT's advantage [N]
-    base: Floats  # the base advantage, which SALT averages over an edge [N]
-
-    def of(self, part: GroupRows) -> dict[str, Any]:
-        edge, merged = self.edge[part.rows], self.merged[part.rows]
-        return {
-            "history": self.history,
-            "before": self.before[part.rows].tolist(),
-            "after": self.after[part.rows].tolist(),
-            "merged": np.where(merged, edge, -1).tolist(),
-            "shared": int(merged.sum()),
-            "sets": len(np.unique(edge[merged])),
-            "value": [four_digits(x) for x in self.value[part.rows]],
-            "base": [four_digits(x) for x in self.base[part.rows]],
-        }
-
-
-def _graph(turns: TurnTable, computed: Credit) -> _Graph:
+def _graph(turns: TurnTable, computed: Credit) -> Callable[[GroupRows], dict[str, Any]]:
+    """Return a function that returns a group's part of SALT's trajectory graphs."""
     settings = computed.settings
     how = {name: settings[name] for name in ("match", "threshold")}
     history = int(settings["history"])
@@ -186,12 +161,27 @@ def _graph(turns: TurnTable, computed: Credit) -> _Graph:
         after = salt.edges(turns, history=history - 1, **how) + 1
     else:
         after = encode(turns.group, turns.action_key, turns.next_state_key) + 1
-    before = np.where(turns.turn == 0, 0, np.roll(after, 1))
+    before = np.where(turns.turn == 0, 0, np.roll(after, 1))  # [N]; 0 is the task itself
     base: Base = settings["base"]
     own = keyword_defaults(credit.get("salt"))
     below = base_estimator(base, {k: v for k, v in settings.items() if k not in own})(turns)
     assert computed.advantage is not None
-    return _Graph(history, before, after, edge, group_size(edge) > 1, computed.advantage, below)
+    value, has_several = computed.advantage, group_size(edge) > 1
+
+    def part_of(part: GroupRows) -> dict[str, Any]:
+        own, merged = edge[part.rows], has_several[part.rows]
+        return {
+            "history": history,  # number of turns in a node's history
+            "before": before[part.rows].tolist(),
+            "after": after[part.rows].tolist(),
+            "merged": np.where(merged, own, -1).tolist(),
+            "shared": int(merged.sum()),
+            "sets": len(np.unique(own[merged])),
+            "value": [four_digits(x) for x in value[part.rows]],
+            "base": [four_digits(x) for x in below[part.rows]],  # averaged over an edge
+        }
+
+    return part_of
 
 
 def _only(settings: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:

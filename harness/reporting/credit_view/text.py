@@ -74,7 +74,13 @@ def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int, 
     start, lines = int(recorded.turns.starts[rollout]), []
     for t, turn in enumerate(recorded.rollouts[rollout].turns):
         reward = recorded.turns.reward[start + t]
-        values = [_value(credit, start + t, column) for credit in results]
+        values = []
+        for credit in results:
+            assert credit.advantage is not None
+            value = credit.advantage[start + t]
+            text = f"{value:{column}.{2 if abs(value) < 100 else 0}f}"
+            colour = "blue" if value > 0 else "yellow" if value < 0 else None
+            values.append(click.style(text, fg=colour))
         lines.append([t + 1, f"  {_action_cell(turn)}", f"{reward:g}" if reward else "", *values])
     names = [credit.choice.name[: column - 1] for credit in results]
     forms = (">4", f"{_ACTION_WIDTH + 2}", ">8", *[f">{column}"] * len(names))
@@ -87,13 +93,6 @@ def _action_cell(turn: Turn) -> str:
     room = _ACTION_WIDTH - (2 if mark else 0)
     shortened = text if len(text) <= room else f"{text[: room - 1]}…"
     return f"{mark} {shortened}" if mark else shortened
-
-
-def _value(credit: Credit, row: int, column: int) -> str:
-    assert credit.advantage is not None
-    value = credit.advantage[row]
-    text = f"{value:{column}.{2 if abs(value) < 100 else 0}f}"
-    return click.style(text, fg="blue" if value > 0 else "yellow" if value < 0 else None)
 
 
 def _turns(recorded: RecordedRollouts, results: Sequence[Credit]) -> Table:

@@ -35,14 +35,8 @@ LIMIT: Final = 40_000_000
 _SCRIPT_TAG: Final = len('<script type="text/plain" id="preamble-1000000"></script>\n')
 """Bytes around a packed episode or preamble, at most."""
 
-_MOST_LABEL: Final = 200
-"""Maximum characters of an evaluation's label."""
-
-_MOST_GOAL: Final = 300
-"""Maximum characters of a goal in the list of episodes."""
-
-_MOST_ERROR: Final = 1000
-"""Maximum characters of a missing episode's error."""
+_MOST_LABEL, _MOST_GOAL, _MOST_ERROR = 200, 300, 1000
+"""Maximum characters of an evaluation's label, of a listed goal, and of an error."""
 
 
 def write(path: str | Path, evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> None:
@@ -149,12 +143,9 @@ def _paired(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
         found = pair(first, second)
     except PairingError as e:
         return {"why": str(e)[:_MOST_ERROR]}
+    counts = ("units", "wins", "losses", "both", "neither")
     return {
-        "units": found.units,
-        "wins": found.wins,
-        "losses": found.losses,
-        "both": found.both,
-        "neither": found.neither,
+        **{name: getattr(found, name) for name in counts},
         "success": dataclasses.asdict(found.success),
         "score": dataclasses.asdict(found.score),
         "p": found.p_value,

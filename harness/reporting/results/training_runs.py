@@ -16,7 +16,7 @@ from harness.evaluation.figures import differences
 from harness.evaluation.results import read_json
 from harness.reporting.results import setting
 from harness.types.errors import ResultError
-from harness.types.rollout import StopReason, Usage
+from harness.types.rollout import StopReason
 
 _Item = TypeVar("_Item")
 
@@ -244,8 +244,6 @@ def episode_record(
         success=bool(episode["success"]),
         score=float(episode["score"]),
         turns=int(episode["turns"]),
-        **dict.fromkeys(("invalid", "failed", "unfinished", "cut"), 0),
         stop_reason=StopReason(episode["stop_reason"]),
-        usage=Usage(),
         metrics=metrics,
     )

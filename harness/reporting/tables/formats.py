@@ -146,7 +146,7 @@ def _csv_lines(table: ResultTable) -> Iterator[list[Any]]:
             yield [
                 *map(_cell_text, texts),
                 *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
-                row.missing.get(place, ""),
+                row.groups[place].episodes("missing") if place in row.groups else "",
                 _cell_text("".join(labels(where.data)) or where.data),
             ]
 

@@ -54,8 +54,6 @@ class Row:
     source: str  # `OURS`, or `"reported: "` and the paper's table
     # cells by their block's index and their heading
     cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
-    # number of missing episodes by the block's index; empty for a paper's row
-    missing: dict[int, int] = field(default_factory=dict)
     # evaluations by the block's index; empty for a paper's row
     groups: dict[int, SeedGroup] = field(default_factory=dict)
 
@@ -169,7 +167,7 @@ def _table(
         blocks.append(Block(where, _union(evaluations, chosen)))
         for agent, one in zip(_agent_names(evaluations), evaluations, strict=True):
             row = rows.setdefault(agent, Row(agent, OURS))
-            row.missing[place], row.groups[place] = one.episodes("missing"), one
+            row.groups[place] = one
             means = ((column, one.mean(column)) for column in blocks[-1].columns)
             row.cells |= {(place, c.heading): cell_of(mean, c) for c, mean in means if mean}
             notes.append(_note(row.agent, blocks[-1], one))
