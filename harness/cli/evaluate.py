@@ -96,7 +96,7 @@ def evaluate(
     changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
     given = values_of(config_file, options, changes)
     if resume is None:
-        from harness.reporting.results.choice import count_of_last
+        from harness.reporting.results.training_runs import count_of_last
 
         last = count_of_last(str(given.get("model", {}).get("checkpoint", "")))
         if last:
@@ -218,7 +218,7 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     from harness.evaluation import results, run_checkpoints
     from harness.evaluation.model_source import check_checkpoint, is_run
     from harness.reporting import report_output
-    from harness.reporting.results.choice import Choice
+    from harness.reporting.results.training_runs import Choice
 
     name = str(given["model"].get("name", ""))
     if not is_run(Path(name)):

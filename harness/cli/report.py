@@ -101,7 +101,7 @@ def report(
         )
         return
     from harness.reporting.report_output import put_out
-    from harness.reporting.results.choice import Choice
+    from harness.reporting.results.training_runs import Choice
 
     put_out(
         paths,

@@ -8,13 +8,12 @@ the key. `consistency` checks settings that depend on each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from harness.config.consistency import check, check_evaluation
-    from harness.config.digests import digest, digest_values, without_seed
     from harness.config.evaluation import (
         AGENTS,
         BACKENDS,
@@ -56,7 +55,15 @@ if TYPE_CHECKING:
         TinyConfig,
         WarmstartConfig,
     )
-    from harness.config.section import Section, build, replace, to_dict
+    from harness.config.section import (
+        Section,
+        build,
+        digest,
+        digest_values,
+        replace,
+        to_dict,
+        without_seed,
+    )
     from harness.config.variations import vary
 
 __all__ = [
@@ -107,25 +114,19 @@ __all__ = [
     "without_seed",
 ]
 
-_MODULES = {
+_NAMES: Final = {
     "consistency": "check check_evaluation",
-    "digests": "digest digest_values without_seed",
-    "evaluation": (
-        "AGENTS BACKENDS EvalAgentConfig EvalEnvConfig EvalRunConfig EvaluationConfig "
-        "ModelConfig SEARCHES SamplingConfig SearchConfig ServiceConfig"
-    ),
-    "files": ("RECIPES from_dict list_models list_recipes load merged overridden read"),
+    "evaluation": "AGENTS BACKENDS EvalAgentConfig EvalEnvConfig EvalRunConfig EvaluationConfig "
+    "ModelConfig SEARCHES SamplingConfig SearchConfig ServiceConfig",
+    "files": "RECIPES from_dict list_models list_recipes load merged overridden read",
     "rollout_settings": "RolloutConfig",
-    "schema": (
-        "AgentConfig CONTEXTS CheckpointConfig Config EnvConfig EvalConfig LogConfig "
-        "LoraConfig MethodConfig OptimizerConfig PolicyConfig RunConfig TINY_MODELS "
-        "TinyConfig WarmstartConfig"
-    ),
-    "section": "Section build replace to_dict",
+    "schema": "AgentConfig CONTEXTS CheckpointConfig Config EnvConfig EvalConfig LogConfig "
+    "LoraConfig MethodConfig OptimizerConfig PolicyConfig RunConfig TINY_MODELS "
+    "TinyConfig WarmstartConfig",
+    "section": "Section build digest digest_values replace to_dict without_seed",
     "variations": "vary",
 }
-
+"""The public names of each module."""
 __getattr__ = lazy_names(
-    __name__,
-    {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()},
+    __name__, {name: f"{__name__}.{m}" for m, names in _NAMES.items() for name in names.split()}
 )

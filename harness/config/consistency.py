@@ -6,8 +6,7 @@ from typing import Final
 
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
-from harness.config.gateway_address import read_address
-from harness.config.rollout_settings import RolloutConfig, complete_bounds
+from harness.config.rollout_settings import RolloutConfig, complete_bounds, read_address
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -24,7 +23,7 @@ _LEARNING: Final = {"critic", "process_reward"}
 
 def check(config: Config) -> None:
     """Raise `ConfigError`, which names them, if training settings contradict each other."""
-    _check_model(config)
+    _check_policy(config)
     _check_sharing(config)
     _check_sequence_parallel(config)
     _check_tasks(config.rollout)
@@ -70,7 +69,7 @@ def _check_search(config: EvaluationConfig) -> None:
         )
 
 
-def _check_model(config: Config) -> None:
+def _check_policy(config: Config) -> None:
     size = config.policy.tiny
     if size.hidden % (2 * size.heads):
         raise ConfigError(

@@ -42,11 +42,8 @@ def sections(kind: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str
     for name, annotation in allowed_values.annotations_of(kind).items():
         section = allowed_values.section_of(annotation)
         if section is not None:
-            yield (
-                f"{prefix}{name}",
-                _one_line(section.__doc__),
-                list(_settings(section, prefix + name)),
-            )
+            about, settings = _one_line(section.__doc__), list(_settings(section, prefix + name))
+            yield f"{prefix}{name}", about, settings
             yield from sections(section, f"{prefix}{name}.")
 
 
@@ -85,11 +82,8 @@ def as_text(kind: type[Section]) -> str:
         lines = [f"[{name}] {about}"]
         for one in settings:
             lines.append(f"  {one.key} = {one.default}  ({one.allowed})")
-            lines.append(
-                textwrap.fill(
-                    one.description, 96, initial_indent=_INDENT, subsequent_indent=_INDENT
-                )
-            )
+            words = textwrap.wrap(one.description, 96 - len(_INDENT))
+            lines += [_INDENT + line for line in words]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -101,10 +95,9 @@ def as_markdown() -> str:
         parts.append(f"## {title}\n")
         for name, about, settings in sections(kind):
             parts.append(f"### {title}: `{name}`\n\n{about}\n")
-            rows = []
+            lines = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
             for one in settings:
-                code = one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
-                rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in code) + " |")
-            heading = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
-            parts.append("\n".join([*heading, *rows]) + "\n")
+                cells = one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,8 +88,7 @@ _BOUNDS: Final = {"token": (0.0, 2.0), "geometric": (0.999, 1.001), "product": (
 def complete_bounds(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return `rollout.correction_bounds` with their defaults.
 
-    Raises:
-        ConfigError: A bound is unknown, of another type, or leaves no ratio.
+    Raises `ConfigError` if a bound is unknown, of another type, or leaves no ratio.
     """
     bounds: dict[str, Any] = {}
     if kind == "clip":
@@ -208,3 +208,22 @@ class RolloutConfig(Section):
     def is_live(self) -> bool:
         """Whether rollouts are played, and not read from files."""
         return not self.recorded
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Return the host and port of an address such as `127.0.0.1:8600`, or raise `ConfigError`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(
+            f"rollout.gateway must be HOST:PORT, such as 127.0.0.1:8600, got {text!r}"
+        )
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -24,6 +24,5 @@ if TYPE_CHECKING:
 __all__ = ["resume", "run"]
 
 __getattr__ = lazy_names(
-    __name__,
-    {"resume": "harness.evaluation.running", "run": "harness.evaluation.running"},
+    __name__, {"resume": "harness.evaluation.running", "run": "harness.evaluation.running"}
 )
