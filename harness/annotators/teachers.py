@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from harness.annotators.context import AnnotatorContext, lengths_of
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure, last_token_rows
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
@@ -17,7 +17,7 @@ from harness.model.packing import Sample
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import one_of
-from harness.types.rollout import Completion, Rollout
+from harness.types.rollout import Completion, Rollout, lengths_of
 
 _EMPTY_THOUGHT: Final = "<think></think>"
 _UNSOLVABLE: Final = -1

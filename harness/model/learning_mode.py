@@ -13,12 +13,15 @@ from typing import Any, Final
 
 import torch
 
-from harness.model import adapters
-
 _PROBABILITIES: Final = ("dropout", "drop_rate", "pdrop", "layerdrop", "jitter_noise")
 """Parts of the names under which transformers' configurations have probabilities of dropping."""
 _OF_CLASSIFIERS: Final = ("classifier", "summary")
 """Beginnings of the names of those that belong to heads other than a language model's."""
+
+
+def is_adapted_layer(module: torch.nn.Module) -> bool:
+    """Return whether a module is a layer with an adapter."""
+    return hasattr(module, "base_layer") and hasattr(module, "lora_A")
 
 
 def set_learning(model: Any) -> None:
@@ -31,7 +34,7 @@ def set_learning(model: Any) -> None:
 
     model.eval()
     for module in model.modules():
-        if adapters.is_adapted_layer(module):
+        if is_adapted_layer(module):
             module.training = True
             module.lora_dropout.train()
         elif isinstance(module, GradientCheckpointingLayer) and module.gradient_checkpointing:
@@ -86,6 +89,6 @@ def has_own_dropout(config: Mapping[str, Any]) -> bool:
 
 def drops_in_learning(model: Any) -> bool:
     """Return whether adapters have dropout, the only one of an update."""
-    layers = (module for module in model.modules() if adapters.is_adapted_layer(module))
+    layers = (module for module in model.modules() if is_adapted_layer(module))
     dropped = (one for layer in layers for one in layer.lora_dropout.modules())
     return any(isinstance(one, torch.nn.Dropout) and one.p > 0 for one in dropped)

@@ -23,7 +23,7 @@ from typing import Any, Final
 from harness import prompts
 from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
-from harness.prompts import lettered, truncation
+from harness.prompts import answers, truncation
 from harness.prompts.answers import after_thoughts, has_thoughts, outside_thoughts
 from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.scratchpad import notes_in, without_notes
@@ -301,4 +301,4 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
 
 def choices_of(view: EpisodeView) -> list[str]:
     """Return the actions that a prompt may offer by letter."""
-    return lettered.choices(view.info["admissible_actions"], view.info["goal"])
+    return answers.choices(view.info["admissible_actions"], view.info["goal"])

@@ -15,7 +15,7 @@ from harness import losses
 from harness.config import Config, OptimizerConfig, methods
 from harness.distributed.fsdp import clip_grad_norm
 from harness.inference.old_logprobs import update_correction
-from harness.losses.aggregate import Metric, combine
+from harness.losses.aggregate import Metric
 from harness.losses.mismatch import UpdateCorrection
 from harness.model.learning_mode import set_learning
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
@@ -38,7 +38,7 @@ class _Totals:
     tokens: float = 0  # action tokens
     model_tokens: int = 0  # tokens that passed through the model
     trained: float = 0  # action tokens that the loss learns from
-    drift: Drift = field(default_factory=Drift)  # before the optimizer step
+    drift: Drift | None = None  # before the first optimizer step
     metrics: dict[str, Metric] = field(default_factory=dict)  # the loss's metrics, and the entropy
 
     def add(self, other: _Totals) -> None:
@@ -50,8 +50,14 @@ class _Totals:
         self.tokens += other.tokens
         self.model_tokens += other.model_tokens
         self.trained += other.trained
-        self.drift.add(other.drift)
+        self.drift = other.drift if self.drift is None else self.drift.joined(other.drift)
         combine(self.metrics, other.metrics)
+
+
+def combine(metrics: dict[str, Metric], more: Mapping[str, Metric]) -> None:
+    """Combine metrics with those of further batches, in place."""
+    for name, metric in more.items():
+        metrics[name] = metrics[name].combined(metric) if name in metrics else metric
 
 
 class Learner:
@@ -184,7 +190,7 @@ class Learner:
 
     def _check_drift(self, totals: _Totals) -> None:
         """Let the alarm check the first mini-batch, the same in all processes: they stop as one."""
-        if self._alarm is not None:
+        if self._alarm is not None and totals.drift is not None:
             self._alarm.check(totals.drift, totals.tokens)
             self._alarm = None
 
@@ -198,7 +204,7 @@ class Learner:
         logprob, entropy = self.policy.logprobs(
             batch, self.temperature, entropy_gradient=self._with_entropy
         )
-        drift = Drift() if self._alarm is None else drift_of(logprob, batch)
+        drift = None if self._alarm is None else drift_of(logprob, batch)
         corrected: dict[str, Metric] = {}
         if self._correction is not None:
             batch, corrected = self._correction.apply(logprob.detach(), batch)

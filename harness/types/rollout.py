@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from agentgyms.models.types import ServedCall
 from agentgyms.recording.recording_format import Recording
-from harness.types.arrays import Floats
+from harness.types.arrays import Floats, Ints
 from harness.types.messages import Image
 
 
@@ -159,3 +161,9 @@ class Rollout:
 
 OnFinish = Callable[[Rollout], object]
 """Is called with each rollout once its group has ended."""
+
+
+def lengths_of(rollouts: Sequence[Rollout]) -> Ints:
+    """Return the number of sampled response tokens of every turn. Shape [N]."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    return np.asarray([turn.num_sampled for turn in turns], dtype=np.int64)

@@ -29,8 +29,8 @@ from harness.distributed.signals import Abandoned, StopSignal
 from harness.evaluation.model_source import find
 from harness.model.policy import Policy
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.runs import checkpoints, file_digests, metrics
 from harness.training import failure_hints, saving, setup
 from harness.training.learner import Learner
