@@ -17,8 +17,7 @@ from harness.rollouts.collect import collect_distributed
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import Actor
-from harness.runs.timers import models_cost
-from harness.types.rollout import OnFinish, Rollout
+from harness.types.rollout import OnFinish, Rollout, models_cost
 from harness.types.task_draws import TaskDraw, seed_of
 
 _Item = TypeVar("_Item")

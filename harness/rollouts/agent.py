@@ -25,9 +25,8 @@ from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
 from harness.prompts import answers, truncation
 from harness.prompts.answers import after_thoughts, has_thoughts, outside_thoughts
-from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.scratchpad import notes_in, without_notes
-from harness.prompts.truncation import NO_CUTS, Cuts
+from harness.prompts.truncation import NO_CUTS, NO_PREAMBLE, Cuts, Preamble
 from harness.rollouts import tool_turns
 from harness.rollouts.self_play import is_partners
 from harness.rollouts.views import Decision, EpisodeView

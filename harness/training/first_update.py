@@ -16,7 +16,7 @@ from harness.inference.old_logprobs import has_old_logprobs
 from harness.model.learning_mode import drops_in_learning
 from harness.model.packing import TokenBatch
 from harness.model.policy import Policy
-from harness.training.failure_hints import values
+from harness.training.phases import values
 from harness.types.errors import TrainingError
 
 _FAR: Final = 20.0

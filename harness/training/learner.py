@@ -17,13 +17,12 @@ from harness.distributed.fsdp import clip_grad_norm
 from harness.inference.old_logprobs import update_correction
 from harness.losses.aggregate import Metric
 from harness.losses.mismatch import UpdateCorrection
-from harness.model.learning_mode import set_learning
+from harness.model.learning_mode import add_in_place, make_gradients, set_learning
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
-from harness.model.vocabulary.gradients import add_in_place, make_gradients
 from harness.preflight.defaults import loss_settings
 from harness.training.first_update import Drift, FirstUpdateAlarm, alarm_of, drift_of
-from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
+from harness.training.optimizer import make_optimizer
 from harness.types.errors import NotFinite, TrainingError
 
 
@@ -246,3 +245,26 @@ def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Le
         correction=update_correction(config),
         alarm=alarm_of(config, policy),
     )
+
+
+def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
+    """Return the learning rate of a training step, counted from 0.
+
+    It rises linearly over `warmup_steps`, then falls to `final_share` of its peak at the last step.
+    """
+    rise = (step + 1) / max(1, config.warmup_steps)
+    left = 1.0 - _progress(step, config.warmup_steps, steps)
+    falls = {"constant": 1.0, "linear": left, "cosine": (1 - math.cos(math.pi * left)) / 2}
+    share = config.final_share + (1 - config.final_share) * falls[config.schedule]
+    return config.learning_rate * min(1.0, rise, share)
+
+
+def _progress(step: int, warmup: int, steps: int) -> float:
+    """Return the completed share of the steps after the warm-up, in [0, 1]."""
+    return min(1.0, max(0.0, (step + 1 - warmup) / max(1, steps - warmup)))
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the optimizer."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate

@@ -16,7 +16,7 @@ from harness.rollouts.build import make_agent, make_eval_pool
 from harness.rollouts.env_pool import EnvPool
 from harness.runs.progress import EVALUATE, Progress
 from harness.runs.runfolder import RunFolder
-from harness.training.failure_hints import with_hints
+from harness.training.phases import with_hints
 from harness.types.task_draws import seed_of
 
 _EVALUATION = 3

@@ -27,17 +27,16 @@ from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
-from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training import saving
 from harness.training.credit_step import Credit, make_credit
-from harness.training.failure_hints import check_finite, phase
 from harness.training.learner import make_learner
+from harness.training.phases import PhaseTimer, check_finite, cost_so_far, phase
 from harness.training.players import make_player
 from harness.training.players.ahead import AheadPlayer
 from harness.training.players.player import StepRollouts
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
-from harness.types.rollout import Completion, Rollout
+from harness.types.rollout import Completion, Rollout, models_cost
 from harness.types.task_draws import seed_of
 
 _UPDATE, _ANNOTATION = 2, 4

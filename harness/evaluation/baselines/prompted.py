@@ -11,7 +11,7 @@ from harness.evaluation.baselines.expert import ExpertActor, RandomActor
 from harness.evaluation.baselines.reflexion import Reflection, Reflector
 from harness.evaluation.baselines.searching import BestOf, Mcts, Searcher
 from harness.inference.completers import Completer, Sampling
-from harness.prompts.few_shot import Preamble
+from harness.prompts.truncation import Preamble
 from harness.rollouts.agent import SUMMARY_TOKENS, Agent
 from harness.rollouts.search.budget import Budget, Metered
 from harness.rollouts.search.policies import (

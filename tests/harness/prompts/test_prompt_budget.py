@@ -13,8 +13,13 @@ from harness import prompts
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts.few_shot import Preamble
-from harness.prompts.truncation import SHORTEST_OBSERVATION, Cuts, cut_middle, num_characters
+from harness.prompts.truncation import (
+    SHORTEST_OBSERVATION,
+    Cuts,
+    Preamble,
+    cut_middle,
+    num_characters,
+)
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool

@@ -21,7 +21,7 @@ from harness.evaluation import episodes
 from harness.evaluation.evaluate import evaluate
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts.few_shot import Preamble
+from harness.prompts.truncation import Preamble
 from harness.reporting import run_and_report
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
