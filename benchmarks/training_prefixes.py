@@ -29,8 +29,8 @@ from harness.preflight.defaults import resolve
 from harness.rollouts.branches import Branches
 from harness.rollouts.build import make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import Decision, EpisodeView
 from harness.training.learner import Learner
 from harness.types.rollout import Completion, Rollout

@@ -27,7 +27,7 @@ from harness.inference.completers.hf import HFCompleter
 from harness.model.policy import Policy
 from harness.rollouts.build import make_agent, make_pool
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.groups import CollectOptions
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskSampler
 

@@ -21,8 +21,8 @@ from harness.inference.completers.openai import OpenAICompleter
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw
 

@@ -30,8 +30,8 @@ from harness.model.policy import Policy
 from harness.preflight import memory
 from harness.preflight.machine import Machine
 from harness.preflight.step_time import Passed, forward_operations, training_operations
-from harness.runs.timers import PhaseTimer
 from harness.training.learner import Learner
+from harness.training.phases import PhaseTimer
 from harness.types.messages import Message
 
 Figures = dict[str, Any]

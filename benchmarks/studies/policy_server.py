@@ -21,11 +21,11 @@ from safetensors.torch import load_file
 
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
-from harness.inference.completers.requests import Request
+from harness.inference.completers.local_answers import Request
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
 from harness.model.policy import Policy
-from harness.model.thoughts import ThoughtLimit
+from harness.model.tokenizer import ThoughtLimit
 from harness.types.rollout import Completion
 
 Seconds = Callable[[int], float]

@@ -19,7 +19,7 @@ import numpy as np
 from harness.credit import TurnTable
 from harness.credit.estimators.ecpo import ecpo
 from harness.credit.evidence import Calibration, Evidence, evidence
-from harness.credit.returns import STEP_RETURNS, step_returns
+from harness.credit.shared import STEP_RETURNS, step_returns
 from harness.rollouts import rollout_files
 from harness.types.hyperparameters import keyword_defaults
 

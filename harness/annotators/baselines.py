@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.annotators.context import AnnotatorContext
 from harness.credit import TurnTable
-from harness.credit.returns import episode_returns
+from harness.credit.shared import episode_returns
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number, one_of
 from harness.types.rollout import Rollout

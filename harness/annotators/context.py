@@ -84,12 +84,6 @@ class AnnotatorContext:
         return sums / lengths if mean else sums
 
 
-def lengths_of(rollouts: Sequence[Rollout]) -> Ints:
-    """Return the number of sampled response tokens of every turn. Shape [N]."""
-    turns = [turn for rollout in rollouts for turn in rollout.turns]
-    return np.asarray([turn.num_sampled for turn in turns], dtype=np.int64)
-
-
 def _joined(parts: Iterable[Floats]) -> Floats:
     return np.concatenate([np.zeros(0), *parts])
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 import torch
 
-from harness.annotators.context import AnnotatorContext, lengths_of, optimizer_step
+from harness.annotators.context import AnnotatorContext, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.estimators.gae import gae_returns
 from harness.credit.registry import layers
@@ -22,7 +22,7 @@ from harness.model.packing import Sample, TokenBatch
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import integer, number, one_of
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, lengths_of
 
 _RETURNS: Final = ("gamma", "lam", "invalid_penalty", "penalty_on")
 """The hyperparameters of `gae` that define the critic's targets."""

@@ -13,7 +13,7 @@ import numpy as np
 from agentgyms.core.errors import BadOption
 from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
-from harness.annotators.context import AnnotatorContext, lengths_of
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.hints import Hints
 from harness.annotators.measures import Measure
 from harness.annotators.scoring_server import ScoringServer
@@ -26,7 +26,7 @@ from harness.model.policy import Policy
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import one_of
-from harness.types.rollout import Rollout, Turn
+from harness.types.rollout import Rollout, Turn, lengths_of
 
 NAME: Final = "teacher"
 """Name of the annotator."""

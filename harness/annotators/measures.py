@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.annotators.context import AnnotatorContext, lengths_of
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.hints import Hints
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
@@ -17,7 +17,7 @@ from harness.model.packing import Sample
 from harness.types.arrays import Floats, Ints
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, lengths_of
 
 
 @dataclass(frozen=True, slots=True)

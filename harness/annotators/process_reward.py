@@ -11,17 +11,17 @@ import numpy as np
 import torch
 
 from harness.annotators import text_reader
-from harness.annotators.context import AnnotatorContext, lengths_of, optimizer_step
+from harness.annotators.context import AnnotatorContext, optimizer_step
 from harness.credit import TurnTable
 from harness.credit.preferences import Pairs, cross_entropy, cross_entropy_slope
-from harness.credit.returns import episode_returns
+from harness.credit.shared import episode_returns
 from harness.distributed import fsdp
 from harness.model.learning_mode import set_learning
 from harness.model.packing import Sample, merge
 from harness.types.arrays import Bools, Floats, Ints
 from harness.types.errors import ConfigError, TrainingError
 from harness.types.hyperparameters import integer, number, one_of
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, lengths_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from harness.annotators.context import lengths_of
 from harness.annotators.measures import Measure, last_token_rows
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
@@ -17,7 +16,7 @@ from harness.model.packing import Sample
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import one_of
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, lengths_of
 
 _EMPTY_THOUGHT: Final = "<think></think>"
 _UNSOLVABLE: Final = -1

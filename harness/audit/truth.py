@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from harness.audit.policies import AuditPolicy, Chances
 from harness.credit.table import TurnTable
 from harness.rollouts.collect import collect_episodes
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.continuations import REWARDS, Cost, StateReturns
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import Episode
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.self_play import is_partners
 from harness.rollouts.views import Decision, EpisodeView
 from harness.types.arrays import Floats, Ints

@@ -21,7 +21,7 @@ from harness.credit.matcher import (
     table_walk,
 )
 from harness.credit.orders import turn_order
-from harness.credit.returns import episode_returns
+from harness.credit.shared import episode_returns
 from harness.credit.similarity import Matrix, PairCache, Scorer, checked, pair_scorer
 from harness.credit.table import TurnTable
 from harness.types.arrays import Bools, Floats, Ints

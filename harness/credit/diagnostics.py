@@ -19,7 +19,7 @@ from harness.credit.estimators.preferences.compared import CHOICES, compare
 from harness.credit.groups import differs, encode, group_mean, group_size, label_mean
 from harness.credit.preferences import Pairs
 from harness.credit.registry import layers
-from harness.credit.returns import STEP_RETURNS, episode_returns, step_returns
+from harness.credit.shared import STEP_RETURNS, episode_returns, step_returns
 from harness.credit.table import LOOKUPS, TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import keyword_defaults

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.credit.groups import encode, label_mean
-from harness.credit.returns import Outcomes
-from harness.credit.shared import Shared
+from harness.credit.shared import Outcomes, Shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 

@@ -13,12 +13,11 @@ from harness.credit.table import INVALID_FEEDBACK
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.evaluation.breakdowns import SCENARIO_TASKS
 from harness.evaluation.statistics import wilson
-from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.collect import collect_distributed
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import Actor
-from harness.runs.timers import models_cost
-from harness.types.rollout import OnFinish, Rollout
+from harness.types.rollout import OnFinish, Rollout, models_cost
 from harness.types.task_draws import TaskDraw, seed_of
 
 _Item = TypeVar("_Item")

@@ -14,9 +14,9 @@ from harness.evaluation.baselines import Baseline, Reflection
 from harness.evaluation.evaluate import choose
 from harness.evaluation.results import LostUnit
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions, RunEpisode
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import run_episode
+from harness.rollouts.groups import CollectOptions, RunEpisode
 from harness.types.errors import ContextOverflow, ModelUnavailable
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw, seed_of

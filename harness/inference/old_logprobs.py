@@ -48,8 +48,7 @@ class RecomputedRollouts:
 
     def weighted(self, advantage: Floats | list[Floats]) -> Floats | list[Floats]:
         """Return advantages of turns or tokens, multiplied by the tokens' importance weights."""
-        if self.weight is None:
-            return advantage
+        assert self.weight is not None
         return [a * w for a, w in zip(advantage, self.weight, strict=True)]
 
 
@@ -88,13 +87,11 @@ def update_correction(config: Config) -> UpdateCorrection | None:
 def recompute_logprobs(
     config: Config, policy: Policy, rollouts: list[Rollout]
 ) -> RecomputedRollouts:
-    """Return a step's rollouts with the old log-probabilities of the update.
+    """Return a step's rollouts with the old log-probabilities of the update; see `recomputes`.
 
     The policy has the weights that sampled the rollouts, or with `rollout.ahead` one step newer.
     The rollouts have no errors and a turn each; they are not changed.
     """
-    if not recomputes(config):
-        return RecomputedRollouts(rollouts)
     turns = [turn for rollout in rollouts for turn in rollout.turns]
     rows = samples(rollouts, np.zeros(len(turns)), config.agent.context)
     recomputed = score_tokens(

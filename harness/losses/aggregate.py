@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -38,12 +37,6 @@ class Metric:
     def reduced(self, num_tokens: float) -> float:
         """Return the value for the log; `num_tokens` is the number of action tokens."""
         return self.value if self.reduction is Reduction.MAX else self.value / num_tokens
-
-
-def combine(metrics: dict[str, Metric], more: Mapping[str, Metric]) -> None:
-    """Combine metrics with those of further batches, in place."""
-    for name, metric in more.items():
-        metrics[name] = metrics[name].combined(metric) if name in metrics else metric
 
 
 AGGREGATIONS: Final = ("token_mean", "sequence_mean_token_mean", "sequence_mean_token_sum")

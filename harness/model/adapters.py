@@ -20,6 +20,7 @@ from agentgyms.core.errors import path_end
 from harness.config import LoraConfig
 from harness.distributed.fsdp import full_tensor
 from harness.model import hub
+from harness.model.learning_mode import is_adapted_layer
 from harness.model.weights import adapter_file
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
@@ -288,11 +289,6 @@ def _as_stored(model: Any, key: str, weight: torch.Tensor) -> Iterable[tuple[str
 
     parts: dict[str, torch.Tensor] = revert_weight_conversion(model, {key: weight})
     return parts.items()
-
-
-def is_adapted_layer(module: torch.nn.Module) -> bool:
-    """Return whether a module is a layer with an adapter."""
-    return hasattr(module, _BASE) and hasattr(module, "lora_A")
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from typing import Any
 from harness.config import TINY_MODELS, Config
 from harness.model import tiny, tiny_vl
 from harness.model.chat_templates import clock
-from harness.model.chat_templates.arguments import check_arguments, reads_clock
+from harness.model.chat_templates.rendering import check_arguments, reads_clock
 from harness.model.loading import tokenizer_of
 from harness.preflight.model_shapes import config_file_of
 

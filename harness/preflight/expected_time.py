@@ -8,7 +8,7 @@ from typing import Final
 from harness.annotators import state_values
 from harness.config import TINY_MODELS, Config
 from harness.preflight.planning import max_turns, split_size
-from harness.runs.time_left import EVALUATE, EXPERT, TRAIN, WARM_START, TimeLeft, Work, duration
+from harness.runs.progress import EVALUATE, EXPERT, TRAIN, WARM_START, TimeLeft, Work, duration
 from harness.types.errors import ConfigError
 
 _EXPERT_S: Final = 0.0011

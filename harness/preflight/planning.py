@@ -24,7 +24,7 @@ from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.rollouts.build import make_eval_pool, make_pool
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.search import preferences
 from harness.rollouts.task_sampling.dynamic_sampling import MAX_DRAWS
 from harness.types.errors import ConfigError

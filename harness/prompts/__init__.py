@@ -38,7 +38,7 @@ import jinja2
 import jinja2.meta
 
 from agentgyms.models.types import ServedCall
-from harness.prompts import lettered, parsing, tool_calls, tool_formats
+from harness.prompts import answers, parsing, tool_calls, tool_formats
 from harness.prompts.answers import Parsed, outside_thoughts
 from harness.prompts.tool_calls import ToolParser
 from harness.types.errors import ConfigError
@@ -80,7 +80,7 @@ _JINJA = jinja2.Environment(
 )
 _JINJA.filters["brief"] = brief
 _JINJA.filters["joined"] = parsing.join_names
-_JINJA.filters["letter"] = lettered.letter
+_JINJA.filters["letter"] = answers.letter
 
 
 @dataclass(frozen=True, slots=True)

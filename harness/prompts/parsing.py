@@ -20,8 +20,9 @@ from harness.prompts.answers import (
     after_leading_thought,
     element_content,
     outside_thoughts,
+    parse_letter,
+    write_letter,
 )
-from harness.prompts.lettered import parse_letter, write_letter
 from harness.prompts.peer_formats import (
     parse_alfworld,
     parse_search,

@@ -1,4 +1,7 @@
-"""Truncation of prompts: the parts left out, their order, and the marks for them."""
+"""Truncation of prompts: the parts left out, their order, and the marks for them.
+
+`Preamble` has the parts that stand before the first prompt.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Final, Protocol
 
+from harness import prompts
 from harness.types.errors import ContextOverflow
 from harness.types.messages import Content, ImagePart, Message, TextPart, content_text
 
@@ -141,3 +145,31 @@ def _cuts_before_observation(most: Cuts) -> Iterator[Cuts]:
         yield (cuts := replace(cuts, examples=n))
     for n in range(1, most.reflections + 1):
         yield (cuts := replace(cuts, reflections=n))
+
+
+@dataclass(frozen=True, slots=True)
+class Preamble:
+    """Worked examples, then reflections, each rendered with its template."""
+
+    env_id: str = ""  # environment whose templates `examples` and `memory` are used
+    examples: tuple[str, ...] = ()  # worked examples as text; the last ones are left out first
+    # Reflections, oldest first; the oldest ones are left out first.
+    reflections: tuple[str, ...] = ()
+
+    def text(self, cuts: Cuts = NO_CUTS) -> str:
+        """Return the text with these cuts and a blank line at its end; "" if it is empty."""
+        examples = self.examples[: len(self.examples) - cuts.examples]
+        return _text(self.env_id, examples, self.reflections[cuts.reflections :])
+
+
+@lru_cache(maxsize=1024)
+def _text(env_id: str, examples: tuple[str, ...], reflections: tuple[str, ...]) -> str:
+    text = ""
+    if examples:
+        text += prompts.load_part("examples", env_id).render(examples=examples) + "\n\n"
+    if reflections:
+        text += prompts.load_part("memory", env_id).render(reflections=reflections) + "\n\n"
+    return text
+
+
+NO_PREAMBLE: Final = Preamble()

@@ -15,9 +15,9 @@ from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from harness.rollouts.agent import Agent
-    from harness.rollouts.collect_options import CollectOptions
     from harness.rollouts.demonstrations import Demonstrator
     from harness.rollouts.env_pool import EnvPool
+    from harness.rollouts.groups import CollectOptions
 
 __all__ = ["Agent", "CollectOptions", "Demonstrator", "EnvPool"]
 
@@ -25,7 +25,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "Agent": "harness.rollouts.agent",
-        "CollectOptions": "harness.rollouts.collect_options",
+        "CollectOptions": "harness.rollouts.groups",
         "Demonstrator": "harness.rollouts.demonstrations",
         "EnvPool": "harness.rollouts.env_pool",
     },

@@ -23,11 +23,10 @@ from typing import Any, Final
 from harness import prompts
 from harness.config import CONTEXTS
 from harness.inference.completers import Completer, Sampling
-from harness.prompts import lettered, truncation
+from harness.prompts import answers, truncation
 from harness.prompts.answers import after_thoughts, has_thoughts, outside_thoughts
-from harness.prompts.few_shot import NO_PREAMBLE, Preamble
 from harness.prompts.scratchpad import notes_in, without_notes
-from harness.prompts.truncation import NO_CUTS, Cuts
+from harness.prompts.truncation import NO_CUTS, NO_PREAMBLE, Cuts, Preamble
 from harness.rollouts import tool_turns
 from harness.rollouts.self_play import is_partners
 from harness.rollouts.views import Decision, EpisodeView
@@ -301,4 +300,4 @@ def _shortened(fields: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
 
 def choices_of(view: EpisodeView) -> list[str]:
     """Return the actions that a prompt may offer by letter."""
-    return lettered.choices(view.info["admissible_actions"], view.info["goal"])
+    return answers.choices(view.info["admissible_actions"], view.info["goal"])

@@ -8,8 +8,7 @@ from harness import config as configs
 from harness import prompts
 from harness.config import Config
 from harness.inference.completers import Completer, Sampling
-from harness.prompts.few_shot import Preamble
-from harness.prompts.truncation import Tokens
+from harness.prompts.truncation import Preamble, Tokens
 from harness.rollouts.agent import Agent
 from harness.rollouts.env_pool import EnvPool
 

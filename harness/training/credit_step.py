@@ -10,16 +10,15 @@ import numpy as np
 
 from harness import annotators, credit, prompts
 from harness.annotators import Annotator, AnnotatorContext
-from harness.annotators.context import lengths_of
 from harness.config import Config, methods
 from harness.config.methods import Method
 from harness.credit import TurnTable, diagnostics
-from harness.credit.returns import overlong_penalties
+from harness.credit.shared import overlong_penalties
 from harness.credit.tokens import by_turn, token_table
 from harness.distributed.process_group import ProcessGroup
 from harness.model.policy import Policy
 from harness.types.arrays import Floats, Ints
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, lengths_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,24 +16,25 @@ from harness.inference.old_logprobs import has_old_logprobs
 from harness.model.learning_mode import drops_in_learning
 from harness.model.packing import TokenBatch
 from harness.model.policy import Policy
-from harness.training.failure_hints import values
+from harness.training.phases import values
 from harness.types.errors import TrainingError
 
 _FAR: Final = 20.0
 """Nats from which on a factor is written as a power."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Drift:
     """Distances of log-probabilities from those at generation, |log p - log p_old|, in nats."""
 
     largest: float = 0.0  # of any token
     total: float = 0.0  # sum over tokens
 
-    def add(self, other: Drift) -> None:
-        """Take in the tokens of another batch."""
-        self.largest = max(self.largest, other.largest)
-        self.total += other.total
+    def joined(self, other: Drift | None) -> Drift:
+        """Return the drift of these tokens and of another batch's."""
+        if other is None:
+            return self
+        return Drift(max(self.largest, other.largest), self.total + other.total)
 
 
 @dataclass(frozen=True, slots=True)

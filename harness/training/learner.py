@@ -15,15 +15,14 @@ from harness import losses
 from harness.config import Config, OptimizerConfig, methods
 from harness.distributed.fsdp import clip_grad_norm
 from harness.inference.old_logprobs import update_correction
-from harness.losses.aggregate import Metric, combine
+from harness.losses.aggregate import Metric
 from harness.losses.mismatch import UpdateCorrection
-from harness.model.learning_mode import set_learning
+from harness.model.learning_mode import add_in_place, make_gradients, set_learning
 from harness.model.packing import Sample, TokenBatch, merge, num_mini_batches
 from harness.model.policy import Policy
-from harness.model.vocabulary.gradients import add_in_place, make_gradients
 from harness.preflight.defaults import loss_settings
 from harness.training.first_update import Drift, FirstUpdateAlarm, alarm_of, drift_of
-from harness.training.optimizer import learning_rate, make_optimizer, set_learning_rate
+from harness.training.optimizer import make_optimizer
 from harness.types.errors import NotFinite, TrainingError
 
 
@@ -38,7 +37,7 @@ class _Totals:
     tokens: float = 0  # action tokens
     model_tokens: int = 0  # tokens that passed through the model
     trained: float = 0  # action tokens that the loss learns from
-    drift: Drift = field(default_factory=Drift)  # before the optimizer step
+    drift: Drift | None = None  # before the first optimizer step
     metrics: dict[str, Metric] = field(default_factory=dict)  # the loss's metrics, and the entropy
 
     def add(self, other: _Totals) -> None:
@@ -50,8 +49,14 @@ class _Totals:
         self.tokens += other.tokens
         self.model_tokens += other.model_tokens
         self.trained += other.trained
-        self.drift.add(other.drift)
+        self.drift = other.drift if self.drift is None else self.drift.joined(other.drift)
         combine(self.metrics, other.metrics)
+
+
+def combine(metrics: dict[str, Metric], more: Mapping[str, Metric]) -> None:
+    """Combine metrics with those of further batches, in place."""
+    for name, metric in more.items():
+        metrics[name] = metrics[name].combined(metric) if name in metrics else metric
 
 
 class Learner:
@@ -184,7 +189,7 @@ class Learner:
 
     def _check_drift(self, totals: _Totals) -> None:
         """Let the alarm check the first mini-batch, the same in all processes: they stop as one."""
-        if self._alarm is not None:
+        if self._alarm is not None and totals.drift is not None:
             self._alarm.check(totals.drift, totals.tokens)
             self._alarm = None
 
@@ -198,7 +203,7 @@ class Learner:
         logprob, entropy = self.policy.logprobs(
             batch, self.temperature, entropy_gradient=self._with_entropy
         )
-        drift = Drift() if self._alarm is None else drift_of(logprob, batch)
+        drift = None if self._alarm is None else drift_of(logprob, batch)
         corrected: dict[str, Metric] = {}
         if self._correction is not None:
             batch, corrected = self._correction.apply(logprob.detach(), batch)
@@ -240,3 +245,26 @@ def make_learner(config: Config, policy: Policy, reference: Policy | None) -> Le
         correction=update_correction(config),
         alarm=alarm_of(config, policy),
     )
+
+
+def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
+    """Return the learning rate of a training step, counted from 0.
+
+    It rises linearly over `warmup_steps`, then falls to `final_share` of its peak at the last step.
+    """
+    rise = (step + 1) / max(1, config.warmup_steps)
+    left = 1.0 - _progress(step, config.warmup_steps, steps)
+    falls = {"constant": 1.0, "linear": left, "cosine": (1 - math.cos(math.pi * left)) / 2}
+    share = config.final_share + (1 - config.final_share) * falls[config.schedule]
+    return config.learning_rate * min(1.0, rise, share)
+
+
+def _progress(step: int, warmup: int, steps: int) -> float:
+    """Return the completed share of the steps after the warm-up, in [0, 1]."""
+    return min(1.0, max(0.0, (step + 1 - warmup) / max(1, steps - warmup)))
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the optimizer."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate

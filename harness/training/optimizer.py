@@ -1,8 +1,7 @@
-"""Optimizers and the learning-rate schedule."""
+"""Optimizers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -139,26 +138,3 @@ class MuonWithAdamW(torch.optim.Optimizer):
         """Load the result of `state_dict`."""
         super().load_state_dict(state_dict)
         self._share_state()
-
-
-def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """Return the learning rate of a training step, counted from 0.
-
-    It rises linearly over `warmup_steps`, then falls to `final_share` of its peak at the last step.
-    """
-    rise = (step + 1) / max(1, config.warmup_steps)
-    left = 1.0 - _progress(step, config.warmup_steps, steps)
-    falls = {"constant": 1.0, "linear": left, "cosine": (1 - math.cos(math.pi * left)) / 2}
-    share = config.final_share + (1 - config.final_share) * falls[config.schedule]
-    return config.learning_rate * min(1.0, rise, share)
-
-
-def _progress(step: int, warmup: int, steps: int) -> float:
-    """Return the completed share of the steps after the warm-up, in [0, 1]."""
-    return min(1.0, max(0.0, (step + 1 - warmup) / max(1, steps - warmup)))
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the optimizer."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate

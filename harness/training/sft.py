@@ -15,7 +15,8 @@ from harness.model.packing import Sample
 from harness.model.policy import Policy
 from harness.rollouts.demonstrations import Demonstration
 from harness.training import sft_state
-from harness.training.optimizer import make_optimizer, set_learning_rate
+from harness.training.learner import set_learning_rate
+from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 from harness.types.messages import images_of
 

@@ -14,10 +14,9 @@ from harness.inference.completers import Completer
 from harness.prompts.truncation import Tokens
 from harness.rollouts.build import make_agent, make_eval_pool
 from harness.rollouts.env_pool import EnvPool
-from harness.runs.progress import Progress
+from harness.runs.progress import EVALUATE, Progress
 from harness.runs.runfolder import RunFolder
-from harness.runs.time_left import EVALUATE
-from harness.training.failure_hints import with_hints
+from harness.training.phases import with_hints
 from harness.types.task_draws import seed_of
 
 _EVALUATION = 3

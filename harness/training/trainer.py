@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from signal import SIGTERM
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agentgyms.core import imports
 from agentgyms.core.errors import AgentGymsError
 from harness.config import Config
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import GRACE_S, Abandoned, StopSignal
 from harness.inference.generation import Generator, make_generator, make_policy_generator
-from harness.inference.old_logprobs import (
-    RecomputedRollouts,
-    recompute_logprobs,
-)
+from harness.inference.old_logprobs import RecomputedRollouts, recompute_logprobs, recomputes
 from harness.model.packing import samples
 from harness.model.policy import Policy
 from harness.model.weights.weight_average import WeightAverage
@@ -31,21 +27,17 @@ from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
 from harness.runs.runfolder import RunFolder
-from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training import saving
 from harness.training.credit_step import Credit, make_credit
-from harness.training.failure_hints import check_finite, phase
 from harness.training.learner import make_learner
+from harness.training.phases import PhaseTimer, check_finite, cost_so_far, phase
+from harness.training.players import make_player
 from harness.training.players.ahead import AheadPlayer
-from harness.training.players.player import Player, StepRollouts
-from harness.training.players.recorded import RecordedPlayer
+from harness.training.players.player import StepRollouts
 from harness.training.step_evaluations import StepEvaluations
 from harness.types.errors import TrainingError, TrainingStopped
-from harness.types.rollout import Completion, Rollout
+from harness.types.rollout import Completion, Rollout, models_cost
 from harness.types.task_draws import seed_of
-
-if TYPE_CHECKING:
-    from harness.training.players.outside_agents import OutsideAgents
 
 _UPDATE, _ANNOTATION = 2, 4
 """Streams of random numbers, one for each purpose; rollouts use stream 1, evaluations 3."""
@@ -91,9 +83,17 @@ class Trainer:
         for shared in (policy, reference):
             if shared is not None:
                 shared.shard(processes)
-        self._player = self._make_player()
+        self._player = make_player(
+            config,
+            policy,
+            self.generator,
+            self._rollout_generator.completer,
+            self.stop,
+            processes,
+        )
         self._ahead = self._player if isinstance(self._player, AheadPlayer) else None
         self.learner = make_learner(config, policy, reference)
+        self._recomputes = recomputes(config)
         decay = config.policy.ema
         self._average = None if decay is None else WeightAverage(policy, decay)
         parts = {"curriculum": self._player.curriculum, "average": self._average}
@@ -121,20 +121,6 @@ class Trainer:
         spent = cost_so_far(self.log.kept)
         self.phases = PhaseTimer(policy.device, config.log.price_per_hour, spent)
         self._report = report
-
-    def _make_player(self) -> Player | AheadPlayer | RecordedPlayer | OutsideAgents:
-        """Return the source of a step's rollouts: files, the run's agent, or outside agents."""
-        config, policy = self.config, self.policy
-        if not config.rollout.is_live:
-            return RecordedPlayer(config, policy)
-        if config.rollout.ahead:
-            return AheadPlayer(config, policy, self.generator, self.stop)
-        completer = self._rollout_generator.completer
-        if config.rollout.gateway is None:
-            return Player(config, policy, completer, self.stop.run, self.processes)
-        with imports.needed("server"):
-            from harness.training.players.outside_agents import OutsideAgents
-        return OutsideAgents(config, policy, completer, self.stop.run, self.processes)
 
     def _open_log(self, resume_step: int | None) -> Log:
         """Return the run's log; only the first process writes, to the wanted trackers too."""
@@ -252,6 +238,8 @@ class Trainer:
 
     @phase("rescore", "compute log-probabilities")
     def _recompute_logprobs(self, rollouts: list[Rollout]) -> RecomputedRollouts:
+        if not self._recomputes:  # the policy has sampled them as it is
+            return RecomputedRollouts(rollouts)
         return recompute_logprobs(self.config, self.policy, rollouts)
 
     @phase("credit", "compute credit")
@@ -267,8 +255,11 @@ class Trainer:
     @phase("update", "learn")
     def _update_policy(self, recomputed: RecomputedRollouts, credit: Credit) -> dict[str, float]:
         """Pack the rollouts into samples, take the optimizer's steps and return their figures."""
+        advantage = credit.advantage
+        if recomputed.weight is not None:
+            advantage = recomputed.weighted(advantage)
         # All take the first process's advantages: a scorer on another GPU may round differently.
-        advantage = self.processes.gather(recomputed.weighted(credit.advantage))[0]
+        advantage = self.processes.gather(advantage)[0]
         context, kept = self.config.agent.context, recomputed.kept
         # Turns that a sibling shares with its parent are trained once, with the parent.
         rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)

@@ -12,10 +12,9 @@ from harness.distributed.signals import Abandoned, StopSignal
 from harness.model.policy import Policy
 from harness.rollouts.build import make_pool, make_prompt_agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
-from harness.runs.progress import Progress
-from harness.runs.time_left import EXPERT, WARM_START
+from harness.rollouts.groups import CollectOptions
+from harness.runs.progress import EXPERT, WARM_START, Progress
 from harness.training import sft_state
 from harness.training.sft import fine_tune
 from harness.types.errors import TrainingError

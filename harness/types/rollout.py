@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from agentgyms.models.types import ServedCall
 from agentgyms.recording.recording_format import Recording
-from harness.types.arrays import Floats
+from harness.types.arrays import Floats, Ints
 from harness.types.messages import Image
 
 
@@ -159,3 +162,18 @@ class Rollout:
 
 OnFinish = Callable[[Rollout], object]
 """Is called with each rollout once its group has ended."""
+
+
+def lengths_of(rollouts: Sequence[Rollout]) -> Ints:
+    """Return the number of sampled response tokens of every turn. Shape [N]."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    return np.asarray([turn.num_sampled for turn in turns], dtype=np.int64)
+
+
+def models_cost(rollouts: Iterable[Rollout]) -> float:
+    """Return the cost of the environments' models: the sum of `info["metrics"]["cost"]`.
+
+    Only rollouts that were played to the end count; an unknown price counts as 0.
+    """
+    costs = (rollout.metrics.get("cost", 0.0) for rollout in rollouts)
+    return math.fsum(cost for cost in costs if math.isfinite(cost))

@@ -14,8 +14,8 @@ import time
 
 from agentgyms.recording.recording_format import turn_line
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import Decision
 from harness.types.rollout import Completion
 from harness.types.task_draws import TaskSampler

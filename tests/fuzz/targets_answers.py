@@ -12,8 +12,7 @@ from agentgyms.envs.sotopia.dialogue import Act
 from agentgyms.envs.sotopia.llm.participants import parse_answer
 from agentgyms.envs.sotopia.llm.rating_parsing import parse_ratings
 from agentgyms.envs.sotopia.partner_judge import RANGES
-from harness.prompts.answers import Parsed
-from harness.prompts.lettered import choices
+from harness.prompts.answers import Parsed, choices
 from harness.prompts.parsing import PARSERS
 from harness.prompts.tool_calls import ToolParser
 from harness.prompts.tool_formats import FORMATS

@@ -18,8 +18,7 @@ from harness.credit.evidence import (
 )
 from harness.credit.groups import differs, members
 from harness.credit.registry import check, estimator
-from harness.credit.returns import STEP_RETURNS, step_returns
-from harness.credit.shared import EPISODE, Shared, with_shared
+from harness.credit.shared import EPISODE, STEP_RETURNS, Shared, step_returns, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import keyword_defaults, number, one_of

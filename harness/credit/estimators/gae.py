@@ -8,8 +8,7 @@ import numpy as np
 
 from harness.credit.groups import distance
 from harness.credit.registry import estimator
-from harness.credit.returns import PenaltyOn, penalised
-from harness.credit.shared import PENALTY, Shared, with_shared
+from harness.credit.shared import PENALTY, PenaltyOn, Shared, penalised, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number, one_of

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.credit.groups import states
 from harness.credit.registry import estimator
 from harness.credit.shared import EPISODE, Shared, with_shared
-from harness.credit.state_groups import states
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number
@@ -29,7 +29,7 @@ def gigpo(
         shared: The settings of both parts; `statistics` and `singleton` of A_E alone.
         step_weight: omega.
         similarity: The least ratio, in (0, 1], of texts whose states count as equal; None compares
-            keys alone. See `harness.credit.state_groups.states`.
+            keys alone. See `harness.credit.groups.states`.
     """
     number("step_weight", step_weight)
     anchor = states(turns, similarity)  # [N]

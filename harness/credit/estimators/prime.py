@@ -10,8 +10,7 @@ import numpy as np
 from harness.credit.estimators.rloo import leave_one_out
 from harness.credit.groups import distance, encode, group_mean, group_size
 from harness.credit.registry import estimator
-from harness.credit.returns import rewards_to_go
-from harness.credit.shared import PENALTY, Shared, with_shared
+from harness.credit.shared import PENALTY, Shared, rewards_to_go, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number, one_of

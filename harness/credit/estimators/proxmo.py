@@ -9,10 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from harness.credit.groups import distance, encode, group_mean, members
+from harness.credit.groups import distance, encode, group_mean, members, state_texts
 from harness.credit.registry import estimator
 from harness.credit.shared import EPISODE, Shared, with_shared
-from harness.credit.state_groups import state_texts
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats, Ints
 from harness.types.hyperparameters import number
@@ -42,7 +41,7 @@ def proxmo(
     Reference: Fang et al. 2026, Proximity-Based Multi-Turn Optimization (ProxMO), arXiv:2602.19225,
     with w, vectors and weights as its released code computes them (core_proxmo.py).
     Departs from it: words are counted over the turns of the group, not of the batch, all of them,
-    not the 1,024 most frequent ones; a state's text is that of `harness.credit.state_groups`.
+    not the 1,024 most frequent ones; a state's text is that of `harness.credit.groups`.
 
     The code's functions have alpha 5, beta 0.866, and only centre A_E (`norm="mean"`) beside soft
     baselines; the defaults here are the paper's.

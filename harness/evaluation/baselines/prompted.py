@@ -11,7 +11,7 @@ from harness.config import EvaluationConfig
 from harness.evaluation.baselines.reflexion import Reflection, Reflector
 from harness.evaluation.baselines.searching import BestOf, Mcts, Searcher
 from harness.inference.completers import Completer, Sampling
-from harness.prompts.few_shot import Preamble
+from harness.prompts.truncation import Preamble
 from harness.rollouts.agent import SUMMARY_TOKENS, Agent, choices_of
 from harness.rollouts.demonstrations import expert_answer
 from harness.rollouts.search.budget import Budget, Metered

@@ -10,8 +10,8 @@ from typing import Any
 from agentgyms.recording import recording_format
 from harness.config import SearchConfig
 from harness.evaluation.episodes import EPISODE_KEY, usage_of
-from harness.rollouts.collect_options import RunEpisode
 from harness.rollouts.episode import Episode, run_episode
+from harness.rollouts.groups import RunEpisode
 from harness.rollouts.search import preferences
 from harness.rollouts.search.best_of import SELECT
 from harness.rollouts.search.budget import Budget

@@ -17,11 +17,10 @@ import torch
 
 from harness.inference.completers import Sampling, check_length, decoding_check, traced
 from harness.inference.completers.decoding import DecodeBatch
-from harness.inference.completers.local_answers import GeneratedTokens, completion_of
-from harness.inference.completers.requests import Request
+from harness.inference.completers.local_answers import GeneratedTokens, Request, completion_of
 from harness.model.learning_mode import evaluating
 from harness.model.policy import Policy
-from harness.model.thoughts import ThoughtLimit
+from harness.model.tokenizer import ThoughtLimit
 from harness.model.vocabulary.output_layer import hide
 from harness.types.errors import ConfigError
 from harness.types.messages import Message

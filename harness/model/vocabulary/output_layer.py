@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
-from harness.model.vocabulary.gradients import InPlaceLinear, gradient_of
+from harness.model.learning_mode import InPlaceLinear, gradient_of
 
 MOST_LOGITS: Final = 1 << 26
 """Logits in memory at the same time: 256 MB in float32. With a vocabulary of 152 thousand a chunk

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness.credit.returns import episode_returns
+from harness.credit.shared import episode_returns
 from harness.reporting import pages
 from harness.reporting.credit_view.compare import Credit, setting_text
 from harness.reporting.credit_view.figures import (

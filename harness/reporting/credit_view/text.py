@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from harness.credit.returns import episode_returns
+from harness.credit.shared import episode_returns
 from harness.reporting.credit_view.compare import Credit, setting_text
 from harness.reporting.credit_view.recordings import RecordedRollouts
 from harness.reporting.table import Table

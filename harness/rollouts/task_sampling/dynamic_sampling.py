@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.credit import TurnTable
-from harness.credit.returns import episode_returns
+from harness.credit.shared import episode_returns
 from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
-from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.collect import collect_distributed
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import Actor
 from harness.types.rollout import Rollout
 from harness.types.task_draws import TaskDraw, seed_of

@@ -19,10 +19,9 @@ from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
 from harness.rollouts.branches import Branches, cost
 from harness.rollouts.build import make_agent, make_pool
-from harness.rollouts.collect import collect
-from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.collect import collect, collect_distributed
 from harness.rollouts.continuations import AgentContinuations, Cost, StateReturns
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.task_sampling.curriculum import Curriculum
 from harness.rollouts.task_sampling.dynamic_sampling import collect_informative, returns_differ
 from harness.rollouts.views import Actor
@@ -64,6 +63,7 @@ class Player:
         self._run, self._processes = run, processes
         self._config, self._policy = config, policy
         self._kind = methods.get(config.method.name).actor
+        self._continuations = state_values.wanted(config.method.annotators)
         tokens = policy.chat_tokenizer
         self._agent = make_agent(config, completer, config.agent.temperature, tokens)
         readers = config.method.annotators.items()
@@ -174,12 +174,11 @@ class Player:
     def _state_returns(self) -> StateReturns | None:
         """Return the player of a step's continuations; None if the method needs none."""
         method = self._config.method
-        count = state_values.wanted(method.annotators)
-        if not count:
+        if not self._continuations:
             return None
         player = AgentContinuations(self._continuing_agent(), self._config.rollout.max_live)
         gamma = method.credit.get("gamma", 1.0)
-        return StateReturns(player, count, method.reward, gamma, method.reward_scale)
+        return StateReturns(player, self._continuations, method.reward, gamma, method.reward_scale)
 
     def _continuing_agent(self) -> Agent:
         """Return an agent that keeps the cache of a prompt: each is continued `count` times."""

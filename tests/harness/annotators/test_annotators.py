@@ -11,13 +11,13 @@ from random_rollouts import some_rollouts
 
 from harness import annotators
 from harness.annotators import AnnotatorContext
-from harness.annotators.context import lengths_of
 from harness.credit import TurnTable
 from harness.credit.estimators.gae import gae_returns
 from harness.credit.preferences import Pairs
 from harness.credit.tokens import token_table
 from harness.model.packing import Sample, samples, to_batch
 from harness.types.errors import ConfigError, TrainingError
+from harness.types.rollout import lengths_of
 
 KINDS = [(c, r) for c in ("window", "transcript") for r in ("turn", "token")]
 QUICK = {("window", "turn"), ("transcript", "token")}

@@ -11,13 +11,13 @@ from random_rollouts import some_rollouts
 
 from harness import annotators, credit
 from harness.annotators import AnnotatorContext
-from harness.annotators.context import lengths_of
 from harness.config import TinyConfig
 from harness.credit import TurnTable
 from harness.credit.tokens import token_table
 from harness.model import tiny
 from harness.model.policy import Policy
 from harness.types.errors import ConfigError, ModelUnavailable
+from harness.types.rollout import lengths_of
 
 KINDS = [("window", "turn"), ("window", "token"), ("transcript", "token"), ("summary", "token")]
 HINT = "\nThe answer: {best} of {golden}, then {observation}"

@@ -13,7 +13,6 @@ from random_rollouts import some_rollouts
 from agentgyms.core import experts
 from harness import annotators, prompts
 from harness.annotators import AnnotatorContext
-from harness.annotators.context import lengths_of
 from harness.credit import TurnTable
 from harness.credit.tokens import token_table
 from harness.inference.completers import Sampling
@@ -23,7 +22,7 @@ from harness.rollouts.collect import collect
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.views import Decision
 from harness.types.errors import ConfigError
-from harness.types.rollout import Completion
+from harness.types.rollout import Completion, lengths_of
 from harness.types.task_draws import TaskDraw
 
 GOLDEN, ACTION = "Ada Lovelace", "answer[Ada Lovelace]"

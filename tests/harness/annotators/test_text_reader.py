@@ -7,12 +7,12 @@ import pytest
 from small_recipes import small
 
 from harness.annotators import text_reader
-from harness.annotators.context import lengths_of
 from harness.config import TinyConfig
 from harness.model import tiny, tiny_vl
 from harness.model.policy import Policy
 from harness.training import setup
 from harness.types.errors import ConfigError
+from harness.types.rollout import lengths_of
 
 
 @pytest.fixture(scope="module")

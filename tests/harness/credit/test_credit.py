@@ -13,7 +13,7 @@ from harness.credit import TurnTable, diagnostics
 from harness.credit.estimators.gigpo import gigpo
 from harness.credit.estimators.grpo import grpo
 from harness.credit.groups import encode, group_mean, group_std, standardise
-from harness.credit.returns import rewards_to_go
+from harness.credit.shared import rewards_to_go
 from harness.types.errors import ConfigError, TableError
 from harness.types.rollout import Completion, Rollout, Turn
 

@@ -9,8 +9,7 @@ from strategies import permuted, turn_tables
 from harness.credit import TurnTable
 from harness.credit.estimators.gigpo import gigpo
 from harness.credit.estimators.grpo import grpo
-from harness.credit.groups import encode
-from harness.credit.state_groups import first_fit, states
+from harness.credit.groups import encode, first_fit, states
 from harness.types.errors import ConfigError
 
 

@@ -23,7 +23,7 @@ from harness.credit.estimators.signals.empg import empg
 from harness.credit.estimators.signals.hcapo import hcapo
 from harness.credit.groups import encode, group_size, standardise, whiten
 from harness.credit.registry import preset
-from harness.credit.returns import rewards_to_go
+from harness.credit.shared import rewards_to_go
 from harness.types.errors import TableError
 
 

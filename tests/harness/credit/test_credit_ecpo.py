@@ -15,7 +15,7 @@ from harness.credit.estimators.gigpo import gigpo
 from harness.credit.estimators.grpo import grpo
 from harness.credit.evidence import INVALID
 from harness.credit.groups import encode
-from harness.credit.returns import step_returns
+from harness.credit.shared import step_returns
 from harness.types.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ from harness.config import replace as change
 from harness.config.files import load
 from harness.credit import TurnTable
 from harness.credit.registry import hyperparameters_of, preset
-from harness.credit.returns import overlong_penalties
+from harness.credit.shared import overlong_penalties
 from harness.credit.tokens import by_turn, token_table
 from harness.preflight.method_trial import check_method
 from harness.types.errors import ConfigError

@@ -31,9 +31,9 @@ from harness.model.forward import Network
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample
 from harness.model.policy import Policy
-from harness.rollouts.collect_distributed import collect_distributed
-from harness.rollouts.collect_options import CollectOptions
+from harness.rollouts.collect import collect_distributed
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.training import setup
 from harness.training.first_update import FirstUpdateAlarm
 from harness.training.learner import Learner

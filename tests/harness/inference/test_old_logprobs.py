@@ -55,12 +55,9 @@ def logprobs_of(rollouts):
 
 
 def test_the_policys_own_log_probabilities_stay_as_they_are(policy, rollouts):
-    assert recompute_logprobs(run(), policy, rollouts).rollouts is rollouts
-    assert recompute_logprobs(run(), policy, rollouts).figures == {}
-    assert (
-        recompute_logprobs(run("sft", old_logprobs="recompute"), policy, rollouts).rollouts
-        is rollouts
-    )
+    assert not recomputes(run())
+    assert not recomputes(run("sft", old_logprobs="recompute"))
+    assert RecomputedRollouts(rollouts).figures == {}
 
 
 @pytest.mark.parametrize("context", ["window", "transcript"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sequences import in_parts, said, sample, some_samples
 
 from harness import losses
-from harness.losses.aggregate import AGGREGATIONS, Metric, Reduction, aggregate, combine
+from harness.losses.aggregate import AGGREGATIONS, Metric, Reduction, aggregate
 from harness.losses.surrogate import (
     ESTIMATORS,
     RATIOS,
@@ -23,6 +23,7 @@ from harness.losses.surrogate import (
 )
 from harness.losses.value import value_loss
 from harness.model.packing import Sample, merge, to_batch
+from harness.training.learner import combine
 from harness.types.errors import ConfigError
 
 clipped, nll = losses.get("clipped"), losses.get("nll")

@@ -18,8 +18,8 @@ from harness.model.packing import Sample, to_batch
 from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw
 from tests.harness.tiny_families import FAMILIES, make_policy

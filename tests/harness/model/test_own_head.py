@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from harness.model.learning_mode import InPlaceLinear, add_in_place
 from harness.model.logprobs import score_tokens
 from harness.model.packed_rows.attention import language_model
 from harness.model.packing import Sample, to_batch
 from harness.model.vocabulary import output_layer
-from harness.model.vocabulary.gradients import InPlaceLinear, add_in_place
 from harness.model.vocabulary.output_layer import token_scores
 from harness.model.vocabulary.own_head import OwnHead, is_plain
 from harness.types.errors import ConfigError

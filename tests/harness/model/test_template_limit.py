@@ -7,7 +7,7 @@ import pytest
 
 from harness.config import TinyConfig
 from harness.model import tiny
-from harness.model.chat_templates import limit as template_limit
+from harness.model.chat_templates import rendering
 from harness.model.policy import Policy
 from harness.types.errors import ConfigError
 
@@ -34,7 +34,7 @@ def policy_with(tokenizer, template):
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_an_endless_template_is_stopped(tokenizer, monkeypatch, name):
-    monkeypatch.setattr(template_limit, "LIMIT_S", 0.2)
+    monkeypatch.setattr(rendering, "LIMIT_S", 0.2)
     usual = tokenizer.chat_template
     policy = policy_with(tokenizer, ENDLESS[name])
     errors = []
@@ -55,10 +55,10 @@ def test_an_endless_template_is_stopped(tokenizer, monkeypatch, name):
 
 def test_a_rendering_that_just_ended_is_not_stopped_later(monkeypatch):
     """The limit is passed in each block, and the watch may notice it at its very end."""
-    monkeypatch.setattr(template_limit, "LIMIT_S", 0.0)
-    monkeypatch.setattr(template_limit, "_TICK_S", 0.0)
+    monkeypatch.setattr(rendering, "LIMIT_S", 0.0)
+    monkeypatch.setattr(rendering, "_TICK_S", 0.0)
     for _ in range(300):
-        with contextlib.suppress(template_limit.TemplateTooSlow), template_limit.limited():
+        with contextlib.suppress(rendering.TemplateTooSlow), rendering.limited():
             sum(range(50))
     for _ in range(1000):
         sum(range(100))  # an exception that came late would come here

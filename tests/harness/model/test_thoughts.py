@@ -18,14 +18,14 @@ from harness.inference.completers.openai import OpenAICompleter
 from harness.model import tiny
 from harness.model.packing import samples, single_turn, to_batch
 from harness.model.policy import Policy
-from harness.model.thoughts import ThoughtLimit, find_thought
+from harness.model.tokenizer import ThoughtLimit, find_thought
 from harness.reporting.results.loading import read_through
 from harness.reporting.tables.details import to_markdown
 from harness.rollouts import rollout_files
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.training.players.player import rollout_figures
 from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw

@@ -17,9 +17,9 @@ from harness.model.packing import Sample, to_batch
 from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.demonstrations import Demonstrator
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import EpisodeView
 from harness.training.sft import fine_tune
 from harness.types.errors import ConfigError, ContextOverflow

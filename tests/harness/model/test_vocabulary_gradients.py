@@ -8,14 +8,14 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from harness.config import OptimizerConfig
-from harness.model.packing import Sample
-from harness.model.policy import Policy
-from harness.model.vocabulary.gradients import (
+from harness.model.learning_mode import (
     InPlaceEmbedding,
     InPlaceLinear,
     add_in_place,
     make_gradients,
 )
+from harness.model.packing import Sample
+from harness.model.policy import Policy
 from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight.activations import Tracker, count
 from harness.preflight.model_shapes import measure

@@ -21,9 +21,8 @@ from harness import config as configs
 from harness.distributed import fsdp
 from harness.distributed.process_group import ProcessGroup
 from harness.model.forward import Network
-from harness.model.learning_mode import checkpoint_activations, set_learning
+from harness.model.learning_mode import add_in_place, checkpoint_activations, set_learning
 from harness.model.packed_rows.attention import language_model
-from harness.model.vocabulary.gradients import add_in_place
 from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight import activations, passes
 from harness.preflight.model_shapes import KNOWN, measure

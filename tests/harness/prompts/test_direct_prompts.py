@@ -13,8 +13,7 @@ from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts import parsing
 from harness.prompts.answers import Parsed
-from harness.prompts.few_shot import Preamble
-from harness.prompts.truncation import content_text
+from harness.prompts.truncation import Preamble, content_text
 from harness.rollouts.agent import Agent
 from harness.rollouts.views import EpisodeView
 from harness.types.messages import shared_image

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.prompts import lettered, parsing
+from harness.prompts import answers, parsing
 from harness.prompts.answers import Parsed
 from harness.types.errors import ConfigError
 
@@ -213,17 +213,17 @@ def test_code_comes_through_as_it_is_or_is_refused(name, lines):
 
 
 def test_letters_name_choices_as_a_spreadsheet_names_columns():
-    names = [lettered.letter(i) for i in (0, 25, 26, 51, 52, 701, 702)]
+    names = [answers.letter(i) for i in (0, 25, 26, 51, 52, 701, 702)]
     assert names == ["A", "Z", "AA", "AZ", "BA", "ZZ", "AAA"]
-    assert len({lettered.letter(i) for i in range(2000)}) == 2000
+    assert len({answers.letter(i) for i in range(2000)}) == 2000
 
 
 def test_an_open_action_is_offered_with_the_goal():
     actions = ["search[<query>]", "click[<5 kg>]", "click[next >]", "click[< prev]"]
-    offered = lettered.choices(actions, r"a \1 [b]")
+    offered = answers.choices(actions, r"a \1 [b]")
     assert offered == [r"search[a \1 [b]]", *actions[1:]]
     spoken = ["speak: <words>", "act: offer 5", "speak: I have <5>", "click[size: <m>]"]
-    assert lettered.choices(spoken, "Buy it.") == ["speak: Buy it.", *spoken[1:]]
+    assert answers.choices(spoken, "Buy it.") == ["speak: Buy it.", *spoken[1:]]
     parser = parsing.get("lettered")
     assert parser.parse(" C\n", offered) == Parsed("click[next >]")
     for text in ("E", "c", "click[next >]", "A B", ""):

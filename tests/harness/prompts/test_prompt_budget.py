@@ -13,12 +13,17 @@ from harness import prompts
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts.few_shot import Preamble
-from harness.prompts.truncation import SHORTEST_OBSERVATION, Cuts, cut_middle, num_characters
+from harness.prompts.truncation import (
+    SHORTEST_OBSERVATION,
+    Cuts,
+    Preamble,
+    cut_middle,
+    num_characters,
+)
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import EpisodeView
 from harness.types.errors import ConfigError, ContextOverflow
 from harness.types.messages import content_text, shared_image

@@ -12,12 +12,12 @@ from harness.config import Config, EvaluationConfig, build, check, check_evaluat
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts.answers import outside_thoughts
-from harness.prompts.few_shot import Preamble
 from harness.prompts.scratchpad import notes_in, without_notes
+from harness.prompts.truncation import Preamble
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.errors import ConfigError
 from harness.types.task_draws import TaskDraw
 

@@ -17,8 +17,8 @@ from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.messages import content_text
 from harness.types.task_draws import TaskDraw
 

@@ -18,8 +18,8 @@ from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts import parsing
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.views import EpisodeView
 from harness.types.errors import ConfigError, ContextOverflow
 from harness.types.rollout import Completion, StopReason, Turn

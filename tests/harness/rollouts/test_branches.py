@@ -19,9 +19,9 @@ from harness.rollouts import rollout_files
 from harness.rollouts.agent import Agent
 from harness.rollouts.branches import Branches, cost
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.from_recordings import from_recordings
+from harness.rollouts.groups import CollectOptions
 from harness.types.errors import ConfigError, ModelUnavailable, TableError
 from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import TaskDraw

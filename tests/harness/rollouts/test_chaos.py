@@ -16,8 +16,8 @@ from ports import free_port
 
 from agentgyms.remote import Patience
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.task_draws import TaskSampler
 
 ALFWORLD = "agentgyms/ALFWorld-v0"

@@ -23,8 +23,8 @@ from harness.model import tiny
 from harness.model.policy import Policy
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.task_sampling.dynamic_sampling import collect_informative, returns_differ
 from harness.types.errors import ConfigError
 from harness.types.rollout import StopReason

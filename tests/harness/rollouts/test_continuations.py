@@ -14,9 +14,9 @@ from harness.credit import TurnTable
 from harness.inference.completers import Sampling
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.continuations import AgentContinuations, StateReturns
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.errors import ConfigError, ModelUnavailable, TrainingError
 from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import TaskDraw

@@ -21,14 +21,14 @@ from harness.evaluation import episodes
 from harness.evaluation.evaluate import evaluate
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
-from harness.prompts.few_shot import Preamble
+from harness.prompts.truncation import Preamble
 from harness.reporting import run_and_report
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import Episode, run_episode
 from harness.rollouts.from_recordings import from_recordings
+from harness.rollouts.groups import CollectOptions
 from harness.rollouts.self_play import goal_of
 from harness.rollouts.views import Decision
 from harness.types.errors import EvaluationStopped

@@ -11,7 +11,7 @@ from evaluation_helpers import episodes, last_message, result, served, walker
 from small_training import lines, run, small
 
 from harness import prompts
-from harness.annotators.context import AnnotatorContext, lengths_of
+from harness.annotators.context import AnnotatorContext
 from harness.annotators.critic import Critic
 from harness.config import Config, TinyConfig, build, check
 from harness.inference.completers import Sampling
@@ -23,10 +23,10 @@ from harness.reporting import run_and_report
 from harness.rollouts import rollout_files
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.errors import ConfigError
-from harness.types.rollout import StopReason
+from harness.types.rollout import StopReason, lengths_of
 from harness.types.task_draws import TaskDraw
 
 CORRIDOR = "agentgyms/Corridor-v0"

@@ -14,8 +14,8 @@ from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts.tool_formats import FORMATS
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.rollout import Completion, Usage
 from harness.types.task_draws import TaskDraw
 from tests.harness.lamp_env import LAMPS

@@ -5,7 +5,7 @@ import pytest
 from harness import config as configs
 from harness.preflight import expected_time
 from harness.preflight.defaults import resolve
-from harness.runs.time_left import EVALUATE, EXPERT, TRAIN, WARM_START, TimeLeft, Work, duration
+from harness.runs.progress import EVALUATE, EXPERT, TRAIN, WARM_START, TimeLeft, Work, duration
 
 WORK = {EXPERT: Work(10, 1.0), WARM_START: Work(20, 2.0), TRAIN: Work(5, 8.0)}
 

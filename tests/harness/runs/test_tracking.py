@@ -25,10 +25,10 @@ from harness.reporting.results import training_runs
 from harness.runs import metrics, tracking
 from harness.runs.metrics import MetricsLog
 from harness.runs.progress import Progress
-from harness.runs.timers import PhaseTimer, cost_so_far, models_cost
 from harness.training import setup
+from harness.training.phases import PhaseTimer, cost_so_far
 from harness.types.errors import ConfigError
-from harness.types.rollout import Rollout
+from harness.types.rollout import Rollout, models_cost
 
 ROOT = Path(__file__).parents[3]
 SMALL = [

@@ -29,10 +29,10 @@ from harness.distributed.signals import Abandoned, StopSignal
 from harness.evaluation.model_source import find
 from harness.model.policy import Policy
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.runs import checkpoints, file_digests, metrics
-from harness.training import failure_hints, saving, setup
+from harness.training import phases, saving, setup
 from harness.training.learner import Learner
 from harness.training.trainer import Trainer
 from harness.types.errors import CheckpointError, ConfigError, TrainingError, TrainingStopped
@@ -443,15 +443,15 @@ def test_no_memory_is_advice():
     config = Config()
     with (
         pytest.raises(TrainingError, match=r"to learn .*micro_batch_tokens \(now 8192\)"),
-        failure_hints.with_hints(config, "learn"),
+        phases.with_hints(config, "learn"),
     ):
         torch.empty(1 << 50)
     with (
         pytest.raises(TrainingError, match=r"to collect .*rollout.max_batch \(now 256\)"),
-        failure_hints.with_hints(config, "collect"),
+        phases.with_hints(config, "collect"),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nmore")
-    with pytest.raises(RuntimeError, match="another"), failure_hints.with_hints(config, "learn"):
+    with pytest.raises(RuntimeError, match="another"), phases.with_hints(config, "learn"):
         raise RuntimeError("another error")
 
 

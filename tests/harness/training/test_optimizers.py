@@ -7,7 +7,8 @@ from harness import config as configs
 from harness.config import OptimizerConfig, consistency, replace
 from harness.distributed.fsdp import load_optimizer_state, optimizer_state
 from harness.preflight.checks import check_optimizer
-from harness.training.optimizer import make_optimizer, set_learning_rate
+from harness.training.learner import set_learning_rate
+from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 from tests.harness.tiny_families import make_policy
 

@@ -8,9 +8,9 @@ import torch
 
 from harness.inference.completers import Sampling
 from harness.inference.completers.hf import HFCompleter
-from harness.inference.completers.requests import Request
+from harness.inference.completers.local_answers import Request
 from harness.model.policy import Policy
-from harness.model.thoughts import ThoughtLimit
+from harness.model.tokenizer import ThoughtLimit
 
 
 class Server:

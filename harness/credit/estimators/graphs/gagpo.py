@@ -7,8 +7,7 @@ from dataclasses import replace
 from harness.credit.estimators.gae import penalised_advantages
 from harness.credit.groups import encode, group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import rewards_to_go
-from harness.credit.shared import PENALTY, SCALE, Shared, with_shared
+from harness.credit.shared import PENALTY, SCALE, Shared, rewards_to_go, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.credit.groups import encode
 from harness.credit.preferences import Pairs
-from harness.credit.returns import episode_returns, rewards_to_go
+from harness.credit.shared import episode_returns, rewards_to_go
 from harness.credit.table import TurnTable
 from harness.credit.trees import tree_of
 from harness.types.arrays import Bools, Floats, Ints

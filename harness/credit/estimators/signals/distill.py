@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from harness.credit.registry import Base, base_estimator, estimator
-from harness.credit.returns import rewards_to_go
+from harness.credit.shared import rewards_to_go
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.hyperparameters import number

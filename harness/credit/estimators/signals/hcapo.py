@@ -8,8 +8,7 @@ import numpy as np
 
 from harness.credit.groups import encode, group_mean
 from harness.credit.registry import estimator
-from harness.credit.returns import episode_returns
-from harness.credit.shared import EPISODE, Shared, with_shared
+from harness.credit.shared import EPISODE, Shared, episode_returns, with_shared
 from harness.credit.table import TurnTable
 from harness.types.arrays import Floats
 from harness.types.errors import TableError

@@ -10,8 +10,8 @@ from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.rollouts.agent import Agent
 from harness.rollouts.collect import collect
-from harness.rollouts.collect_options import CollectOptions
 from harness.rollouts.env_pool import EnvPool
+from harness.rollouts.groups import CollectOptions
 from harness.types.task_draws import TaskDraw
 from tests.harness.function_actor import FunctionActor
 

@@ -5,7 +5,7 @@ import pytest
 import agentgyms
 from agentgyms.envs.webshop.env import WebShopEnv
 from harness import prompts
-from harness.prompts import lettered
+from harness.prompts import answers
 
 ENV_ID = "agentgyms/WebShop-v0"
 GOAL = "Find me a [big] blue kettle with color: blue, and price lower than 30.00 dollars"
@@ -34,7 +34,7 @@ def render(name, observation, actions, history=()):
         observation=observation,
         history=history,
         actions=actions,
-        choices=lettered.choices(actions, GOAL),
+        choices=answers.choices(actions, GOAL),
         turn=len(history),
         max_turns=15,
     )
@@ -113,7 +113,7 @@ def test_the_expert_buys_through_every_style(name, mode):
         _, info = env.reset(options={"task_id": task_id})
         over = False
         while not over:
-            offered = lettered.choices(info["admissible_actions"], info["goal"])
+            offered = answers.choices(info["admissible_actions"], info["goal"])
             parsed = style.parse(style.answer(expert(), offered), offered)
             assert parsed.valid
             *_, over, truncated, info = env.step(parsed.action)
