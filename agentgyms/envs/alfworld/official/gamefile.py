@@ -72,16 +72,21 @@ def parse_game(content: bytes) -> Problem:
     wanted = ("pddl_domain", "grammar", "pddl_problem")
     if not isinstance(fields, dict) or not all(isinstance(fields.get(k), str) for k in wanted):
         raise ValueError(f"it lacks one of the texts {', '.join(wanted)}")
-    grammar = fields["grammar"]
-    task = _TASK.search(grammar)
-    if task is None:
-        raise ValueError("its grammar has no task sentence")
-    check_generation(fields["pddl_domain"], grammar[: task.start(2)] + grammar[task.end(2) :])
+    sentence, grammar = _split_task(fields["grammar"])
+    check_generation(fields["pddl_domain"], grammar)
     facts, goal = parse_problem(fields["pddl_problem"])
     walkthrough = fields.get("walkthrough") or []
     if not isinstance(walkthrough, list):
         raise ValueError("its walkthrough is no list of commands")
-    return Problem(facts, goal, task[2], tuple(map(str, walkthrough)))
+    return Problem(facts, goal, sentence, tuple(map(str, walkthrough)))
+
+
+def _split_task(grammar: str) -> tuple[str, str]:
+    """Return the task sentence and the grammar without it."""
+    found = _TASK.search(grammar)
+    if found is None:
+        raise ValueError("its grammar has no task sentence")
+    return found[2], grammar[: found.start(2)] + grammar[found.end(2) :]
 
 
 @lru_cache(maxsize=4)
