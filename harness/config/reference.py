@@ -81,8 +81,8 @@ def as_text(kind: type[Section]) -> str:
         lines = [f"[{name}] {about}"]
         for one in settings:
             lines.append(f"  {one.key} = {one.default}  ({one.allowed})")
-            indent = {"initial_indent": _INDENT, "subsequent_indent": _INDENT}
-            lines.append(textwrap.fill(one.description, 96, **indent))
+            words = textwrap.fill(one.description, 96 - len(_INDENT))
+            lines.append(textwrap.indent(words, _INDENT))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
