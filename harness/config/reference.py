@@ -82,8 +82,8 @@ def as_text(kind: type[Section]) -> str:
         lines = [f"[{name}] {about}"]
         for one in settings:
             lines.append(f"  {one.key} = {one.default}  ({one.allowed})")
-            words = textwrap.wrap(one.description, 96 - len(_INDENT))
-            lines += [_INDENT + line for line in words]
+            words = textwrap.fill(one.description, 96 - len(_INDENT))
+            lines.append(textwrap.indent(words, _INDENT))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 

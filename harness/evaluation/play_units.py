@@ -119,7 +119,7 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
             seed=unit.seed,
             trial=trial,
             stop_reason=rollout.stop_reason,
-            reflection=None if reflection is None else reflection.as_json(),
+            reflection=reflection.as_json() if reflection else None,
             preamble=preamble,
             search=search,
         )
