@@ -41,8 +41,10 @@ WEBSHOP ?=
 MINUTES ?= 5
 
 # Marks of tests that take the whole machine, and run one at a time.
-ALONE := docker or vllm or verl
-# And of those that need parts of their own, and run two at a time, file by file.
+ALONE := docker or verl
+# All others run two at a time, file by file, so that what a file shares is made once. Those of vLLM,
+# whose processes are many and whose limits are long, have only each other beside them.
+# Marks of tests that need parts of their own.
 PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm
 # To name a mark is to ask for it (tests/conftest.py).
 ANY_SPEED := slow or not slow
@@ -170,9 +172,11 @@ test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/sta
 	$(PYTHONS) $(BIN)/python -m pytest -q \
 	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
 	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
-	  -m '($(PARTS)) and not ($(ALONE)) and ($(ANY_SPEED))' $(ARGS)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist load --maxschedchunk 1 \
-	  -m 'slow and not ($(ALONE) or $(PARTS))' $(ARGS)
+	  -m 'vllm and not ($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)
+	OMP_NUM_THREADS=1 $(PYTHONS) $(BIN)/python -m pytest -q -n 2 --dist loadfile \
+	  -m '($(PARTS)) and not (vllm or $(ALONE)) and ($(ANY_SPEED))' $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile \
+	  -m 'slow and not (vllm or $(ALONE) or $(PARTS))' $(ARGS)
 
 mutants: $(VENV)/test.stamp $(MUTANTS)/stamp
 	$(MUTANTS)/bin/python tests/mutants $(ARGS)

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 
+import harness_calls
 import pytest
 from hypothesis import settings
 
@@ -37,6 +38,25 @@ ONLY_WHEN_ASKED = {
 def working_directory(tmp_path_factory):
     """Tests run in a folder of their own: none sees the user's `runs/` or `evaluations/`."""
     with contextlib.chdir(tmp_path_factory.mktemp("work")):
+        yield
+
+
+@pytest.fixture(scope="session")
+def harness_program():
+    """The command `harness` in words of a shell; its calls do not wait for torch to be imported."""
+    with harness_calls.forking() as words:
+        yield words
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_flushing():
+    """Files do not wait for the disk in this process: no test cuts the power.
+
+    Those of fault points have the kernel's calls; FULL=1 has them everywhere.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL:
+            patch.setattr("os.fsync", lambda file: None)
         yield
 
 

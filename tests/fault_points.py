@@ -38,6 +38,7 @@ import itertools
 import json
 import os
 import platform
+import posix
 import select
 import signal
 import socket
@@ -169,6 +170,7 @@ def run_with_fault(
             warnings.simplefilter("ignore", DeprecationWarning)  # about threads of this process
             child = os.fork()
         if child == 0:
+            os.fsync = posix.fsync  # which tests otherwise do without: see conftest.py
             _run_child(act, theirs)
         theirs.close()
         try:

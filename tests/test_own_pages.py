@@ -16,10 +16,11 @@ NAMED = re.compile(r"# (\w+\.\w+)\n")
 """First line of a block that is a file."""
 
 
-def follow(page, folder, *, commands=True):
+def follow(page, folder, harness_program=None):
     """Write the files and run the commands of a page in their order; return what they print.
 
-    The commands are those of an installation, which have their own folder on the path.
+    The commands are those of an installation, which have their own folder on the path, but for
+    `harness`, which is the program given; without it none runs.
     """
     scripts = sysconfig.get_path("scripts")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AGENTGYMS_"))}
@@ -28,9 +29,9 @@ def follow(page, folder, *, commands=True):
     printed = ""
     for kind, text in BLOCK.findall((ROOT / page).read_text()):
         if kind == "bash":
-            if commands:
+            if harness_program:
                 done = subprocess.run(
-                    ["bash", "-e", "-c", text],
+                    ["bash", "-e", "-c", f'harness() {{ {harness_program} "$@"; }}\n{text}'],
                     cwd=folder,
                     env=env,
                     capture_output=True,
@@ -58,7 +59,7 @@ def success(folder):
 
 
 def test_the_environment_of_the_page_keeps_the_contract(tmp_path):
-    follow("docs/own_environment.md", tmp_path, commands=False)
+    follow("docs/own_environment.md", tmp_path)
     body = (tmp_path / "guess.py").read_text().partition("class ")[2].partition("\ngym.")[0]
     assert sum(bool(line.strip()) for line in body.splitlines()) <= 40
     env = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -67,8 +68,8 @@ def test_the_environment_of_the_page_keeps_the_contract(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_installed")
-def test_an_environment_from_the_page_is_trained_and_evaluated(tmp_path):
-    printed = follow("docs/own_environment.md", tmp_path)
+def test_an_environment_from_the_page_is_trained_and_evaluated(tmp_path, harness_program):
+    printed = follow("docs/own_environment.md", tmp_path, harness_program)
     assert "guess:mine/Guess-v0, 5 turns at most" in printed
     assert "nothing is missing" in printed
     figures = success(tmp_path / "runs/guess")
@@ -83,8 +84,8 @@ def test_an_environment_from_the_page_is_trained_and_evaluated(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_installed")
-def test_an_estimator_from_the_page_is_compared_and_trained(tmp_path):
-    printed = follow("docs/own_credit.md", tmp_path)
+def test_an_estimator_from_the_page_is_compared_and_trained(tmp_path, harness_program):
+    printed = follow("docs/own_credit.md", tmp_path, harness_program)
     lines = [line for line in (tmp_path / "my_credit.py").read_text().splitlines() if line.strip()]
     assert len(lines) <= 20
     assert "fading" in (tmp_path / "credit.html").read_text()

@@ -9,7 +9,6 @@ import shutil
 import socket
 import stat
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -69,16 +68,21 @@ def test_there_are_four_uses_of_five_lines_at_most():
 
 
 @pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """The project's command on the path, as an installation puts it there; pip checks names."""
+def path(tmp_path, monkeypatch):
+    """A folder on the path; its pip checks names."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    _program(folder / "harness", f'exec {shlex.quote(sys.executable)} -m harness "$@"')
     known = "|".join(f"*.[[]{name}[]]" for name in EXTRAS)
     _program(folder / "pip", f'case "$3" in .|{known}) ;; *) echo "no extra $3" >&2; exit 1;; esac')
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return folder
+
+
+@pytest.fixture
+def programs(path, harness_program):
+    """The project's command on the path, as an installation puts it there."""
+    _program(path / "harness", f'exec {harness_program} "$@"')
 
 
 def _program(path: Path, script: str) -> None:
@@ -107,7 +111,7 @@ def test_environments_from_containers_without_containers():
 
 
 @pytest.fixture
-def compose(programs, tmp_path, monkeypatch):
+def compose(path, tmp_path, monkeypatch):
     """`docker compose`, whatever it is called here, on a free port; afterwards nothing is left."""
     if not shutil.which("docker") or _run("docker", "info").returncode:
         pytest.skip("no Docker engine answers")
@@ -115,7 +119,7 @@ def compose(programs, tmp_path, monkeypatch):
         standalone = shutil.which("docker-compose") or pytest.skip("there is no compose")
         real, other = shlex.quote(str(shutil.which("docker"))), shlex.quote(str(standalone))
         script = f'[ "$1" = compose ] || exec {real} "$@"\nshift\nexec {other} "$@"'
-        _program(programs / "docker", script)
+        _program(path / "docker", script)
     override = tmp_path / "override.yaml"
     # The build uses this machine's network, which may be the only one with a package index.
     change = {"image": f"agentgyms-readme-{os.getpid()}", "build": {"network": "host"}}

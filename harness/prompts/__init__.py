@@ -238,6 +238,7 @@ def _referred_source(name: str) -> str:
     return (part if part.is_file() else _FOLDER / name).read_text(encoding="utf-8")
 
 
+@lru_cache
 def _compile(path: Path, name: str) -> PromptStyle:
     source = path.read_text(encoding="utf-8")
     header = _HEADER.match(source)

@@ -1,5 +1,6 @@
 """The intervals of few tasks hold the truth as often as they say, of random credit and beyond."""
 
+import functools
 import math
 
 import numpy as np
@@ -12,11 +13,16 @@ from harness.audit.intervals import Kind, figures, samples
 CASES = 150
 
 
+@functools.cache
+def held_by(tasks):
+    """Which intervals of how many tasks hold the true value, by kind and title."""
+    return covered(truth_sets.read(sets.find("searchqa-v1")).truth, tasks, CASES, seed=3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tasks", [4, 8, 16])
 def test_intervals_of_random_credit_hold_zero(tasks):
-    truth = truth_sets.read(sets.find("searchqa-v1")).truth
-    found = covered(truth, tasks, CASES, seed=3)
+    found = held_by(tasks)
     titles = ("spearman", "within_rollouts", "within_states", "gradient", "sign")
     for title in titles:
         for kind in ("random", "difference of random"):
@@ -29,8 +35,7 @@ def test_intervals_of_random_credit_hold_zero(tasks):
 @pytest.mark.slow
 @pytest.mark.parametrize("tasks", [4, 8, 16])
 def test_intervals_of_methods_and_of_their_difference_hold_the_true_value(tasks):
-    truth = truth_sets.read(sets.find("searchqa-v1")).truth
-    found = covered(truth, tasks, CASES, seed=3)
+    found = held_by(tasks)
     for title in agreement.NAMES:
         for kind in (*METHODS, "difference of methods"):
             held = found[kind, title]

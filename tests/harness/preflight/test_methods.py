@@ -415,10 +415,13 @@ def sharper(folder, tmp_path):
 NEEDS_ANSWERS = ("igpo",)
 """Methods for environments with a golden answer, which the household has not."""
 
+STEPS = 5
+"""All of a method's parts have taken part by then: a warm-up, several updates, kept states."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in methods.METHODS if name not in NEEDS_ANSWERS])
-def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder, tmp_path, name):
+def test_every_method_takes_steps_in_the_household(household, cross_encoder, tmp_path, name):
     overrides = [
         *_household(tmp_path, name),
         f"policy.model='{household}'",
@@ -426,8 +429,8 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
         f"method.name={name!r}",
         "method.credit={}",
         "method.loss={}",
-        "run.steps=10",
-        "checkpoint.every=10",
+        f"run.steps={STEPS}",
+        f"checkpoint.every={STEPS}",
         "rollout.tasks_per_step=2",
         "rollout.group_size=4",
     ]
@@ -439,23 +442,23 @@ def test_every_method_takes_ten_steps_in_the_household(household, cross_encoder,
         overrides.append(f"method.annotators.teacher.model='{sharper(household, tmp_path)}'")
     trainer = run(configs.load("alfworld-tiny", overrides))
     records = steps_of(trainer)
-    check_figures(name, records, 10)
+    check_figures(name, records, STEPS)
     assert any(record["rollout/success"] > 0 for record in records), "some episodes are solved"
-    assert sum(record["update/grad_norm"] > 0 for record in records) >= 3
-    assert checkpoints.find_all(trainer.folder.path)[-1].step == 10
+    assert sum(record["update/grad_norm"] > 0 for record in records) >= 2
+    assert checkpoints.find_all(trainer.folder.path)[-1].step == STEPS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*NEEDS_ANSWERS, "cast"])
-def test_methods_with_an_oracle_take_ten_steps_on_questions(tmp_path, name):
+def test_methods_with_an_oracle_take_steps_on_questions(tmp_path, name):
     overrides = [
         f"run.output='{tmp_path}'",
         f"run.name={name!r}",
         "env.id='agentgyms/SearchQA-v0'",
         "agent.max_tokens=32",
         f"method.name={name!r}",
-        "run.steps=10",
-        "checkpoint.every=10",
+        f"run.steps={STEPS}",
+        f"checkpoint.every={STEPS}",
         "rollout.tasks_per_step=2",
         "warmstart.steps=20",
         "warmstart.batch_size=4",
@@ -465,5 +468,5 @@ def test_methods_with_an_oracle_take_ten_steps_on_questions(tmp_path, name):
         "eval.final_splits=[]",
     ]
     records = steps_of(run(configs.load("corridor-tiny", overrides)))
-    check_figures(name, records, 10)
+    check_figures(name, records, STEPS)
     assert any(record["credit/process_reward_mean"] for record in records), "the oracle is read"

@@ -134,8 +134,8 @@ def test_rho_is_the_logged_figure_and_takes_the_first_members(tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_small_study_runs_and_is_summed_up(tmp_path):
-    chosen = {"SEEDS": "1", "METHODS": "grpo scpo", "HARNESS": f"{sys.executable} -m harness"}
+def test_a_small_study_runs_and_is_summed_up(tmp_path, harness_program):
+    chosen = {"SEEDS": "1", "METHODS": "grpo scpo", "HARNESS": harness_program}
     run = ["bash", str(SCRIPT), str(tmp_path), *SMALL]
     subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
     first = metrics.read(tmp_path / "seed-1/scpo")
@@ -162,12 +162,12 @@ def test_a_small_study_runs_and_is_summed_up(tmp_path):
 
 
 @pytest.mark.slow
-def test_methods_are_compared_at_equal_steps_and_tokens(tmp_path, monkeypatch):
+def test_methods_are_compared_at_equal_steps_and_tokens(tmp_path, monkeypatch, harness_program):
     monkeypatch.syspath_prepend(str(STUDIES))
     budgets = importlib.import_module("budgets")
     names = ["grpo", "tree_grpo", "vineppo"]
     chosen = {"SEEDS": "1", "METHODS": " ".join(names), "RECIPE": "corridor-tiny-demo"}
-    chosen["HARNESS"] = f"{sys.executable} -m harness"
+    chosen["HARNESS"] = harness_program
     small = [*SMALL[:3], "rollout.tasks_per_step=2", "warmstart.episodes=4", "eval.every=1"]
     run = ["bash", str(SCRIPT), str(tmp_path), *small]
     subprocess.run(run, env=os.environ | chosen, check=True, capture_output=True)
@@ -202,8 +202,8 @@ def test_methods_are_compared_at_equal_steps_and_tokens(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_pairs_of_a_search_are_trained_and_compared_with_their_start(tmp_path):
-    chosen = {"SEEDS": "1", "STEPS": "1", "DRAWS": "0", "HARNESS": f"{sys.executable} -m harness"}
+def test_pairs_of_a_search_are_trained_and_compared_with_their_start(tmp_path, harness_program):
+    chosen = {"SEEDS": "1", "STEPS": "1", "DRAWS": "0", "HARNESS": harness_program}
     run = ["bash", str(STUDIES / "dpo_mcts.sh"), str(tmp_path)]
     told = subprocess.run(
         run, env=os.environ | chosen, check=True, capture_output=True, text=True

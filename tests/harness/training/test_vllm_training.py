@@ -49,8 +49,8 @@ def servers(folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(folder, tmp_path_factory):
-    """What a process with vLLM in it says, and where its runs are."""
+def told(folder, servers, tmp_path_factory):
+    """What a process with vLLM in it says, and where its runs are; the servers start meanwhile."""
     home = tmp_path_factory.mktemp("runs")
     run = subprocess.run(
         [vllm_serving.python(), "-m", "vllm_training"],

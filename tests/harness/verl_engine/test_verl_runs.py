@@ -88,18 +88,21 @@ def peer(*words):
 
 
 def test_settings_and_plug_in_are_known_to_verl():
-    peer("names", "corridor-tiny", "alfworld-gigpo-1.5b")
-    peer("plugin")
+    peer("names", "corridor-tiny", "alfworld-gigpo-1.5b", "+", "plugin")
 
 
-@pytest.mark.parametrize("context", ["window", "transcript"])
-def test_rows_have_the_advantages_of_this_harness_to_the_digit(tmp_path, context):
+def test_rows_have_the_advantages_of_this_harness_to_the_digit(tmp_path):
     """Of every estimator that needs no annotator, with rows in any order and verl's padding."""
-    own = ("run.steps=1", "run.keep_rollouts=1", f"agent.context={context}")
-    trainer = setup.start(small(tmp_path, "own", *own))
-    trainer.run()
-    (file,) = (trainer.folder.path / "rollouts").iterdir()
-    assert int(peer("credits_of", file, context).split()[-1]) >= 20
+    words = []
+    for context in ("window", "transcript"):
+        own = ("run.steps=1", "run.keep_rollouts=1", f"agent.context={context}")
+        trainer = setup.start(small(tmp_path, context, *own))
+        trainer.run()
+        (file,) = (trainer.folder.path / "rollouts").iterdir()
+        words += ["credits_of", file, context, "+"]
+    tried = [int(line) for line in peer(*words).splitlines() if line.isdigit()]
+    assert len(tried) == 2
+    assert min(tried) >= 20
 
 
 def test_it_learns_and_its_run_is_one_of_this_harness(tmp_path):
@@ -123,13 +126,13 @@ def test_it_learns_and_its_run_is_one_of_this_harness(tmp_path):
 def test_all_estimators_train_on_two_workers(tmp_path):
     of_verl = {"trainer.v1.trainer_mode": "agentgyms_cycle"}
     modules = "cpu_verl,harness.training.verl.plugin,verl_cycle"
-    own = ("run.steps=44", "rollout.tasks_per_step=2", "rollout.group_size=3")
+    own = ("run.steps=22", "rollout.tasks_per_step=2", "rollout.group_size=3")
     words = command(tmp_path, "cycle", *own, "checkpoint.every=100", workers=2, **of_verl)
     environment = {**ENVIRONMENT, "VERL_USE_EXTERNAL_MODULES": modules}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     steps = [one for one in metrics.read(tmp_path / "cycle") if "update/loss" in one]
-    assert [one["credit/estimator"] for one in steps] == [n // 2 for n in range(44)]
+    assert [one["credit/estimator"] for one in steps] == list(range(22))
     assert all(one["update/loss"] is not None for one in steps)
 
 

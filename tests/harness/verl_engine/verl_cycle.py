@@ -1,6 +1,4 @@
-"""A trainer mode of tests: every two steps the next estimator of those that need no annotator."""
-
-from typing import ClassVar
+"""A trainer mode of tests: each step the next estimator of those that need no annotator."""
 
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 
@@ -15,10 +13,8 @@ NAMES = [name for name in credit.names() if not needs(name, {})]
 class CycleTrainer(AgentGymsTrainer):
     """Logs the estimator's number."""
 
-    steps_each: ClassVar[int] = 2
-
     def _compute_advantage(self, batch, metrics):
-        number = (self.global_steps - 1) // self.steps_each
+        number = self.global_steps - 1
         self._credit._name = NAMES[number]
         self._credit._settings = hyperparameters_of(NAMES[number], {})
         found = super()._compute_advantage(batch, metrics)

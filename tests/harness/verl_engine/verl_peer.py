@@ -1,6 +1,10 @@
-"""Checks that run where verl is: `python verl_peer.py CHECK ...`; it fails by an assertion."""
+"""Checks that run where verl is: `python verl_peer.py CHECK ...`; it fails by an assertion.
+
+Words after a `+` are a further check of the same process.
+"""
 
 import contextlib
+import itertools
 import json
 import sys
 import time
@@ -145,5 +149,7 @@ def fill(address):
 
 
 if __name__ == "__main__":
-    check, *words = sys.argv[1:]
-    globals()[check](*words)
+    for is_end, given in itertools.groupby(sys.argv[1:], "+".__eq__):
+        if not is_end:
+            check, *words = given
+            globals()[check](*words)
