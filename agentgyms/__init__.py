@@ -6,7 +6,7 @@ imported when an environment is made. Where to look:
     core        to write an environment: `from agentgyms import TextEnv, Outcome, Feedback, Task`
     envs        the environments
     testing     to check an environment against the contract
-    remote      to play on a server, `protocol` for what is sent
+    remote      to play on a server, `remote.protocol` for what is sent
     recording   to record episodes and replay them
     models      partners, judges and evaluated models behind servers
     data, cli   data sets, and the command `agentgyms`
@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentgyms.core.lazy import lazy_names
-from agentgyms.core.version import __version__
+from agentgyms.core.imports import __version__, lazy_names
 from agentgyms.registration import register_all
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from agentgyms.core.experts import Expert
     from agentgyms.core.outcome import Feedback, Outcome
     from agentgyms.core.tasks import Task, TaskSet
-    from agentgyms.group import GroupEnv
+    from agentgyms.registration import GroupEnv
 
 __all__ = [
     "Feedback",
@@ -65,7 +64,7 @@ def make_group(env_id: str, group_size: int, **kwargs: Any) -> GroupEnv:
         group_size: Number of members, at least 1.
         **kwargs: Further arguments of `gymnasium.make`.
     """
-    from agentgyms.group import GroupEnv
+    from agentgyms.registration import GroupEnv
 
     return GroupEnv(env_id, group_size, **kwargs)
 

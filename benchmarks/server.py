@@ -31,8 +31,8 @@ import numpy as np
 from server_parts import ACTIONS, ENV_ID, PlainClient, example
 
 from agentgyms.core.serialization import dumps
-from agentgyms.protocol.framing import TOKEN_VARIABLE
 from agentgyms.remote import RemoteEnv, RemoteVectorEnv
+from agentgyms.remote.protocol.framing import TOKEN_VARIABLE
 
 NUM_SESSIONS = 64
 MOST_OVERHEAD_MS, MOST_P99_MS = 0.6, 120.0

@@ -22,8 +22,8 @@ from flask import Flask, Response, request
 from agentgyms.core.env import Outcome, TextEnv
 from agentgyms.core.serialization import dumps
 from agentgyms.core.tasks import Task, TaskSet
-from agentgyms.protocol import framing
-from agentgyms.protocol.messages import Turn
+from agentgyms.remote.protocol import framing
+from agentgyms.remote.protocol.messages import Turn
 
 ENV_ID = "benchmarks/Notices-v0"
 NUM_CHARACTERS, NUM_PAGES, NUM_THREADS = 4096, 16, 64

@@ -19,7 +19,7 @@ All on the CPU with one thread, on ALFWorld's generated games with the tiny mode
 - update: the learner on sequences of which no two are equal, beside bare loops on the batches
   packed before; what merging equal sequences spares in a step of the recipe stands apart.
 - prefixes: how many of a step's tokens are repeated prefixes, per environment and context, and the
-  update that shares them (`optimizer.share_prefixes`) beside the one that does not.
+  update that shares them (`optimizer.packing = "shared"`) beside the one that does not.
 - long_prompts: time and memory of generating, rescoring and updating with prompts of 4k tokens and
   a vocabulary of 151,936, beside bare loops and the least memory; see `training_memory.py`.
 - trl: the update beside TRL's GRPOTrainer, in the Python that AGENTGYMS_TRL_PYTHON names: the same

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms.core import extras
-from agentgyms.core.lazy import lazy_names
+from agentgyms.core import imports
+from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from env_servers.http.app import create_app
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
     try:
         return _import(name)
     except ModuleNotFoundError as e:
-        message = extras.advice(e, "server")
+        message = imports.advice(e, "server")
         if not message:
             raise
         raise DependencyNotInstalled(message) from e

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import CallerError
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 
-with extras.needed("server"):
+with imports.needed("server"):
     from env_servers.http.app import MAX_SESSIONS, TTL_S, create_app
     from env_servers.observability import logs
     from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve

@@ -86,7 +86,6 @@ class Gate:
         most_connections: int = MOST_CONNECTIONS,
         idle_limit_s: float = IDLE_LIMIT_S,
     ) -> None:
-        """Open nothing yet."""
         self._host, self._port = host, port
         self._idle_limit_s = idle_limit_s
         files = open_files.allow(2 * MOST_CONNECTIONS + _OTHER_FILES) - _OTHER_FILES

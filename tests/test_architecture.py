@@ -19,9 +19,8 @@ PACKAGES = {
 
 ORDER = {
     "agentgyms": (
-        "__main__", "cli", "testing", "adapters", "envs", "__init__", "group", "recording",
-        "registration", "remote", "protocol", "models", "data", "processes", "tracing",
-        "core", "tools",
+        "__main__", "cli", "testing", "adapters", "envs", "__init__", "recording",
+        "registration", "remote", "models", "data", "processes", "tools", "core",
     ),
     "agentgyms.envs.appworld": (
         "env", "options", "snapshot", "metrics", "code_runner", "sources", "engine", "mini",
@@ -54,7 +53,7 @@ ONLY_IN = {
     "urllib3": ("agentgyms/envs/webshop/browser/",),
     "openenv": ("agentgyms/adapters/",),
     "verifiers": ("agentgyms/adapters/",),
-    "opentelemetry": ("agentgyms/tracing.py",),
+    "opentelemetry": ("agentgyms/core/tracing.py",),
     "ray": ("agentgyms/remote/ray_actors.py", "harness/training/verl/"),
     "waitress": ("env_servers/", "harness/training/gateway/"),
     "selenium": ("agentgyms/envs/webshop/browser/",),

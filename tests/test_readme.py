@@ -18,7 +18,7 @@ from chat_server import ChatServer
 from click.testing import CliRunner
 
 from agentgyms.cli.main import main as agentgyms_cli
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from env_servers import Server, create_app
 from harness.cli.main import main as harness_cli
 from harness.config import EvaluationConfig, build

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption
 from env_servers.__main__ import main as serve
 from harness.cli.main import main as harness
@@ -110,7 +110,7 @@ def test_errors_are_marked_and_nothing_is_said_while_off(found):
 
 
 SPAN = """
-from agentgyms import tracing
+from agentgyms.core import tracing
 tracing.set_up("mine")
 with tracing.span("outer", {"agentgyms.turn": 1, "agentgyms.score": None}):
     assert tracing.headers()["traceparent"]
@@ -159,7 +159,7 @@ def test_a_collector_gets_spans_in_opentelemetrys_own_protocol():
 
 def test_without_the_variable_nothing_is_imported():
     code = (
-        "import sys, agentgyms\nfrom agentgyms import tracing\ntracing.set_up('x')\n"
+        "import sys, agentgyms\nfrom agentgyms.core import tracing\ntracing.set_up('x')\n"
         "with tracing.span('a', {}) as span: span.set({'b': 1}); span.fail('c')\n"
         "assert tracing.span('a', {}) is not None and tracing.headers() == {}\n"
         "tracing.current().answered(1, 1, finished=True)\n"

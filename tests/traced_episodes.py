@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from env_servers import Server, create_app
 from harness import prompts
 from harness.inference.completers import Sampling, traced

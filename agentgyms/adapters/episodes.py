@@ -47,9 +47,8 @@ class ChatEpisode:
     def reset(self, seed: int, task_id: str | None = None) -> None:
         """Start an episode; without a task id the seed chooses its task.
 
-        Raises:
-            UnknownTask: The split has no such task.
-            BadOption: The environment shows pictures, and the adapter does not pass them on.
+        Raises `UnknownTask` if the split has no such task, and `BadOption` if the environment shows
+        pictures that the adapter does not pass on.
         """
         options = {} if task_id is None else {"task_id": task_id}
         observation, info = self._env.reset(seed=seed, options=options)
@@ -61,17 +60,12 @@ class ChatEpisode:
     def say(self, reply: str) -> None:
         """Take a turn by a reply: the action is the content of its last <action>, or all of it.
 
-        Raises:
-            EnvUnavailable: The turn was not rated.
+        Raises `EnvUnavailable` if the turn was not rated.
         """
         self.act(parse_action(reply))
 
     def act(self, action: str) -> None:
-        """Take a turn.
-
-        Raises:
-            EnvUnavailable: The turn was not rated.
-        """
+        """Take a turn; `EnvUnavailable` if it was not rated."""
         observation, reward, terminated, truncated, info = self._env.step(action)
         self.over = terminated or truncated
         self._see(observation, info)

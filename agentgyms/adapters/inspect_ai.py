@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from agentgyms.adapters.episodes import ChatEpisode
 from agentgyms.adapters.messages import INSTRUCTIONS, TOOL_INSTRUCTIONS, tools_of
-from agentgyms.core import extras
+from agentgyms.core import imports
+from agentgyms.core.tools import BadCall, ToolCall, Tools
 from agentgyms.registration import full_id, make_text_env
-from agentgyms.tools import BadCall, ToolCall, Tools
 
 try:
     from anyio import to_thread
@@ -37,7 +37,7 @@ try:
     from inspect_ai.solver import Generate, Solver, TaskState, solver
     from inspect_ai.tool import ToolDef, ToolError, ToolParams
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("inspect_ai", "inspect"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("inspect_ai", "inspect"), name=e.name) from e
 
 PLAYED: Final = "agentgyms/episode"
 """Key of a sample's store: the figures of its episode, `state_key` and `feedback_text`."""

@@ -18,13 +18,13 @@ from typing import Any, Final
 import gymnasium as gym
 
 from agentgyms.adapters.messages import image_urls, tools_of, turn_text
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import AgentGymsError, BadOption, BadRequest
 from agentgyms.core.outcome import Observation
 from agentgyms.core.serialization import encode_info, encode_number
+from agentgyms.core.tools import BadCall, Tool, ToolCall, Tools
 from agentgyms.recording import RecordEpisodes
 from agentgyms.registration import full_id, make_text_env
-from agentgyms.tools import BadCall, Tool, ToolCall, Tools
 
 try:
     import anyio
@@ -33,7 +33,7 @@ try:
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("mcp", "mcp"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("mcp", "mcp"), name=e.name) from e
 
 MAX_EPISODES: Final = 64
 """Episodes open at once over HTTP; one more closes the one that was used least recently."""
@@ -139,7 +139,12 @@ class Episodes:
         except BaseException:
             env.close()
             raise
-        self._keep(_Episode(name, env))
+        episode = _Episode(name, env)
+        with self._lock:
+            self._open[episode.name] = episode
+            extra = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - self._most)]
+        for one in extra:
+            one.close()
         named = {"episode": name} if self._several else {}
         return self._result(observation, info, named)
 
@@ -178,13 +183,6 @@ class Episodes:
                 raise BadRequest(f"no episode{named} is open: it ended, or call `reset` first")
             self._open.move_to_end(found.name)
         return found, rest
-
-    def _keep(self, episode: _Episode) -> None:
-        with self._lock:
-            self._open[episode.name] = episode
-            extra = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - self._most)]
-        for one in extra:
-            one.close()
 
     def _forget(self, episode: _Episode) -> None:
         with self._lock:

@@ -10,8 +10,8 @@ from typing import Any, cast
 from agentgyms.core.env import TextEnv
 from agentgyms.core.images import encode_png, is_image
 from agentgyms.core.outcome import Observation, text_of
+from agentgyms.core.tools import Tools
 from agentgyms.registration import ENVIRONMENTS, env_class, full_id, make_text_env
-from agentgyms.tools import Tools
 
 INSTRUCTIONS = (
     "You act in a world of text. Each message shows what you see and, where they can be listed, "
@@ -75,8 +75,7 @@ def parse_action(reply: str) -> str:
 def tools_of(env_id: str, kwargs: Mapping[str, Any]) -> Tools:
     """Return an environment's tools, having made it once, so that errors show at once.
 
-    Raises:
-        AgentGymsError: The environment cannot be made.
+    Raises `AgentGymsError` if the environment cannot be made.
     """
     env, full = make_text_env(env_id, **kwargs), full_id(env_id)
     made = cast(type[TextEnv], type(env.unwrapped))  # of one on a server that is another class

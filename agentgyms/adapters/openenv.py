@@ -17,7 +17,7 @@ import gymnasium as gym
 
 from agentgyms import __version__
 from agentgyms.adapters.messages import image_urls
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.outcome import Observation as Observed
 from agentgyms.core.outcome import text_of
 from agentgyms.core.serialization import encode_info, encode_number
@@ -27,7 +27,7 @@ try:
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
     from openenv.core.env_server.types import EnvironmentMetadata
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("openenv", "openenv"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("openenv", "openenv"), name=e.name) from e
 
 MAX_SESSIONS = 64
 

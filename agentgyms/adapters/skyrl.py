@@ -14,7 +14,7 @@ from typing import Any
 
 from agentgyms.adapters.episodes import ChatEpisode
 from agentgyms.adapters.messages import INSTRUCTIONS, chat_message
-from agentgyms.core import extras as packages
+from agentgyms.core import imports as packages
 from agentgyms.core.errors import BadOption
 from agentgyms.registration import full_id, make_text_env, short_name
 
@@ -64,11 +64,7 @@ class TextEnvironment(BaseTextEnv):  # type: ignore[misc]
         return [*prompt, chat_message(self._episode.text)], {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Take a turn by a reply of the model.
-
-        Raises:
-            EnvUnavailable: The turn was not rated.
-        """
+        """Take a turn by a reply of the model; `EnvUnavailable` if it was not rated."""
         self._episode.say(action)
         self.turns += 1
         info = self._episode.info

@@ -16,7 +16,7 @@ from typing import Any
 
 from agentgyms.adapters.episodes import ChatEpisode
 from agentgyms.adapters.messages import INSTRUCTIONS
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.registration import full_id, make_text_env, short_name
 
 try:
@@ -28,7 +28,7 @@ try:
     from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RLDatasetBuilder
     from tinker_cookbook.tokenizer_utils import get_tokenizer
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("tinker_cookbook", "tinker"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("tinker_cookbook", "tinker"), name=e.name) from e
 
 
 class TextEnvironment(MessageEnv):  # type: ignore[misc]
@@ -69,8 +69,7 @@ class TextEnvironment(MessageEnv):  # type: ignore[misc]
     async def step(self, message: Message) -> MessageStepResult:
         """Take a turn by an answer; the model's thoughts are no part of the action.
 
-        Raises:
-            EnvUnavailable: The turn was not rated.
+        Raises `EnvUnavailable` if the turn was not rated.
         """
         await asyncio.to_thread(self._episode.say, get_text_content(message))
         self._messages += [message, {"role": "user", "content": self._episode.text}]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.spaces import UnicodeText
 
 try:
     from torchrl.data import NonTensor
     from torchrl.envs.libs.gym import register_gym_spec_conversion
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("torchrl", "torchrl"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("torchrl", "torchrl"), name=e.name) from e
 
 
 @register_gym_spec_conversion(UnicodeText)  # type: ignore[untyped-decorator]

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import PIL.Image
 
 from agentgyms.adapters.messages import TOOL_INSTRUCTIONS, tools_of, turn_text
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import BadOption
 from agentgyms.core.images import is_image
 from agentgyms.core.outcome import Observation
+from agentgyms.core.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
 from agentgyms.recording.recorder import make_header
 from agentgyms.recording.recording_format import RecordedTurn, Recording
 from agentgyms.registration import make_text_env, short_name
-from agentgyms.tools import ANY_ACTION, BadCall, Tool, ToolCall, Tools
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -163,7 +163,7 @@ def seeds(number: int, *, first: int = 0, instructions: str = INSTRUCTIONS) -> D
     try:
         from datasets import Dataset
     except ModuleNotFoundError as e:
-        raise ModuleNotFoundError(extras.missing("datasets", "trl"), name=e.name) from e
+        raise ModuleNotFoundError(imports.missing("datasets", "trl"), name=e.name) from e
     texts = {"system": instructions, "user": ""}
     prompt = [{"role": role, "content": content} for role, content in texts.items()]
     rows = range(first, first + number)

@@ -20,7 +20,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgyms.adapters.messages import INSTRUCTIONS, parse_action, user_messages
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import BadOption, EnvUnavailable
 from agentgyms.core.outcome import Observation
 
@@ -29,7 +29,7 @@ try:
     import verifiers.v1 as vf
     from verifiers.v1.dialects.chat import message_to_wire
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("verifiers", "verifiers"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("verifiers", "verifiers"), name=e.name) from e
 
 
 class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
@@ -44,11 +44,7 @@ class TextTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     instructions: str = INSTRUCTIONS
 
     def make(self) -> gym.Env[Observation, str]:
-        """Return a new environment.
-
-        Raises:
-            BadOption: `env_id` is not set.
-        """
+        """Return a new environment; `BadOption` if `env_id` is not set."""
         if not self.env_id:
             raise BadOption("the taskset has no env_id: set one, such as agentgyms/ALFWorld-v0")
         return gym.make(self.env_id, **self.kwargs)
@@ -84,11 +80,7 @@ class TextEnvironment(vf.Env[TextEnvironmentConfig]):  # type: ignore[misc]
     """Plays an episode of the task: the environment is the player's user."""
 
     async def run(self, task: TextTask, agents: vf.Agents) -> None:
-        """Play the episode and record its return.
-
-        Raises:
-            EnvUnavailable: The episode was not rated.
-        """
+        """Play the episode and record its return; `EnvUnavailable` if it was not rated."""
         config, total = self.taskset.config, 0.0
         env = await asyncio.to_thread(config.make)
         try:

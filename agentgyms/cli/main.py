@@ -172,7 +172,9 @@ def _prompt_action(actions: list[str]) -> str | None:
             action = actions[int(text) - 1]
             if not _PLACEHOLDER.search(action):
                 return action
-            click.secho(_placeholder_hint(action), fg="yellow")
+            left_open = " and ".join(dict.fromkeys(_PLACEHOLDER.findall(action)))
+            advice = f"type it with words of your own in place of {left_open}"
+            click.secho(f"{action} is a form, no action: {advice}", fg="yellow")
         elif text.strip() == "quit" and text not in actions:
             return None
         elif text.strip() not in ("", "?"):
@@ -181,12 +183,6 @@ def _prompt_action(actions: list[str]) -> str | None:
             for number, action in enumerate(actions, 1):
                 note = "  (a form: write it out)" if _PLACEHOLDER.search(action) else ""
                 click.echo(f"{number:4}  {action}{note}")
-
-
-def _placeholder_hint(form: str) -> str:
-    """Return a hint on how to type an action with placeholders."""
-    left_open = " and ".join(dict.fromkeys(_PLACEHOLDER.findall(form)))
-    return f"{form} is a form, no action: type it with words of your own in place of {left_open}"
 
 
 @main.command()
@@ -210,7 +206,14 @@ def record(
         with _recorded(env, path, policy) as recorded:
             for episode in ProgressBar(range(seed, seed + episodes), unit="episode"):
                 chance = random.Random(episode) if policy == "random" else None
-                solved += _play_through(recorded, episode, act, chance)
+                _, info = recorded.reset(seed=episode)
+                over = False
+                while not over:
+                    actions = info["admissible_actions"] if chance else []
+                    action = chance.choice(actions) if chance and actions else act()
+                    _, _, terminated, truncated, info = recorded.step(action)
+                    over = terminated or truncated
+                solved += bool(info["success"])
     click.echo(f"{episodes} episodes, {solved} solved, in {path}")
 
 
@@ -219,20 +222,6 @@ def _recorded(env: gym.Env[Observation, str], path: Path, policy: str) -> Record
         return RecordEpisodes(env, path, actor=policy)
     except OSError as e:
         raise not_written(path, e) from e
-
-
-def _play_through(
-    env: gym.Env[Any, str], seed: int, act: Callable[[], str], chance: random.Random | None
-) -> bool:
-    """Play an episode and return whether it was solved; `chance` picks listed actions."""
-    _, info = env.reset(seed=seed)
-    over = False
-    while not over:
-        actions = info["admissible_actions"] if chance else []
-        action = chance.choice(actions) if chance and actions else act()
-        _, _, terminated, truncated, info = env.step(action)
-        over = terminated or truncated
-    return bool(info["success"])
 
 
 @main.command()

@@ -13,7 +13,7 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.images import Image
 from agentgyms.core.outcome import Outcome
 from agentgyms.core.tasks import Task, TaskSet
-from agentgyms.tools import ANY_ACTION, Tools
+from agentgyms.core.tools import ANY_ACTION, Tools
 
 _REQUIRED: Final = ("load_tasks", "begin", "act")
 

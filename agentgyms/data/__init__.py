@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgyms.core.lazy import lazy_names
+from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from agentgyms.data.datasets import DataSet, Status

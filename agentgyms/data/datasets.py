@@ -19,6 +19,7 @@ import platformdirs
 
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
 from agentgyms.data.archives import read_files
+from agentgyms.data.folders import recover_folder, replace_folder, resumable_folder
 from agentgyms.data.manifests import (
     MANIFEST,
     Item,
@@ -30,8 +31,6 @@ from agentgyms.data.manifests import (
     write_manifest,
 )
 from agentgyms.data.progress_bar import ProgressBar
-from agentgyms.data.replacing import recover_folder, replace_folder
-from agentgyms.data.resumable import resumable_folder
 
 DATA_SETS: Final = {
     "appworld": "agentgyms.envs.appworld.engine.sources:DATA_SET",
@@ -48,60 +47,37 @@ _MAX_LISTED: Final = 5
 class DataSet:
     """The description of a data set.
 
-    `keep` and `describe` define how its files are copied; or `build` writes them.
-
-    Attributes:
-        name: Name in this package.
-        title: A few words about it.
-        licence: Licence of the data.
-        url: Download address, or ""; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it.
-        keep: Maps a file's name in a folder or archive to its imported name, or to None to skip it.
-        describe: Maps imported name and content of a file to its item, or to None; raises
-            ValueError if the content is damaged.
-        parts: The splits of the release; empty if there is no single release.
-        extras: Names of splits that may exist beside those of the release.
-        size: Bytes of the download, if known.
-        sha256: Checksum of the download, if known.
-        build: Writes the data set of a folder or archive to a folder, with or without progress
-            bars, and returns its manifest.
-        by_hand: How to get the files if `url` is "".
-        command: The command that gets and imports them, where it is none of `agentgyms data`.
+    `keep` maps a file's name in a folder or archive to its imported name, or to None to skip it;
+    `describe` maps imported name and content to an item, or to None, and raises ValueError if the
+    content is damaged. Or `build` writes the data set of a folder or archive to a folder, with or
+    without progress bars, and returns its manifest.
     """
 
     name: str
     title: str
     licence: str
-    url: str
+    url: str  # or ""; the variable `AGENTGYMS_<NAME>_DATA_URL` overrides it
     keep: Callable[[str], str | None] | None = None
     describe: Callable[[str, bytes], Item | None] | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    extras: frozenset[str] = frozenset()
-    size: int | None = None
-    sha256: str | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)  # of the release, if there is one
+    extras: frozenset[str] = frozenset()  # splits that may exist beside those
+    size: int | None = None  # of the download, in bytes
+    sha256: str | None = None  # of the download
     build: Callable[[Path, Path, bool], dict[str, Any]] | None = None
-    by_hand: str = ""
-    command: str = ""
+    by_hand: str = ""  # how to get the files if there is no url
+    command: str = ""  # gets and imports them, where it is none of `agentgyms data`
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status of a data set on this machine.
-
-    Attributes:
-        name: Name of the data set.
-        title: A few words about it.
-        folder: Its folder, or None if it is not on this machine.
-        parts: Its splits on this machine.
-        differences: Differences from the release, one sentence each.
-        damage: Why it cannot be used, or "".
-    """
+    """The status of a data set on this machine."""
 
     name: str
     title: str
-    folder: Path | None
+    folder: Path | None  # None if it is not on this machine
     parts: Mapping[str, Part]
-    differences: tuple[str, ...]
-    damage: str = ""
+    differences: tuple[str, ...]  # from the release, one sentence each
+    damage: str = ""  # why it cannot be used
 
 
 def home() -> Path:
@@ -116,6 +92,17 @@ def home() -> Path:
     if folder.exists() and not folder.is_dir():
         raise BadOption(f"AGENTGYMS_DATA={chosen} is no folder: expected one, or a new name")
     return folder
+
+
+def check_path(data_path: Any) -> str | None:
+    """Return an environment's argument `data_path` as a string."""
+    if data_path is None:
+        return None
+    if not isinstance(data_path, str | os.PathLike) or not isinstance(os.fspath(data_path), str):
+        raise BadOption(
+            f"data_path must be a path, as a string or a pathlib.Path, got {data_path!r:.60}"
+        )
+    return os.fspath(data_path)
 
 
 def data_set(name: str) -> DataSet:
@@ -148,19 +135,10 @@ def command(name: str) -> str:
 
 
 def fetch(name: str, *, allow_other: bool = False, progress: bool = True) -> Path:
-    """Download and import a data set; an interrupted download is resumed.
+    """Download and import a data set, and return its folder; an interrupted download is resumed.
 
-    Args:
-        name: One of `DATA_SETS`.
-        allow_other: Accept contents that are not those of the release.
-        progress: Show progress bars.
-
-    Returns:
-        Its folder.
-
-    Raises:
-        DataMissing: The download failed.
-        DataCorrupt: The download is not the data set; nothing was changed.
+    `allow_other` accepts contents that are not those of the release. Raises `DataMissing` if the
+    download failed, and `DataCorrupt` if it is not the data set; nothing was changed then.
     """
     known = data_set(name)
     variable = f"AGENTGYMS_{name.upper()}_DATA_URL"
@@ -202,23 +180,15 @@ def import_data(
     with resumable_folder(target.with_name(f".{name}-unfinished")) as work:
         recover_folder(work, target)
         manifest = _make(known, source, work / "new", progress=progress)
-        if not allow_other:
-            _check_release(known, source, manifest["splits"])
-        write_manifest(work / "new", _manifest_header(known) | manifest)
+        if not allow_other and (different := differences(known, manifest["splits"])):
+            raise DataCorrupt(
+                f"{source} is not the release of {known.name}: {'; '.join(different)}. Get the "
+                "release, or accept this one with --allow-other"
+            )
+        header = {"name": known.name, "title": known.title, "licence": known.licence}
+        write_manifest(work / "new", header | manifest)
         replace_folder(work, target)
     return target
-
-
-def _check_release(known: DataSet, source: Path, parts: Mapping[str, Part]) -> None:
-    if different := differences(known, parts):
-        raise DataCorrupt(
-            f"{source} is not the release of {known.name}: {'; '.join(different)}. Get the "
-            "release, or accept this one with --allow-other"
-        )
-
-
-def _manifest_header(known: DataSet) -> dict[str, Any]:
-    return {"name": known.name, "title": known.title, "licence": known.licence}
 
 
 def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
@@ -228,36 +198,32 @@ def _make(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict
     try:
         if known.build is not None:
             return known.build(source, target, progress)
-        return _copy(known, source, target, progress=progress)
+        assert known.keep is not None
+        assert known.describe is not None
+        files: dict[str, tuple[int, str]] = {}
+        items: list[Item] = []
+        progress_bar = ProgressBar(
+            read_files(source, known.keep),
+            desc=f"import {known.name}",
+            unit="file",
+            disable=not progress,
+        )
+        for name, content in progress_bar:
+            try:
+                item = known.describe(name, content)
+            except ValueError as e:
+                raise DataCorrupt(f"{name} in {source} is damaged: {e}; get it again") from None
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            files[name] = (len(content), sha256(content).hexdigest())
+            items += [item] if item is not None else []
+        if not items:
+            raise DataCorrupt(f"{source} has no file of {known.name} ({known.title})")
+        return {"splits": summarize(items), "files": dict(sorted(files.items()))}
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
-
-
-def _copy(known: DataSet, source: Path, target: Path, *, progress: bool) -> dict[str, Any]:
-    assert known.keep is not None
-    assert known.describe is not None
-    files: dict[str, tuple[int, str]] = {}
-    items: list[Item] = []
-    progress_bar = ProgressBar(
-        read_files(source, known.keep),
-        desc=f"import {known.name}",
-        unit="file",
-        disable=not progress,
-    )
-    for name, content in progress_bar:
-        try:
-            item = known.describe(name, content)
-        except ValueError as e:
-            raise DataCorrupt(f"{name} in {source} is damaged: {e}; get it again") from None
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        files[name] = (len(content), sha256(content).hexdigest())
-        items += [item] if item is not None else []
-    if not items:
-        raise DataCorrupt(f"{source} has no file of {known.name} ({known.title})")
-    return {"splits": summarize(items), "files": dict(sorted(files.items()))}
 
 
 def differences(known: DataSet, parts: Mapping[str, Part]) -> tuple[str, ...]:
@@ -294,9 +260,8 @@ def _status(known: DataSet) -> Status:
 def verify(name: str, *, progress: bool = True) -> Status:
     """Check every file of a data set against its checksum.
 
-    Raises:
-        DataMissing: The data set is not on this machine.
-        DataCorrupt: Files are missing or changed; the message names the first few.
+    Raises `DataMissing` if the data set is not on this machine, and `DataCorrupt` with the first
+    few of the files that are missing or changed.
     """
     folder = find(name)
     files = read_manifest(folder)["files"]

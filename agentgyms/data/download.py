@@ -31,22 +31,14 @@ def download(
 ) -> Path:
     """Bring the file at `url` to `target`, which appears only when it is whole.
 
-    The part received is kept in `<target>.part`; a later call, or the next attempt after a cut
-    connection, requests the rest only. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
+    A target that is there and has the checksum is returned at once. The part received is kept in
+    `<target>.part`; a later call, or the next attempt after a cut connection, requests the rest
+    only. The pause of `pause_s` before the second attempt is doubled before each further one.
+    `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are obeyed.
 
-    Args:
-        url: Address, `http` or `https`.
-        target: The file; returned at once if it is there and has the checksum.
-        size: Bytes it must have, if known.
-        sha256: Checksum it must have, if known.
-        attempts: How often to try when the connection fails.
-        pause_s: Seconds before the second attempt; doubled before each further one.
-        progress: Show a progress bar.
-
-    Raises:
-        BadOption: `url` is no such address.
-        DataMissing: The server does not give the file.
-        DataCorrupt: The file does not have the size or checksum; nothing of it is kept.
+    Raises `BadOption` if `url` is no http or https address, `DataMissing` if the server does not
+    give the file, and `DataCorrupt` if the file does not have the size in bytes or the checksum;
+    nothing of it is kept then.
     """
     _check_address(url)
     if target.exists() and sha256 is not None and digest_file(target) == sha256:
@@ -59,7 +51,9 @@ def download(
             break
         except (httpx2.HTTPError, _Cut) as e:
             if attempt == attempts:
-                raise DataMissing(_failure(url, part, e)) from e
+                kept = part.stat().st_size if part.exists() else 0
+                later = f"; {kept} bytes are kept, run the same command to go on" if kept else ""
+                raise DataMissing(f"{url} cannot be downloaded: {e}{later}") from e
             time.sleep(pause_s * 2 ** (attempt - 1))
     _check(url, part, size, sha256)
     part.replace(target)
@@ -91,7 +85,9 @@ def _receive(url: str, part: Path, *, progress: bool) -> None:
     ):
         # 416: the range begins at the end of the file, or beyond it
         if response.status_code == 416 and have:
-            if _total(response) == have:
+            # The size of the whole file, as an answer 416 tells it.
+            _, _, total = response.headers.get("Content-Range", "").partition("/")
+            if (int(total) if total.isdigit() else None) == have:
                 return
             part.unlink()
             raise _Cut("the partial file does not belong to this download")
@@ -127,18 +123,6 @@ def _write(response: httpx2.Response, part: Path, have: int, *, progress: bool) 
             bar.update(len(chunk))
     if total is not None and part.stat().st_size < total:
         raise _Cut(f"{part.stat().st_size} of {total} bytes arrived")
-
-
-def _total(response: httpx2.Response) -> int | None:
-    """Return the size of the whole file, as an answer 416 tells it."""
-    _, _, total = response.headers.get("Content-Range", "").partition("/")
-    return int(total) if total.isdigit() else None
-
-
-def _failure(url: str, part: Path, error: Exception) -> str:
-    kept = part.stat().st_size if part.exists() else 0
-    later = f"; {kept} bytes are kept, run the same command to go on" if kept else ""
-    return f"{url} cannot be downloaded: {error}{later}"
 
 
 def _check(url: str, part: Path, size: int | None, sha256: str | None) -> None:

@@ -1,4 +1,7 @@
-"""The manifest of a data set: its splits, with a digest of their items, and its files."""
+"""The manifest of a data set: its splits, with a digest of their items, and its files.
+
+`parse_json` reads the JSON of files that may come from anyone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.data.json_text import parse_json
 
 MANIFEST: Final = "manifest.json"
 
@@ -27,6 +29,17 @@ class Part(NamedTuple):
 
     num_items: int
     digest: str
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises `ValueError` for no JSON, no UTF-8, and for values nested deeper than can be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def digest_file(path: Path) -> str:
@@ -49,7 +62,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
         parts_of(manifest)
-        _check_files(manifest["files"])
+        files = manifest["files"]
+        if not isinstance(files, dict) or any(
+            not isinstance(row, list) or [type(field) for field in row] != [int, str]
+            for row in files.values()
+        ):
+            raise TypeError("'files' must hold a size and a sha256 for each name")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as e:
         raise DataCorrupt(
             f"the manifest of {folder} is damaged ({type(e).__name__}: {e}): "
@@ -69,11 +87,3 @@ def parts_of(manifest: Mapping[str, Any]) -> dict[str, Part]:
     if any([type(field) for field in part] != [int, str] for part in parts.values()):
         raise TypeError("'splits' must hold pairs of a number and a digest")
     return parts
-
-
-def _check_files(files: Any) -> None:
-    if not isinstance(files, dict) or any(
-        not isinstance(row, list) or [type(field) for field in row] != [int, str]
-        for row in files.values()
-    ):
-        raise TypeError("'files' must hold a size and a sha256 for each name")

@@ -23,7 +23,6 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
     """
 
     def __init__(self, *arguments: Any, line: str | None = None, **settings: Any) -> None:
-        """Show the bar, on a terminal."""
         self._is_plain = not (settings.get("file") or sys.stderr).isatty()
         self._said_at = time.monotonic()
         if self._is_plain:

@@ -10,7 +10,7 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.randomness import generator_of
 from agentgyms.core.tasks import Task, TaskSet
-from agentgyms.tools import Argument, Tool, Tools
+from agentgyms.core.tools import Argument, Tool, Tools
 
 _COUNTS = {"train": 40, "valid_seen": 8, "valid_unseen": 8, "sample": 4}
 

@@ -32,7 +32,6 @@ class AnswerStore:
     """
 
     def __init__(self, path: Path) -> None:
-        """Store the path; the file is not opened yet."""
         self.path = path
         self.num_written = self.damaged = 0
         self._database: sqlite3.Connection | None = None

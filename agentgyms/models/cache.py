@@ -46,19 +46,15 @@ class CacheableClient(Protocol):
 
     async def complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Answer:
         """Return the answer to `messages`."""
-        ...
 
     def scope(self) -> dict[str, Any]:
         """Return what an answer depends on besides messages, sampling and seed, JSON-plain."""
-        ...
 
     def report(self) -> dict[str, Any]:
         """Return statistics of the requests, JSON-plain."""
-        ...
 
     async def close(self) -> None:
         """Release all resources."""
-        ...
 
 
 class CachedClient:
@@ -70,7 +66,6 @@ class CachedClient:
     """
 
     def __init__(self, client: CacheableClient, path: str | Path | None = None) -> None:
-        """Store the client; the file is not opened yet."""
         self.client = client
         self.hits = self.misses = 0
         self._store = AnswerStore(_file_of(path))

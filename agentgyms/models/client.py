@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import httpx2
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption, ModelUnavailable, PromptTooLong
 from agentgyms.models.endpoint import base_url, check_key, is_loopback
 from agentgyms.models.error_replies import (
@@ -32,8 +32,7 @@ from agentgyms.models.error_replies import (
 from agentgyms.models.rate_limit import Attempt, RateLimiter, RequestStats, RetryableError, pause_s
 from agentgyms.models.replies import Reply, parse_json, read_body, read_reply
 from agentgyms.models.requests import check_extra, count_images, estimate_tokens, request_body
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
-from agentgyms.models.types import Answer, Message, Sampling, Service
+from agentgyms.models.types import SETTING_NAMES, Answer, Message, Sampling, Service, SettingNames
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +169,11 @@ class ChatClient:
         answered = self.stats.answers
         while True:
             body = request_body(self.model, messages, sampling, seed, self._service.stream)
-            body = self._adapt_body(body) | self._extra
+            spare = self._refused & {*optional_fields(body), "max_tokens"}
+            adapted = {key: value for key, value in body.items() if key not in spare}
+            if "max_tokens" in spare:
+                adapted["max_completion_tokens"] = body["max_tokens"]
+            body = adapted | self._extra
             attempt += 1
             try:
                 reply = await self._attempt(body, estimate_tokens(messages, sampling), sampling)
@@ -192,13 +195,6 @@ class ChatClient:
                     raise ModelUnavailable(self._failure_message(fault, attempt)) from None
                 # Answers to others show that the server is not worse off than before.
                 await self._pause(pause_s(fault, max(failed, 1), seed, self._first_pause_s), fault)
-
-    def _adapt_body(self, body: dict[str, Any]) -> dict[str, Any]:
-        spare = self._refused & {*optional_fields(body), "max_tokens"}
-        adapted = {key: value for key, value in body.items() if key not in spare}
-        if "max_tokens" in spare:
-            adapted["max_completion_tokens"] = body["max_tokens"]
-        return adapted
 
     async def _pause(self, seconds: float, fault: RetryableError) -> None:
         _log.info("%s: %s; again in %.1f s", self.model, self._redact(fault.message), seconds)

@@ -8,7 +8,7 @@ from typing import Final
 import httpx2
 
 from agentgyms.core.errors import BadOption
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
+from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 _PATHS: Final = ("/chat/completions", "/models")
 
@@ -16,9 +16,8 @@ _PATHS: Final = ("/chat/completions", "/models")
 def base_url(url: str, names: SettingNames = SETTING_NAMES) -> str:
     """Return the base URL of the API; `/v1` is added if there is no path.
 
-    Raises:
-        BadOption: It is not the address of a server, or it contains a user name, password or query,
-            which may be secrets. The message never repeats the address: it might be the key.
+    Raises `BadOption` for what is not the address of a server, or contains a user name, password or
+    query, which may be secrets. The message never repeats the address: it might be the key.
     """
     example = "expected one such as http://127.0.0.1:8000/v1"
     try:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from agentgyms.core.http_clients import printable
 from agentgyms.models.rate_limit import RetryableError, retry_after_s
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
+from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 _T = TypeVar("_T")
 
@@ -44,7 +44,6 @@ class RequestRejected(Exception):
     def __init__(
         self, status: int, message: str, parameter: str = "", code: str = "", location: str = ""
     ) -> None:
-        """Store the parts of the reply."""
         super().__init__(message)
         self.status, self.message, self.parameter = status, message, parameter
         self.code, self.location = code, location

@@ -57,7 +57,6 @@ class JsonPoster:
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        """Create the client; no connection is opened yet."""
         self._url, self._timeout_s = url, timeout_s
         local = is_loopback(url)
         self._client = httpx2.AsyncClient(
@@ -71,9 +70,7 @@ class JsonPoster:
     async def post(self, path: str, body: Mapping[str, Any], longest: int) -> Any:
         """Return the JSON of the answer, of at most `longest` bytes.
 
-        Raises:
-            RetryableError: The attempt failed; a retry may succeed.
-            RequestRejected: The server rejects the request.
+        Raises `RetryableError`, or `RequestRejected` if the server rejects the request.
         """
         sent = self._client.stream("POST", self._url + path, content=json.dumps(body))
         async with Attempt(self._timeout_s), sent as response:

@@ -25,7 +25,6 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Start to release everything it holds; does not wait."""
-        ...
 
 
 class LoopThread:

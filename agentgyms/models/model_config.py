@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import BadOption
 from agentgyms.models.types import Answer, Sampling, Service
 
@@ -155,7 +155,7 @@ def _check_sendable(fields: Mapping[str, Any], what: str) -> None:
         from agentgyms.models.endpoint import base_url
         from agentgyms.models.requests import check_extra
     except ModuleNotFoundError as e:
-        advice = extras.advice(e, "sotopia")
+        advice = imports.advice(e, "sotopia")
         if not advice:
             raise
         raise DependencyNotInstalled(f"{what} is a model behind a server: {advice}") from None

@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx2
 
 from agentgyms.core.errors import BadOption, ModelUnavailable
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
+from agentgyms.models.types import SETTING_NAMES, SettingNames
 
 MAX_PAUSE_S: Final = 600.0
 """A server that requests a longer wait counts as unavailable."""
@@ -39,7 +39,6 @@ class RetryableError(Exception):
     def __init__(
         self, cause: str, message: str, status: int = 0, retry_after_s: float | None = None
     ) -> None:
-        """Store the attributes."""
         super().__init__(message)
         self.cause, self.message, self.status = cause, message, status
         self.retry_after_s = retry_after_s
@@ -137,7 +136,6 @@ class RequestStats:
     """
 
     def __init__(self) -> None:
-        """Start at 0."""
         self.requests = self.answers = 0
         self.retries: Counter[str] = Counter()
         self.paused_s = 0.0

@@ -202,19 +202,15 @@ async def _read_events(response: httpx2.Response, limit: int, draft: _PartialRep
             continue  # comments keep the connection alive
         content = line.removeprefix(b"data:").strip()
         if content == b"[DONE]":
-            await _drain(lines)
+            # Read to the end of the transfer, so that the connection can be reused.
+            with suppress(TimeoutError, httpx2.HTTPError, RetryableError):
+                async with asyncio.timeout(_LINGER_S):
+                    async for _ in lines:
+                        pass
             break
         draft.add(parse_json(content), "delta", response)
     if draft.reason is None:
         raise RetryableError("broken stream", "the stream ended before the answer did")
-
-
-async def _drain(lines: AsyncIterator[bytes]) -> None:
-    """Read to the end of the transfer, so that the connection can be reused."""
-    with suppress(TimeoutError, httpx2.HTTPError, RetryableError):
-        async with asyncio.timeout(_LINGER_S):
-            async for _ in lines:
-                pass
 
 
 async def _lines(response: httpx2.Response, limit: int) -> AsyncIterator[bytes]:

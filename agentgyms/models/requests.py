@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentgyms.core.errors import BadOption
-from agentgyms.models.setting_names import SETTING_NAMES, SettingNames
-from agentgyms.models.types import Message, Sampling
+from agentgyms.models.types import SETTING_NAMES, Message, Sampling, SettingNames
 
 _SEED_BITS: Final = 31  # servers keep seeds as C integers
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -53,7 +52,15 @@ def check_extra(extra: Mapping[str, Any], names: SettingNames = SETTING_NAMES) -
 
     Raises `BadOption` if a field is set elsewhere or is no JSON.
     """
-    settings = _settings(names)
+    settings = {
+        "model": f"{names.model}name",
+        "temperature": f"{names.sampling}temperature",
+        "top_p": f"{names.sampling}top_p",
+        "max_tokens": f"{names.sampling}max_tokens",
+        "max_completion_tokens": f"{names.sampling}max_tokens",
+        "seed": names.seed,
+        "stream": f"{names.service}stream",
+    }
     for key in extra:
         if key in settings:
             raise BadOption(f"{names.model}extra.{key} is set elsewhere: use {settings[key]}")
@@ -71,7 +78,12 @@ def estimate_tokens(messages: Sequence[Message], sampling: Sampling) -> float:
 
     It assumes 4 characters a token and a response of maximum length.
     """
-    characters = sum(len(text) for text in _texts(messages))
+    texts: list[str] = []
+    for message in messages:
+        content = message["content"]
+        parts = [{"text": content}] if isinstance(content, str) else content
+        texts += [part["text"] for part in parts if "text" in part]
+    characters = sum(len(text) for text in texts)
     characters += len(json.dumps(tools_of(messages)))
     images = count_images(messages) * _TOKENS_PER_IMAGE
     return characters / _CHARACTERS_PER_TOKEN + images + sampling.max_tokens
@@ -85,25 +97,3 @@ def count_images(messages: Sequence[Message]) -> int:
         if not isinstance(message["content"], str)
         for part in message["content"]
     )
-
-
-def _texts(messages: Sequence[Message]) -> list[str]:
-    texts: list[str] = []
-    for message in messages:
-        content = message["content"]
-        parts = [{"text": content}] if isinstance(content, str) else content
-        texts += [part["text"] for part in parts if "text" in part]
-    return texts
-
-
-def _settings(names: SettingNames) -> dict[str, str]:
-    """Return the settings of fields that `extra` must not contain."""
-    return {
-        "model": f"{names.model}name",
-        "temperature": f"{names.sampling}temperature",
-        "top_p": f"{names.sampling}top_p",
-        "max_tokens": f"{names.sampling}max_tokens",
-        "max_completion_tokens": f"{names.sampling}max_tokens",
-        "seed": names.seed,
-        "stream": f"{names.service}stream",
-    }

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import ModelUnavailable
 from agentgyms.models import loop_thread
 from agentgyms.models.model_config import Model, read_model
@@ -31,10 +31,13 @@ class SyncChatClient:
     """
 
     def __init__(self, model: Model) -> None:
-        """Create the client; no connection is opened yet."""
         self.model = model
         self._secret = os.environ.get(model.key_variable)
-        self._key = (_client_settings(model), self._secret)
+        # The settings of a model that its client depends on.
+        fields = asdict(model)
+        for name in ("sampling", "price_prompt", "price_response", "key_variable"):
+            del fields[name]
+        self._key = (json.dumps(fields, sort_keys=True, default=repr), self._secret)
         self._pending: set[Future[Any]] = set()
         self._connection()
 
@@ -108,7 +111,16 @@ class _Connection:
     """An asynchronous client in one process, with its users."""
 
     def __init__(self, model: Model, secret: str | None) -> None:
-        self.client = _client(model, secret)
+        try:
+            from agentgyms.models.cache import CachedClient
+            from agentgyms.models.client import ChatClient
+        except ModuleNotFoundError as e:
+            advice = imports.advice(e, "sotopia")
+            if not advice:
+                raise
+            raise DependencyNotInstalled(f"requests to a model need a package: {advice}") from None
+        client = ChatClient(model.name, model.url, secret, model.service, model.extra)
+        self.client = CachedClient(client, model.cache_path) if model.cache else client
         self.users: WeakSet[SyncChatClient] = WeakSet()
         self.pending: set[Future[Any]] = set()
 
@@ -142,24 +154,3 @@ def _close_unused() -> None:
     connections = _connections()
     for key in [key for key, connection in connections.items() if not connection.users]:
         connections.pop(key).close()
-
-
-def _client_settings(model: Model) -> str:
-    """Return the settings of a model that its client depends on."""
-    fields = asdict(model)
-    for name in ("sampling", "price_prompt", "price_response", "key_variable"):
-        del fields[name]
-    return json.dumps(fields, sort_keys=True, default=repr)
-
-
-def _client(model: Model, secret: str | None) -> Any:
-    try:
-        from agentgyms.models.cache import CachedClient
-        from agentgyms.models.client import ChatClient
-    except ModuleNotFoundError as e:
-        advice = extras.advice(e, "sotopia")
-        if not advice:
-            raise
-        raise DependencyNotInstalled(f"requests to a model need a package: {advice}") from None
-    client = ChatClient(model.name, model.url, secret, model.service, model.extra)
-    return CachedClient(client, model.cache_path) if model.cache else client

@@ -1,9 +1,9 @@
-"""Messages, sampling options, server settings and answers of chat completions."""
+"""Messages, sampling options, answers and names of settings of chat completions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 
 class Message(TypedDict):
@@ -22,35 +22,21 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling options.
+    """Sampling options."""
 
-    Attributes:
-        temperature: 0 means greedy decoding.
-        max_tokens: Maximum length of the response in tokens.
-        top_p: Nucleus sampling probability, in (0, 1].
-    """
-
-    temperature: float = 1.0
-    max_tokens: int = 512
-    top_p: float = 1.0
+    temperature: float = 1.0  # 0 means greedy decoding
+    max_tokens: int = 512  # longest response
+    top_p: float = 1.0  # nucleus sampling probability, in (0, 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Timeouts, retries and rate limits for a server of models.
+    """Timeouts, retries and rate limits for a server of models."""
 
-    Attributes:
-        timeout_s: Maximum time without data.
-        retries: Maximum number of retries of a request.
-        requests_per_minute: Maximum requests, or None.
-        tokens_per_minute: Maximum tokens of prompts and responses, or None.
-        stream: Whether answers are streamed.
-    """
-
-    timeout_s: float = 120.0
-    retries: int = 5
+    timeout_s: float = 120.0  # longest time without data
+    retries: int = 5  # most of one request
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
+    tokens_per_minute: float | None = None  # of prompts and responses
     stream: bool = False
 
 
@@ -79,3 +65,20 @@ class Answer:
     reasoning: str = ""
     calls: tuple[ServedCall, ...] = ()
     reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingNames:
+    """Names and advice in error messages; the first three are prefixes of names."""
+
+    model: str = "the model's "  # name, url, key_variable, extra
+    service: str = "the model's "  # timeout_s, retries, the limits per minute, stream
+    sampling: str = "the model's "  # temperature, top_p, max_tokens
+    seed: str = "the seed of the episode"
+    later: str = "try again later"  # when the server is available again
+    resume: str = "try again"  # when the account is in order again
+    without_images: str = "send no images"  # if the model does not support them
+
+
+SETTING_NAMES: Final = SettingNames()
+"""For a model that one argument names: `agentgyms.models.model_config.read_model`."""

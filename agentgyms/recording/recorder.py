@@ -17,8 +17,8 @@ from agentgyms.core import serialization
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import CallerError, ReplayMismatch
+from agentgyms.core.imports import __version__
 from agentgyms.core.outcome import equal_observations, shown
-from agentgyms.core.version import __version__
 from agentgyms.recording.recording_format import (
     FORMAT,
     RecordedTurn,
@@ -92,7 +92,6 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
     """
 
     def __init__(self, env: gym.Env[Observation, str], path: str | Path, **provenance: Any) -> None:
-        """Open the file."""
         super().__init__(env)
         self._provenance = provenance
         self._last_recorded: tuple[int, str] | None = None  # turn and state_key of the last line
@@ -117,8 +116,7 @@ class RecordEpisodes(gym.Wrapper[Observation, str, Observation, str]):
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step, and write the turn.
 
-        Raises:
-            CallerError: The environment is not in the state of the last recorded line.
+        Raises `CallerError` if the environment is not in the state of the last recorded line.
         """
         self._check_continues()
         observation, reward, terminated, truncated, info = self.env.step(action)

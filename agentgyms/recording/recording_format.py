@@ -80,9 +80,8 @@ def turn_line(turn: RecordedTurn) -> str:
 def read(path: str | Path) -> list[Recording]:
     """Return the episodes of a file.
 
-    Raises:
-        DataMissing: The file does not exist.
-        DataCorrupt: A line is invalid, and the message names it; or there is no episode.
+    Raises `DataMissing` if the file does not exist, and `DataCorrupt` if there is no episode or a
+    line, which the message names, is invalid.
     """
     if Path(path).is_char_device():  # it may never end
         raise DataCorrupt(f"{path} is a device: expected a recording, JSON lines")
@@ -107,11 +106,16 @@ def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
     current: Recording | None = None
     for number, line in enumerate(lines, 1):
         try:
-            fields = _fields(line)
+            fields = serialization.loads(line, "line")
+            if not isinstance(fields, dict):
+                raise BadRequest(f"expected a JSON object, got {type(fields).__name__}")
             if "format" in fields:
                 if current:
                     yield _check_complete(current)
-                current = _header(fields)
+                if fields["format"] != FORMAT:
+                    raise BadRequest(f"format {fields['format']!r}, expected {FORMAT!r}")
+                _check_types(fields, _HEADER, "header")
+                current = Recording(fields)
             elif current is None:
                 raise BadRequest("no header line comes before it")
             else:
@@ -123,13 +127,6 @@ def parse(lines: Iterable[str], name: str) -> Iterator[Recording]:
             yield _check_complete(current)
         except BadRequest as e:
             raise DataCorrupt(f"{name}, at its end: {e}") from None
-
-
-def _fields(line: str) -> dict[str, Any]:
-    fields = serialization.loads(line, "line")
-    if not isinstance(fields, dict):
-        raise BadRequest(f"expected a JSON object, got {type(fields).__name__}")
-    return fields
 
 
 def _check_complete(recording: Recording) -> Recording:
@@ -145,13 +142,6 @@ def _check_types(fields: Mapping[str, Any], types: Mapping[str, type], what: str
         if type(fields[key]) is not expected:
             given = type(fields[key]).__name__
             raise BadRequest(f"{key!r} of the {what} must be {expected.__name__}, got {given}")
-
-
-def _header(fields: dict[str, Any]) -> Recording:
-    if fields["format"] != FORMAT:
-        raise BadRequest(f"format {fields['format']!r}, expected {FORMAT!r}")
-    _check_types(fields, _HEADER, "header")
-    return Recording(fields)
 
 
 def _turn(fields: dict[str, Any], expected: int) -> RecordedTurn:

@@ -1,16 +1,22 @@
 """Environments on a server or in a Ray actor, with the same interface as local ones.
 
 Takes an id and addresses; returns environments (`env`, `vector`). A lost connection is retried, a
-lost session is played again on another server (`recovery`).
+lost session is played again on another server (`recovery`). `protocol` is what is sent. A transport
+is imported when it is used.
 """
 
 from __future__ import annotations
 
-from agentgyms.remote.env import RemoteEnv
-from agentgyms.remote.http_transport import HttpTransport
-from agentgyms.remote.patience import Patience
-from agentgyms.remote.transport import InProcessTransport, Reply, Transport
-from agentgyms.remote.vector import RemoteVectorEnv
+from typing import TYPE_CHECKING
+
+from agentgyms.core.imports import lazy_names
+
+if TYPE_CHECKING:
+    from agentgyms.remote.env import RemoteEnv
+    from agentgyms.remote.http_transport import HttpTransport
+    from agentgyms.remote.patience import Patience
+    from agentgyms.remote.transport import InProcessTransport, Reply, Transport
+    from agentgyms.remote.vector import RemoteVectorEnv
 
 __all__ = [
     "HttpTransport",
@@ -21,3 +27,16 @@ __all__ = [
     "Reply",
     "Transport",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "HttpTransport": "agentgyms.remote.http_transport",
+        "InProcessTransport": "agentgyms.remote.transport",
+        "Patience": "agentgyms.remote.patience",
+        "RemoteEnv": "agentgyms.remote.env",
+        "RemoteVectorEnv": "agentgyms.remote.vector",
+        "Reply": "agentgyms.remote.transport",
+        "Transport": "agentgyms.remote.transport",
+    },
+)

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar
 
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, ServerFull, ServerUnavailable, SessionLost, WorkerLost
-from agentgyms.protocol import framing
 from agentgyms.remote import ray_actors
 from agentgyms.remote.endpoint import Endpoint, NoAnswer, UnreadableReply
 from agentgyms.remote.http_transport import HttpTransport
 from agentgyms.remote.lease import Lease, dismiss_all
 from agentgyms.remote.patience import Patience
+from agentgyms.remote.protocol import framing
 from agentgyms.remote.transport import Transport
 
 LOST: Final = (SessionLost, ServerUnavailable, WorkerLost)

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from agentgyms import tracing
-from agentgyms.core import serialization
+from agentgyms.core import serialization, tracing
 from agentgyms.core.errors import (
     BadOption,
     BadRequest,
@@ -20,8 +19,8 @@ from agentgyms.core.errors import (
     Unauthorized,
 )
 from agentgyms.core.http_clients import printable
-from agentgyms.protocol import error_codes, framing, messages
 from agentgyms.remote.patience import Patience
+from agentgyms.remote.protocol import error_codes, framing, messages
 from agentgyms.remote.ray_actors import SCHEME
 from agentgyms.remote.transport import Reply, Transport
 

@@ -16,10 +16,10 @@ from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, ReplayMismatch, SessionLost
 from agentgyms.core.images import Image
 from agentgyms.core.tasks import TaskSet
-from agentgyms.protocol import framing
 from agentgyms.remote.connection import LOST, CannotRebuild, Connection
 from agentgyms.remote.lease import Lease, Step
 from agentgyms.remote.patience import Patience
+from agentgyms.remote.protocol import framing
 from agentgyms.remote.recovery import Grace, can_go_on, rebuild
 from agentgyms.remote.task_pages import PagedTasks
 from agentgyms.remote.transport import Transport

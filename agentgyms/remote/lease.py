@@ -11,8 +11,8 @@ from agentgyms.core import serialization, snapshots
 from agentgyms.core.errors import BadRequest, SessionLost
 from agentgyms.core.images import Image
 from agentgyms.core.tasks import Task
-from agentgyms.protocol import framing, messages
 from agentgyms.remote.endpoint import Endpoint, UnreadableReply
+from agentgyms.remote.protocol import framing, messages
 
 
 class Step(NamedTuple):

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import BadOption, ServerUnavailable
 from agentgyms.remote.transport import Reply, Request
 
@@ -166,7 +166,7 @@ def transports(url: str, env_id: str) -> dict[str, RayTransport]:
     try:
         import ray
     except ModuleNotFoundError:
-        raise DependencyNotInstalled(extras.missing("ray", "ray")) from None
+        raise DependencyNotInstalled(imports.missing("ray", "ray")) from None
     with _starting:
         if not ray.is_initialized():
             ray.init(logging_level="WARNING")

@@ -16,7 +16,6 @@ _TURNS: Final = 12
 """A fork is made before one of these turns."""
 
 _AFTER: Final = 5
-"""Turns that are compared."""
 
 
 class _Point(NamedTuple):

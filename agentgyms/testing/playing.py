@@ -11,7 +11,6 @@ import numpy as np
 from agentgyms.core.outcome import shown
 
 Make = Callable[[], Any]
-"""Makes a new environment."""
 
 JUNK_ACTIONS: Final = (
     "",
@@ -29,7 +28,6 @@ JUNK_ACTIONS: Final = (
 """Malformed actions that every environment must handle."""
 
 EPISODES: Final = 3
-"""Number of seeds in each test."""
 
 _MAX_TURNS: Final = 60
 

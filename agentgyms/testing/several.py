@@ -11,7 +11,7 @@ import gymnasium as gym
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, UnknownTask
 from agentgyms.core.outcome import shown
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from agentgyms.testing.playing import (
     EPISODES,
     JUNK_ACTIONS,
@@ -25,8 +25,7 @@ from agentgyms.testing.playing import (
 def check_remote_parity(make_local: Make, make_remote: Make) -> None:
     """Check that a remote and a local environment have equal episodes, tasks and errors.
 
-    Raises:
-        AssertionError: They differ.
+    Raises `AssertionError` if they differ.
     """
     local, remote = make_local(), make_remote()
     assert list(local.unwrapped.tasks) == list(remote.unwrapped.tasks), "the task lists differ"
@@ -49,8 +48,7 @@ def check_remote_parity(make_local: Make, make_remote: Make) -> None:
 def check_group(make_group: Callable[[], GroupEnv]) -> None:
     """Check that members of a group start in equal states, seeded or not, and are independent.
 
-    Raises:
-        AssertionError: They do not.
+    Raises `AssertionError` if they do not.
     """
     group = make_group()
     for options in ({"seed": 4}, {"seed": None}, {"seed": 4}):
@@ -84,8 +82,7 @@ def _non_final_action(env: TextEnv, listed: list[str]) -> str:
 def check_vector(env_id: str, *, num_envs: int = 4, **kwargs: Any) -> None:
     """Check that the default `AsyncVectorEnv` equals single environments at every step.
 
-    Raises:
-        AssertionError: An observation or a state differs.
+    Raises `AssertionError` if an observation or a state differs.
     """
     vector = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="async", **kwargs)
     singles = [gym.make(env_id, **kwargs) for _ in range(num_envs)]

@@ -30,8 +30,7 @@ from agentgyms.testing.playing import (
 def check_env(make: Make) -> None:
     """Check spaces, `info`, turns, ends, junk actions and errors, Gymnasium's own checker included.
 
-    Raises:
-        AssertionError: The contract is broken.
+    Raises `AssertionError` if the contract is broken.
     """
     env = make()
     with warnings.catch_warnings():
@@ -41,7 +40,9 @@ def check_env(make: Make) -> None:
         steps = list(play(env, seed))
         for turn, (observation, _, info) in enumerate(steps):
             check_info(info, turn)
-            _check_observation(env, observation)
+            assert observation in env.observation_space, (
+                f"observation not in {env.observation_space}: {shown(observation):.200}"
+            )
             assert keys.observation_key(observation) == info["observation_key"], (
                 f"after the episode, the observation of turn {turn} is another than when it was "
                 "returned: each turn needs arrays of its own"
@@ -79,8 +80,7 @@ class _Comparable(gym.Env[Any, str]):
 def check_info(info: dict[str, Any], turn: int) -> None:
     """Check one `info`: keys, types, JSON-plain values and turn.
 
-    Raises:
-        AssertionError: It does not match `agentgyms.core.env.TurnInfo`.
+    Raises `AssertionError` if it does not match `agentgyms.core.env.TurnInfo`.
     """
     difference = (set(info) - {"oracle"}) ^ set(INFO_TYPES)
     assert not difference, f"info keys missing or unknown: {sorted(difference)}"
@@ -107,12 +107,6 @@ def check_info(info: dict[str, Any], turn: int) -> None:
         assert (info["feedback"], info["feedback_text"]) == ("ok", ""), (
             "feedback not ok after reset"
         )
-
-
-def _check_observation(env: Any, observation: Any) -> None:
-    assert observation in env.observation_space, (
-        f"observation not in {env.observation_space}: {shown(observation):.200}"
-    )
 
 
 def _check_end(env: Any, steps: list[Any]) -> None:
@@ -168,8 +162,7 @@ def _check_errors(env: Any, make: Make) -> None:
 def check_determinism(make: Make) -> None:
     """Check that equal seeds and actions give equal episodes, and equal unseeded ones after it.
 
-    Raises:
-        AssertionError: Two runs differ.
+    Raises `AssertionError` if two runs differ.
     """
     first, second = make(), make()
     for seed in range(EPISODES):
@@ -181,8 +174,7 @@ def check_determinism(make: Make) -> None:
 def check_snapshot(make: Make) -> None:
     """Check that `snapshot`, `restore` and `fork` reproduce a state and what follows it.
 
-    Raises:
-        AssertionError: They do not.
+    Raises `AssertionError` if they do not.
     """
     env = make()
     world = env.unwrapped

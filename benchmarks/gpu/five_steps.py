@@ -71,7 +71,7 @@ def _config(sizes: Sizes, folder: Path, device: str) -> configs.Config:
         "eval.every=0",
         f"eval.tasks={sizes.groups}",
         "eval.final_splits=[]",
-        "log.tensorboard=false",
+        "log.outputs=['pictures']",
     ]
     return configs.load("alfworld-tiny", changes)
 

@@ -29,7 +29,7 @@ from harness.model.packing import Sample
 from harness.model.policy import Policy
 from harness.preflight import memory
 from harness.preflight.machine import Machine
-from harness.preflight.operations import Passed, forward_operations, training_operations
+from harness.preflight.step_time import Passed, forward_operations, training_operations
 from harness.training.learner import Learner
 from harness.training.phases import PhaseTimer
 from harness.types.messages import Message

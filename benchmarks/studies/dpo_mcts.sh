@@ -12,7 +12,7 @@ export OMP_NUM_THREADS=1
 
 for seed in ${SEEDS:-1 2 3}; do
   "${harness[@]}" train corridor-tiny-demo --set run.output=. --set "run.name=start-$seed" --set "run.seed=$seed" \
-    --set run.steps=0 --set log.pictures=false
+    --set run.steps=0 --set 'log.outputs=["tensorboard"]'
   "${harness[@]}" eval --model "start-$seed" --split train --agent mcts --temperature 1 --seeds "$seed" \
     --set search.value=solver --set search.preferences=true --set search.simulations=16 \
     --set run.output=. --name "mcts-$seed"
@@ -20,8 +20,8 @@ for seed in ${SEEDS:-1 2 3}; do
     --set "policy.model=start-$seed/checkpoints/step-000000" --set warmstart.episodes=0 \
     --set method.name=dpo --set method.credit={} --set method.loss={} --set optimizer.mini_batches=1 \
     --set "run.steps=${STEPS:-30}" \
-    --set "rollout.preferences=mcts-$seed/preferences.jsonl" --set rollout.tasks_per_step=32 \
-    --set eval.every=0 --set log.pictures=false
+    --set "rollout.recorded=['mcts-$seed/preferences.jsonl']" --set rollout.tasks_per_step=32 \
+    --set eval.every=0 --set 'log.outputs=["tensorboard"]'
   for model in start dpo; do
     "${harness[@]}" eval --model "$model-$seed" --checkpoint newest --split valid_seen --temperature 1 --seeds "${DRAWS:-0,1,2,3,4,5,6,7,8,9}" \
       --set run.output=. --name "$model-$seed-held-out"

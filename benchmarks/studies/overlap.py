@@ -58,7 +58,7 @@ def run_of(home: Path, name: str, more: Sequence[str]) -> configs.Config:
         f"run.output='{home}'",
         f"run.name='{name}'",
         "run.threads=1",
-        "log.pictures=false",
+        "log.outputs=['tensorboard']",
         "policy.tiny={layers=1, hidden=32, heads=4, feed_forward=32}",
         "env.max_turns=8",
         f"rollout.tasks_per_step={TASKS}",

@@ -18,8 +18,8 @@ from flask import Blueprint, Response, request
 
 from agentgyms.adapters.messages import user_text
 from agentgyms.core.errors import BadRequest, EnvUnavailable
-from agentgyms.protocol import messages
-from env_servers.http.bodies import json_reply, read_body
+from agentgyms.remote.protocol import messages
+from env_servers.http.routes import json_reply, read_body
 from env_servers.sessions.errors import Refusal
 from env_servers.sessions.service import service
 
@@ -71,11 +71,7 @@ def reset(client: str) -> Response:
 
 @agentgym.post("/step")
 def step(client: str) -> Response:
-    """Take a turn.
-
-    Raises:
-        EnvUnavailable: The turn was not rated.
-    """
+    """Take a turn; `EnvUnavailable` if it was not rated."""
     kind, fields = _client(client), _fields()
     action = fields.get("action")
     if not isinstance(action, str):

@@ -6,16 +6,17 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import Flask, Response, g, request
 from werkzeug.wsgi import ClosingIterator
 
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 from env_servers.http.agentgym import agentgym as agentgym_routes
 from env_servers.http.cross_site import AllowedOrigins, OwnNames
 from env_servers.http.routes import root, v1
-from env_servers.observability import request_log, request_spans
+from env_servers.observability import requests
 from env_servers.observability.metrics import Metrics
 from env_servers.play.routes import admits_page, play
 from env_servers.sessions import requester
@@ -23,9 +24,6 @@ from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.errors import Refusal, to_response
 from env_servers.sessions.service import EXTENSION, Service, service
 from env_servers.sessions.sessions import Sessions
-
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MAX_SESSIONS = 256
 TTL_S = 600.0
@@ -81,7 +79,7 @@ def create_app(
     secret = framing.check_token(given)
     state = Service(factory, sessions, metrics, token=secret, max_body_bytes=max_body_bytes)
     app.extensions[EXTENSION] = state
-    app.wsgi_app = counted(request_spans.traced(app.wsgi_app), state.count)  # type: ignore[assignment]
+    app.wsgi_app = counted(requests.traced(app.wsgi_app), state.count)  # type: ignore[assignment]
     origins = AllowedOrigins(cors_origins)
     app.before_request(partial(_before, OwnNames(hosts), origins))
     app.after_request(partial(_after, origins))
@@ -129,8 +127,8 @@ def _after(origins: AllowedOrigins, response: Response) -> Response:
     metrics.answered(request.method, route, response.status_code, seconds)
     if "code" in g:
         metrics.failed(g.code)
-    request_log.note(route, response.status_code, seconds)
-    request_spans.describe(route, response.status_code)
+    requests.note(route, response.status_code, seconds)
+    requests.describe(route, response.status_code)
     response.headers["Server-Timing"] = f"app;dur={seconds * 1000:.3f}"
     response.headers[framing.PROTOCOL_HEADER] = framing.PROTOCOL
     response.headers["Cache-Control"] = "no-store"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from flask import Request, Response
 
 from agentgyms.core.errors import BadOption
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 
 _MOST_KEPT: Final = 64
 _PREFLIGHT: Final = {
@@ -80,7 +80,9 @@ class OwnNames:
 
         With `may_be_foreign`, the site in `Origin` is an allowed one.
         """
-        if self._is_rebound(request):
+        # Browsers name a host; it may be another site's.
+        host = request.environ.get("HTTP_HOST")
+        if host is not None and not self._has(f"//{host}"):
             return (
                 f"this server has no token and does not know the name {request.host!r:.80}: use "
                 "its address, or start it with a token or with --allow-host NAME"
@@ -91,11 +93,6 @@ class OwnNames:
                 "the page at the server's own address"
             )
         return ""
-
-    def _is_rebound(self, request: Request) -> bool:
-        """Return whether a request names a host that may be another site's; browsers name one."""
-        host = request.environ.get("HTTP_HOST")
-        return host is not None and not self._has(f"//{host}")
 
     def _is_foreign(self, request: Request) -> bool:
         """Return whether a page that is not of this server made this request.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentgyms.core.errors import BadRequest
-from agentgyms.protocol import error_codes, framing, messages
+from agentgyms.remote.protocol import error_codes, framing, messages
 from env_servers.sessions import requester
 from env_servers.sessions.errors import Refusal, code_and_message
 from env_servers.sessions.service import Service

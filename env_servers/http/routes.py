@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flask import Blueprint, Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
 
+from agentgyms.core import serialization
 from agentgyms.core.errors import BadRequest
-from agentgyms.protocol import framing, messages
+from agentgyms.remote.protocol import framing, messages
 from env_servers.http import operations
-from env_servers.http.bodies import json_reply, read_body
 from env_servers.http.openapi.document import document_text
 from env_servers.sessions import task_pages
 from env_servers.sessions.errors import Refusal
@@ -136,3 +138,33 @@ for _name in operations.ON_A_SESSION:
     )
 for _name in operations.IN_BATCHES:
     v1.add_url_rule(f"/batch/{_name}", f"batch_{_name}", _batch_view(_name), methods=["POST"])
+
+
+def read_body() -> Any:
+    """Return the request's JSON value, {} for an empty body.
+
+    `Refusal` if it is too long or no JSON.
+    """
+    try:
+        content = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        limit = service().max_body_bytes
+        raise Refusal("too_large", f"the body is longer than {limit} bytes") from None
+    if not content:
+        return {}
+    if request.mimetype != "application/json":
+        given = request.mimetype or "none"
+        raise Refusal(
+            "unsupported_media_type", f"the content type is {given}: expected application/json"
+        )
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise Refusal("unsupported_media_type", "the body is compressed: send it as it is")
+    try:
+        return serialization.loads(content, "request body")
+    except BadRequest as e:
+        raise Refusal("bad_json", str(e)) from None
+
+
+def json_reply(value: Any, status: int = 200) -> Response:
+    """Return a response with a value as JSON."""
+    return Response(serialization.dumps(value), status=status, mimetype="application/json")

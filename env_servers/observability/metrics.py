@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 import agentgyms
 from agentgyms.processes import workers
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 from env_servers.observability import process_memory
 
 _METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST", "DELETE"})
@@ -91,7 +91,7 @@ class Metrics:
         found[1].observe(seconds)
 
     def failed(self, code: str) -> None:
-        """Count an error in a reply; `code` is a key of `agentgyms.protocol.error_codes.CODES`."""
+        """Count an error in a reply; `code` is a key of `error_codes.CODES`."""
         self.errors.labels(code).inc()
 
     def exposition(self) -> bytes:

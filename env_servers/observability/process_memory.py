@@ -38,10 +38,6 @@ def children_bytes() -> int:
 
     A page that several processes have is divided among them, where the system shows that.
     """
-    return sum(_resident(pid) for pid in _descendants(os.getpid()))
-
-
-def _descendants(root: int) -> list[int]:
     below: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -49,10 +45,10 @@ def _descendants(root: int) -> list[int]:
         except OSError:  # it has just ended
             continue
         below.setdefault(parent, []).append(int(entry.parent.name))
-    found = list(below.get(root, ()))
+    found = list(below.get(os.getpid(), ()))
     for pid in found:
         found += below.get(pid, ())
-    return found
+    return sum(_resident(pid) for pid in found)
 
 
 def _resident(pid: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from flask import Blueprint, Request, Response, request
 
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 from env_servers.sessions.errors import Refusal
 from env_servers.sessions.service import service
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import CallerError, DataError
-from agentgyms.envs.searchqa.corpus import Document, load_corpus
+from agentgyms.envs.searchqa.corpus import load_corpus
 from agentgyms.envs.searchqa.http_retriever import TOKEN_VARIABLE
 from agentgyms.envs.searchqa.sources import closed_world_retriever, corpus_retriever
 from agentgyms.envs.searchqa.world import closed_world
 
-with extras.needed("server"):
+with imports.needed("server"):
     from env_servers.observability import logs
     from env_servers.retriever.app import MAX_CLIENTS, create_retriever_app
     from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
@@ -76,18 +75,14 @@ def main(
 def _export(corpus: Path | None, file: Path) -> None:
     try:
         documents = closed_world().documents if corpus is None else load_corpus(corpus)
-        count = _write(documents, file)
+        rows = [json.dumps({"id": d.doc_id, "contents": d.contents}) + "\n" for d in documents]
+        file.write_text("".join(rows), encoding="utf-8")
+        count = len(rows)
     except DataError as e:
         raise click.UsageError(str(e)) from None
     except OSError as e:
         raise click.ClickException(f"cannot write {file}: {e.strerror or e}") from None
     click.echo(f"{count} documents in {file}")
-
-
-def _write(documents: Iterable[Document], file: Path) -> int:
-    rows = [json.dumps({"id": d.doc_id, "contents": d.contents}) + "\n" for d in documents]
-    file.write_text("".join(rows), encoding="utf-8")
-    return len(rows)
 
 
 if __name__ == "__main__":

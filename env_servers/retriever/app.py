@@ -13,7 +13,7 @@ from agentgyms.core import serialization
 from agentgyms.core.errors import BadRequest
 from agentgyms.envs.searchqa.http_retriever import TOKEN_VARIABLE
 from agentgyms.envs.searchqa.retriever import MOST_DOCUMENTS, Hit, Retriever
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 from env_servers.http.app import counted
 from env_servers.http.cross_site import OwnNames
 from env_servers.sessions.errors import Refusal, to_response

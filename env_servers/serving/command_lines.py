@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from agentgyms.core.errors import BadOption
 from agentgyms.processes import child
 from env_servers.observability import logs, process_memory

@@ -16,12 +16,11 @@ import waitress
 from flask import Flask
 from waitress import wasyncore
 
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers.serving import open_files
+from env_servers.serving.channel import IN_MEMORY, MOST_HEADER_BYTES, Channel, Terms
 from env_servers.serving.connection_limits import ConnectionLimiter, Threads
 from env_servers.serving.guesses import Guesses
-from env_servers.serving.request_parser import IN_MEMORY, MOST_HEADER_BYTES, Terms
-from env_servers.serving.single_write_channel import Channel
 from env_servers.sessions.service import EXTENSION
 from env_servers.sessions.token_access import Access
 
@@ -129,8 +128,7 @@ class Server:
     def drain(self, grace_s: float = 10.0) -> bool:
         """Refuse new requests, finish those begun, stop, and close the environments.
 
-        Returns:
-            Whether all requests that had begun were finished within `grace_s`.
+        Return whether all requests that had begun were finished within `grace_s`.
         """
         self._service.draining = True
         deadline = time.monotonic() + grace_s
@@ -169,7 +167,6 @@ class Server:
         return unsent or bool(self._waitress.task_dispatcher.queue) or self._service.in_flight > 0
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
         self.start()
         return self
 
@@ -179,7 +176,6 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop at once."""
         self.stop()
 
 

@@ -11,8 +11,8 @@ from agentgyms.core.arguments import check_limits, defaults, refusal
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, CallerError
 from agentgyms.core.tasks import TaskSet
-from agentgyms.protocol import framing
 from agentgyms.registration import find_maker, full_id
+from agentgyms.remote.protocol import framing
 from env_servers.sessions.errors import Refusal
 
 WORK_LIMIT_S: Final = 30.0
@@ -39,9 +39,9 @@ class EnvFactory:
     def make(self, kwargs: Mapping[str, Any] | None = None) -> TextEnv:
         """Return an environment with a client's arguments over the server's.
 
-        Raises:
-            BadOption: An argument is not a client's to set, or is greater than clients may set it.
-            Refusal: The environment does not take these arguments; the text is the environment's.
+        Raises `BadOption` if an argument is not a client's to set, or is greater than clients may
+        set it; `Refusal`, with the environment's text, if the environment does not take these
+        arguments.
         """
         arguments = dict(kwargs or {})
         if not self._for_owner:

@@ -11,7 +11,7 @@ from flask import Response, g
 from werkzeug.exceptions import HTTPException
 
 from agentgyms.core import serialization
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers.observability import logs
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _OVERLOADED_S: Final = 1
 class Refusal(Exception):
     """The server refuses a request; the environment is not the reason.
 
-    `code` is a key of `agentgyms.protocol.error_codes.CODES`. The client may try again after
+    `code` is a key of `agentgyms.remote.protocol.error_codes.CODES`. The client may try again after
     `retry_after_s`.
     """
 

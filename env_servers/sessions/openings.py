@@ -66,7 +66,16 @@ class Openings:
                     "one again, or another id",
                 )
             opening.copies += 1
-            self._wait(opening, deadline)
+            opening.waiting += 1
+            try:
+                while not (opening.session_id or opening.failed):
+                    requester.check()
+                    left_s = deadline - time.monotonic()
+                    if left_s <= 0:
+                        raise Refusal("timeout", "the session of this request is being opened")
+                    self._changed.wait(min(left_s, LOOK_S))
+            finally:
+                opening.waiting -= 1
             if opening.session_id:
                 return opening.session_id
         return None
@@ -93,15 +102,3 @@ class Openings:
         """Return how many copies of a request have come."""
         opening = self._by_id.get(request_id)
         return opening.copies if opening is not None else 0
-
-    def _wait(self, opening: Opening, deadline: float) -> None:
-        opening.waiting += 1
-        try:
-            while not (opening.session_id or opening.failed):
-                requester.check()
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    raise Refusal("timeout", "the session of this request is being opened")
-                self._changed.wait(min(left_s, LOOK_S))
-        finally:
-            opening.waiting -= 1

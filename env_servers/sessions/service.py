@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from flask import current_app
 
 import agentgyms
-from agentgyms.protocol import framing, messages
+from agentgyms.remote.protocol import framing, messages
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions.env_factory import EnvFactory
 from env_servers.sessions.sessions import Sessions
@@ -23,11 +23,8 @@ _PURPOSE: Final = "agentgyms play"
 class Service:
     """The state of one application, which its routes get from `service()`.
 
-    Attributes:
-        draining: The server is about to stop; nothing new is begun.
-        in_flight: Requests being answered now.
-        waiting: Returns how many requests wait for a thread; set by the server.
-        access: Who may use `/v1` and `/play`.
+    `draining`: the server is about to stop, and nothing new is begun. `waiting()` is how many
+    requests wait for a thread; the server sets it. `access` is who may use `/v1` and `/play`.
     """
 
     def __init__(

@@ -15,8 +15,8 @@ from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, BadRequest, ReplayMismatch
 from agentgyms.core.images import is_image
 from agentgyms.core.tasks import TaskSet
-from agentgyms.protocol import framing, messages
 from agentgyms.recording import recorder
+from agentgyms.remote.protocol import framing, messages
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions import requester
 from env_servers.sessions.errors import Refusal
@@ -25,17 +25,10 @@ from env_servers.sessions.errors import Refusal
 class Session:
     """An environment, and its client's position in the episode.
 
-    Callers of the methods hold `lock`; `Sessions.use` takes it.
-
-    Attributes:
-        session_id: Unguessable name.
-        env: The environment.
-        episode: How many episodes have begun here; a step of another one is refused.
-        turn: Turns taken in this episode; None before the first reset.
-        finished: The episode has ended.
-        touched: When the session was last used, in seconds of the server's clock.
-        unclaimed: Its client disconnected before it got the session's id.
-        is_closed: The session was closed; a thread that waited for its lock checks it.
+    Callers of the methods hold `lock`; `Sessions.use` takes it. `episode` counts the episodes begun
+    here, `turn` the turns of this one (None before the first reset). `touched` is when the session
+    was last used, in seconds of the server's clock. It is `unclaimed` if its client disconnected
+    before it got the id; a thread that waited for the lock checks `is_closed`.
     """
 
     def __init__(
@@ -62,8 +55,7 @@ class Session:
     def reset(self, request: messages.Reset) -> messages.State:
         """Begin an episode, or return the stored reply of the one that this request began.
 
-        Raises:
-            Refusal: Another episode has begun since the request was sent.
+        Raises `Refusal` if another episode has begun since the request was sent.
         """
         if request.seed is not None and request.seed < 0:
             raise BadRequest(f"'seed' must not be negative, got {request.seed}")
@@ -83,9 +75,8 @@ class Session:
     def step(self, request: messages.Step) -> messages.Turn:
         """Take a turn, or return the stored reply of the turn taken last.
 
-        Raises:
-            Refusal: The turn is neither the next one nor the last, or of another episode.
-            ResetNeeded: No episode has begun or it is over.
+        Raises `Refusal` if the turn is neither the next one nor the last, or of another episode,
+        and `ResetNeeded` if no episode has begun or it is over.
         """
         if request.episode is not None and request.episode != self.episode:
             raise Refusal(
@@ -128,8 +119,7 @@ class Session:
     def restore(self, request: messages.Restore) -> messages.State:
         """Return to a snapshot. The episode before ends, also if the restoring fails.
 
-        Raises:
-            Refusal: Another episode has begun since the request was sent.
+        Raises `Refusal` if another episode has begun since the request was sent.
         """
         stored = self._stored_reply(request)
         if stored is not None:
@@ -151,11 +141,7 @@ class Session:
         self._start_episode(parent.turn, parent._ends)
 
     def render(self) -> messages.Rendered:
-        """Return what the environment renders.
-
-        Raises:
-            BadOption: It renders something that has no wire form.
-        """
+        """Return what the environment renders; `BadOption` if that has no wire form."""
         shown: Any = self.env.render()
         if shown is not None and not isinstance(shown, str) and not is_image(shown):
             raise BadOption(
@@ -165,11 +151,7 @@ class Session:
         return messages.Rendered(shown)
 
     def tasks(self, split: str | None) -> TaskSet:
-        """Return the tasks of the environment's split.
-
-        Raises:
-            BadRequest: Another split is wanted.
-        """
+        """Return the tasks of the environment's split; `BadRequest` for another one."""
         if split not in (None, self.env.split):
             raise BadRequest(
                 f"the session is of split {self.env.split!r}, not {split!r:.80}: leave 'split' "
@@ -180,13 +162,8 @@ class Session:
     def recording(self, env_id: str, actor: str = "") -> str:
         """Return the episode so far as a recording, made by replaying it.
 
-        Args:
-            env_id: The environment's id.
-            actor: Who acted, for readers; "" leaves that open.
-
-        Raises:
-            ResetNeeded: No episode has begun.
-            ReplayMismatch: The replay reached another state.
+        `actor` is who acted, for readers; "" leaves that open. Raises `ResetNeeded` if no episode
+        has begun, and `ReplayMismatch` if the replay reached another state.
         """
         episode = snapshots.unpack(self.env.snapshot(), None).episode
         twin = self.env.fork()

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentgyms.core.deadlines import Abandoned, given_up_when
 from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import ModelUnavailable
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers.observability import logs
 from env_servers.observability.metrics import Metrics
 from env_servers.sessions import requester, sweeper
@@ -36,16 +36,9 @@ _UNCLAIMED_S: Final = 10.0
 class Sessions:
     """The sessions of one server.
 
-    Args:
-        factory: Makes the environments.
-        metrics: Counts all events.
-        max_sessions: Most sessions at a time; a new one replaces a finished one.
-        ttl_s: A session unused for as long expires.
-        clock: A monotonic clock, in seconds.
-        busy_s: How long a request waits for another one of the same session.
-
-    Attributes:
-        files_each: How many files the environment of a session may need.
+    At `max_sessions` a new one replaces a finished one; one that is unused for `ttl_s` expires. A
+    request waits `busy_s` for another one of the same session. `clock` is monotonic, in seconds.
+    `files_each` is how many files the environment of a session may need.
     """
 
     files_each = _FILES_PER_SESSION
@@ -71,14 +64,13 @@ class Sessions:
         metrics.watch("sessions_limit", "Most open sessions at a time.", lambda: max_sessions)
 
     def __len__(self) -> int:
-        """Return the number of open sessions."""
         return len(self._open)
 
     def create(self, kwargs: Mapping[str, Any], request_id: str) -> Session:
         """Open a session, or return the one that the same request opened before.
 
-        Raises:
-            Refusal: The server is full, that session has ended, or the id is of another request.
+        Raises `Refusal` if the server is full, that session has ended, or the id is of another
+        request.
         """
         asked = digest_of("create", kwargs)
         return self._add(lambda: self._factory.make(kwargs), request_id, asked)
@@ -97,7 +89,10 @@ class Sessions:
 
         Raises `Refusal` if there is no such session, it has ended, or it stays in use for too long.
         """
-        session = self._find(session_id)
+        session = self._open.get(session_id)
+        if session is None:
+            raise self._unknown(session_id)
+        self._expire(session)
         if not session.lock.acquire(blocking=False):
             self._wait_for(session)
         try:
@@ -160,13 +155,6 @@ class Sessions:
                     busy = f"another request has used the session for {self.busy_s:g} s"
                     raise Refusal("timeout", busy)
 
-    def _find(self, session_id: str) -> Session:
-        session = self._open.get(session_id)
-        if session is None:
-            raise self._unknown(session_id)
-        self._expire(session)
-        return session
-
     def _unknown(self, session_id: str) -> Refusal:
         return self._refusal(session_id, self._closed.reason(session_id))
 
@@ -210,7 +198,14 @@ class Sessions:
                     self._opening += 1
                     return self._openings.begin(request_id, asked)
             if not self._evict():
-                raise self._full()
+                now = self.clock()
+                idle = [now - session.touched for session in list(self._open.values())]
+                free_in_s = self.ttl_s - max(idle, default=0.0)
+                raise Refusal(
+                    "server_full",
+                    f"the server holds {self.max_sessions} sessions, as many as it may",
+                    retry_after_s=min(max(math.ceil(free_in_s), 1), _LONGEST_RETRY_AFTER_S),
+                )
 
     def _opened_by(self, request_id: str, asked: str) -> Session | None:
         """Return the session that a request has opened, or is opening; None if it opens none yet.
@@ -232,16 +227,6 @@ class Sessions:
         reason = "it was finished and gave way to another one"
         oldest_first = sorted(finished, key=lambda session: session.touched)
         return any(self._discard(session, "evicted", reason) for session in oldest_first)
-
-    def _full(self) -> Refusal:
-        now = self.clock()
-        idle = [now - session.touched for session in list(self._open.values())]
-        free_in_s = self.ttl_s - max(idle, default=0.0)
-        return Refusal(
-            "server_full",
-            f"the server holds {self.max_sessions} sessions, as many as it may",
-            retry_after_s=min(max(math.ceil(free_in_s), 1), _LONGEST_RETRY_AFTER_S),
-        )
 
     def _expire(self, session: Session) -> bool:
         """Close a session if it has expired and is not in use; return whether it was closed."""

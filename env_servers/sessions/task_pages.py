@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from agentgyms.core.errors import BadRequest
 from agentgyms.core.tasks import Task, TaskSet
-from agentgyms.protocol import framing, messages
-from agentgyms.protocol.messages import MAX_FILTER, MAX_TASKS
+from agentgyms.remote.protocol import framing, messages
+from agentgyms.remote.protocol.messages import MAX_FILTER, MAX_TASKS
 
 _MOST_SEARCHED: Final = 50_000
 _LONGEST_NUMBER: Final = 18

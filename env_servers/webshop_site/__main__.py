@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import CallerError, DataError, EnvUnavailable
 from agentgyms.envs.webshop.env import CUTS, WebShopEnv
 from agentgyms.envs.webshop.goals.goal_arrays import KINDS
 from agentgyms.envs.webshop.goals.goal_list import DEFAULT_SEED
 from agentgyms.envs.webshop.sources import SOURCES, open_shop
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 
-with extras.needed("server"):
+with imports.needed("server"):
     from env_servers.observability import logs
     from env_servers.serving.command_lines import allow_host, begin, listen_with_token, serve
     from env_servers.serving.server import Server

@@ -17,13 +17,13 @@ from werkzeug.exceptions import HTTPException
 from agentgyms.core.errors import UnknownTask
 from agentgyms.core.tasks import TaskSet
 from agentgyms.envs.webshop.rules.session import Shop, ShopSession
-from agentgyms.protocol import framing
+from agentgyms.remote.protocol import framing
 from env_servers.http.app import counted
 from env_servers.http.cross_site import OwnNames
 from env_servers.sessions.service import EXTENSION
 from env_servers.sessions.token_access import Access
 from env_servers.webshop_site import rendering
-from env_servers.webshop_site.layout import anchor, key_at
+from env_servers.webshop_site.rendering import anchor, key_at
 from env_servers.webshop_site.visits import (
     MAX_VISITS,
     TTL_S,
@@ -68,11 +68,7 @@ class Offer(NamedTuple):
     show_attributes: bool = False
 
     def session(self, task_id: str | None) -> ShopSession:
-        """Return a session for a task, or for one at random.
-
-        Raises:
-            UnknownTask: There is no such task.
-        """
+        """Return a session for a task, or for one at random; `UnknownTask` for an unknown one."""
         if task_id is None:
             task_id = self.tasks[secrets.randbelow(len(self.tasks))]
         goal = self.shop.goals.find(self.tasks.find(task_id).task_id)
@@ -122,16 +118,10 @@ def create_site(
     `/s/<visit>/<turn>`; a form sent to one of them does something on that page, drops the pages
     that came after it, and leads to the next page. `/healthz` answers as long as the site does.
 
-    Args:
-        offer: The shop and tasks of visits that begin at `/`; None lets none begin there.
-        token: The token needed before anything is shown, "" for none.
-        max_visits: Most visits at a time; more are answered with 429.
-        ttl_s: A visit unused for as long expires.
-        hosts: More names at which it answers without a token; see `create_app`.
-        clock: Seconds that never go back; tests pass another.
-
-    Raises:
-        BadOption: The token has characters that cannot be sent.
+    `offer` has the shop and tasks of visits that begin at `/`; None lets none begin there. Without
+    the `token`, unless it is "", nothing is shown. A visit beyond `max_visits` is answered with
+    429, and one that is unused for `ttl_s` expires. For `hosts` see `create_app`; `clock` is
+    monotonic. Raises `BadOption` for a token that cannot be sent.
     """
     app = Flask("env_servers.webshop_site", root_path=str(Path(__file__).parent))
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_BODY_BYTES
@@ -263,14 +253,12 @@ def _error(error: Exception) -> Response:
         case HTTPException():
             words = error.description or ""
             response = rendering.message(error.name, words, error.code or 500)
-            response.headers.extend(_allowed(error))
+            response.headers.extend(
+                [(name, value) for name, value in error.get_headers() if name == "Allow"]
+            )
             return response
     log.error("a request failed", exc_info=error)
     return rendering.message("Something went wrong", "The shop's log has the details.", 500)
-
-
-def _allowed(error: HTTPException) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in error.get_headers() if name == "Allow"]
 
 
 def _number(turn: str) -> int:

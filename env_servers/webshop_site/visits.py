@@ -141,7 +141,6 @@ class Visits:
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return the number of visits."""
         return len(self._open)
 
     def begin(self, session: ShopSession, *, person: bool) -> Visit:

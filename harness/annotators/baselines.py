@@ -25,7 +25,6 @@ class SeatBaselineSettings:
     # returns enter before (Eq. 2) or after the comparison (prime-rl)
     update: Literal["before", "after"] = "before"
     seat: str = r"/([01])$"  # regular expression, first group; tasks without share a seat
-    needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value is out of range or the expression has no group."""

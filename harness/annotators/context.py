@@ -38,31 +38,21 @@ class AnswerStyle(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnnotatorContext:
-    """The models and settings that the annotators of a run share.
+    """The models and settings that the annotators of a run share."""
 
-    Attributes:
-        policy: The policy in training, which generated the rollouts.
-        reference: The policy before training, or None if no annotator needs it.
-        context: The unit of a training sequence: `"window"` (a turn), `"transcript"` (a rollout) or
-            `"summary"` (a part of one).
-        rows: The unit of a row of the turn table: `"turn"` or `"token"`.
-        temperature: Sampling temperature of the rollouts.
-        max_tokens: Largest number of tokens, padding included, of one forward pass.
-        estimator: Name of the method's estimator.
-        credit: The estimator's hyperparameters, those of its base included.
-        processes: The processes that share the annotators' models.
-        style: The run's prompt style, which writes answers; None where no annotator needs it.
-    """
-
-    policy: Policy
-    reference: Policy | None = None
+    policy: Policy  # the policy in training, which generated the rollouts
+    reference: Policy | None = None  # the policy before training, or None if no annotator needs it
+    # The unit of a training sequence: `"window"` (a turn), `"transcript"` (a rollout) or
+    # `"summary"` (a part of one).
     context: str = "window"
-    rows: str = "turn"
-    temperature: float = 1.0
-    max_tokens: int = 8192
-    estimator: str = "gae"
+    rows: str = "turn"  # the unit of a row of the turn table: `"turn"` or `"token"`
+    temperature: float = 1.0  # sampling temperature of the rollouts
+    max_tokens: int = 8192  # largest number of tokens, padding included, of one forward pass
+    estimator: str = "gae"  # name of the method's estimator
+    # The estimator's hyperparameters, those of its base included.
     credit: Mapping[str, Any] = field(default_factory=dict)
-    processes: ProcessGroup = SINGLE_PROCESS
+    processes: ProcessGroup = SINGLE_PROCESS  # the processes that share the annotators' models
+    # The run's prompt style, which writes answers; None where no annotator needs it.
     style: AnswerStyle | None = None
 
     def sequences(

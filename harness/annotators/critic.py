@@ -41,7 +41,6 @@ class CriticSettings:
     clip: float | None = 0.5  # range around the old value, in units of the return; None: no clip
     epochs: int = 1  # passes over a step's rows
     mini_batches: int = 4  # optimizer steps of a pass
-    needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value is out of range."""
@@ -114,7 +113,9 @@ class Critic:
     ) -> dict[str, float]:
         """Train on the returns of the rollouts and return figures."""
         assert turns.value is not None
-        returns = gae_returns(turns, **self._return_settings())  # [N]
+        own = dict(layers(self._context.estimator, self._context.credit)).get("gae", {})
+        chosen = {name: own[name] for name in _RETURNS if name in own}
+        returns = gae_returns(turns, **chosen)  # [N]
         rows = self._targets(rollouts, returns, turns.value)
         rng = np.random.default_rng(seed)
         sums: Counter[str] = Counter()
@@ -150,11 +151,6 @@ class Critic:
             yield f"head.{name}", parameter
         for name, parameter in self.trunk.model.named_parameters():
             yield f"trunk.{name}", parameter
-
-    def _return_settings(self) -> dict[str, Any]:
-        """Return the hyperparameters of `gae`, estimator or base, that returns depend on."""
-        found = dict(layers(self._context.estimator, self._context.credit)).get("gae", {})
-        return {name: found[name] for name in _RETURNS if name in found}
 
     def _value_mask(self, batch: TokenBatch) -> torch.Tensor:
         """Return a mask of the tokens that a value is predicted before. Shape [B, T]."""

@@ -46,21 +46,17 @@ _OUTCOME: Final = "observation"
 
 @dataclass(frozen=True, slots=True)
 class TeacherSettings:
-    """Settings of `Teacher`.
+    """Settings of `Teacher`."""
 
-    Attributes:
-        model: The teacher, without default: a folder or a hub name; `"name@http://host:8000/v1"` or
-            a mapping with name and url, for a model on a server; `"policy"` or `"initial"`, the
-            policy in training or before it.
-        hint: Text at the end of the teacher's prompts, which the policy does not see. `{name}` is
-            replaced by that part of the oracle of the turn's state, such as `{best}`, the expert's
-            next action; `{observation}` by the last observation of the rollout.
-        precision: A loaded teacher's precision; None takes the policy's.
-    """
-
+    # The teacher, without default: a folder or a hub name; `"name@http://host:8000/v1"` or a
+    # mapping with name and url, for a model on a server; `"policy"` or `"initial"`, the policy in
+    # training or before it.
     model: str | Mapping[str, Any] | None = None
+    # Text at the end of the teacher's prompts, which the policy does not see. `{name}` is replaced
+    # by that part of the oracle of the turn's state, such as `{best}`, the expert's next action;
+    # `{observation}` by the last observation of the rollout.
     hint: str = ""
-    precision: str | None = None
+    precision: str | None = None  # a loaded teacher's precision; None takes the policy's
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if a value cannot be used."""

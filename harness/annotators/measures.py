@@ -20,8 +20,23 @@ from harness.types.hyperparameters import number
 from harness.types.rollout import Rollout, lengths_of
 
 
+@dataclass(frozen=True, slots=True)
+class NoSettings:
+    """Settings of an annotator that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstReference:
+    """Settings of an annotator that has none and compares with the reference policy."""
+
+    needs_reference: ClassVar[bool] = True
+
+
 class Measure:
     """An annotator that never learns."""
+
+    def __init__(self, settings: Any, context: AnnotatorContext) -> None:
+        self._settings, self._context = settings, context
 
     def learn(
         self, turns: TurnTable, rollouts: Sequence[Rollout], *, step: int, seed: int
@@ -37,20 +52,10 @@ class Measure:
         """Do nothing: there is no state."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntropySettings:
-    """Settings of `Entropy`: none."""
-
-    needs_reference: ClassVar[bool] = False
-
-
 class Entropy(Measure):
     """Fills `entropy`: the policy's entropy in nats, averaged over a turn's tokens."""
 
     columns: ClassVar[tuple[str, ...]] = ("entropy",)
-
-    def __init__(self, settings: EntropySettings, context: AnnotatorContext) -> None:
-        self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its entropies."""
@@ -58,13 +63,6 @@ class Entropy(Measure):
         return replace(
             turns, entropy=self._context.as_rows(entropy, lengths_of(rollouts), mean=True)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceKLSettings:
-    """Settings of `ReferenceKL`: none."""
-
-    needs_reference: ClassVar[bool] = True
 
 
 class ReferenceKL(Measure):
@@ -76,9 +74,10 @@ class ReferenceKL(Measure):
 
     columns: ClassVar[tuple[str, ...]] = ("kl",)
 
-    def __init__(self, settings: ReferenceKLSettings, context: AnnotatorContext) -> None:
+    def __init__(self, settings: AgainstReference, context: AnnotatorContext) -> None:
+        super().__init__(settings, context)
         assert context.reference is not None
-        self._context, self._reference = context, context.reference
+        self._reference = context.reference
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its divergences."""
@@ -93,7 +92,6 @@ class HindsightSettings:
 
     temperature: float = 5.0  # divides the mean log-probability; more than 0
     hint: str = "\nIn the end: {observation}"  # text at the end of the prompt
-    needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if the temperature is out of range or the hint lacks its field."""
@@ -115,7 +113,7 @@ class Hindsight(Measure):
     columns: ClassVar[tuple[str, ...]] = ("hindsight",)
 
     def __init__(self, settings: HindsightSettings, context: AnnotatorContext) -> None:
-        self._settings, self._context = settings, context
+        super().__init__(settings, context)
         self._hints = Hints(context.policy, context.policy.max_length)
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
@@ -140,7 +138,6 @@ class EnvironmentRewardSettings:
     """Settings of `EnvironmentReward`."""
 
     outcome: float = 0.0  # part of a solved episode's last reward: 10 in Sokoban
-    needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if the outcome is no finite number."""
@@ -156,9 +153,6 @@ class EnvironmentReward(Measure):
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
-    def __init__(self, settings: EnvironmentRewardSettings, context: AnnotatorContext) -> None:
-        self._settings, self._context = settings, context
-
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its rewards."""
         reward = np.array([turn.reward for one in rollouts for turn in one.turns], dtype=float)
@@ -169,33 +163,16 @@ class EnvironmentReward(Measure):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseLengthSettings:
-    """Settings of `ResponseLength`: none."""
-
-    needs_reference: ClassVar[bool] = False
-
-
 class ResponseLength(Measure):
     """Fills `length`: the tokens of each response, also in every row of its tokens."""
 
     columns: ClassVar[tuple[str, ...]] = ("length",)
-
-    def __init__(self, settings: ResponseLengthSettings, context: AnnotatorContext) -> None:
-        self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its lengths."""
         lengths = lengths_of(rollouts)
         rows = np.repeat(lengths, lengths) if self._context.rows == "token" else lengths
         return replace(turns, length=rows.astype(np.float64))
-
-
-@dataclass(frozen=True, slots=True)
-class SubgoalsSettings:
-    """Settings of `Subgoals`: none."""
-
-    needs_reference: ClassVar[bool] = False
 
 
 class Subgoals(Measure):
@@ -207,9 +184,6 @@ class Subgoals(Measure):
     """
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
-
-    def __init__(self, settings: SubgoalsSettings, context: AnnotatorContext) -> None:
-        self._context = context
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with the gains in progress."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from harness.annotators.context import AnnotatorContext
-from harness.annotators.measures import Measure
+from harness.annotators.measures import AgainstReference, Measure
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
 from harness.model.packing import Sample, single_turn
@@ -17,13 +17,6 @@ from harness.model.policy import Policy
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 from harness.types.rollout import Completion, Rollout
-
-
-@dataclass(frozen=True, slots=True)
-class MismatchedRatioSettings:
-    """Settings of `MismatchedRatio`: none."""
-
-    needs_reference: ClassVar[bool] = True
 
 
 class MismatchedRatio(Measure):
@@ -38,13 +31,14 @@ class MismatchedRatio(Measure):
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
 
-    def __init__(self, settings: MismatchedRatioSettings, context: AnnotatorContext) -> None:
+    def __init__(self, settings: AgainstReference, context: AnnotatorContext) -> None:
         if context.rows != "turn":
             raise ConfigError(
                 "the annotator 'mismatched_ratio' scores turns: set method.rows to 'turn'"
             )
+        super().__init__(settings, context)
         assert context.reference is not None
-        self._context, self._reference = context, context.reference
+        self._reference = context.reference
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its log-ratios."""

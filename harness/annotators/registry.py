@@ -13,20 +13,18 @@ from harness.annotators.critic import Critic, CriticSettings
 from harness.annotators.distillation import NAME as TEACHER
 from harness.annotators.distillation import Teacher, TeacherSettings
 from harness.annotators.measures import (
+    AgainstReference,
     Entropy,
-    EntropySettings,
     EnvironmentReward,
     EnvironmentRewardSettings,
     Hindsight,
     HindsightSettings,
+    NoSettings,
     ReferenceKL,
-    ReferenceKLSettings,
     ResponseLength,
-    ResponseLengthSettings,
     Subgoals,
-    SubgoalsSettings,
 )
-from harness.annotators.mismatched import MismatchedRatio, MismatchedRatioSettings
+from harness.annotators.mismatched import MismatchedRatio
 from harness.annotators.process_reward import ProcessReward, ProcessRewardSettings
 from harness.annotators.state_values import NAME as CONTINUATIONS
 from harness.annotators.state_values import StateValues, StateValuesSettings
@@ -46,32 +44,31 @@ class _Entry:
     columns: tuple[str, ...]
 
 
+def _entry(settings: type[Any], made: Any) -> _Entry:
+    return _Entry(settings, made, tuple(made.columns))
+
+
 _ANNOTATORS: Final = Registry(
     "annotator",
     lambda entry: field_defaults(entry.settings),
     {
-        "critic": _Entry(CriticSettings, Critic, Critic.columns),
-        "process_reward": _Entry(ProcessRewardSettings, ProcessReward, ProcessReward.columns),
-        "entropy": _Entry(EntropySettings, Entropy, Entropy.columns),
-        "hindsight": _Entry(HindsightSettings, Hindsight, Hindsight.columns),
-        "reference_kl": _Entry(ReferenceKLSettings, ReferenceKL, ReferenceKL.columns),
-        "mismatched_ratio": _Entry(
-            MismatchedRatioSettings, MismatchedRatio, MismatchedRatio.columns
-        ),
-        "environment_reward": _Entry(
-            EnvironmentRewardSettings, EnvironmentReward, EnvironmentReward.columns
-        ),
-        "response_length": _Entry(ResponseLengthSettings, ResponseLength, ResponseLength.columns),
-        "subgoals": _Entry(SubgoalsSettings, Subgoals, Subgoals.columns),
-        CONTINUATIONS: _Entry(StateValuesSettings, StateValues, StateValues.columns),
-        "information_gain": _Entry(
-            InformationGainSettings, InformationGain, InformationGain.columns
-        ),
-        "seat_baseline": _Entry(SeatBaselineSettings, SeatBaseline, SeatBaseline.columns),
-        "solver_gain": _Entry(SolverGainSettings, SolverGain, SolverGain.columns),
-        TEACHER: _Entry(TeacherSettings, Teacher, Teacher.columns),
+        "critic": _entry(CriticSettings, Critic),
+        "process_reward": _entry(ProcessRewardSettings, ProcessReward),
+        "entropy": _entry(NoSettings, Entropy),
+        "hindsight": _entry(HindsightSettings, Hindsight),
+        "reference_kl": _entry(AgainstReference, ReferenceKL),
+        "mismatched_ratio": _entry(AgainstReference, MismatchedRatio),
+        "environment_reward": _entry(EnvironmentRewardSettings, EnvironmentReward),
+        "response_length": _entry(NoSettings, ResponseLength),
+        "subgoals": _entry(NoSettings, Subgoals),
+        CONTINUATIONS: _entry(StateValuesSettings, StateValues),
+        "information_gain": _entry(InformationGainSettings, InformationGain),
+        "seat_baseline": _entry(SeatBaselineSettings, SeatBaseline),
+        "solver_gain": _entry(SolverGainSettings, SolverGain),
+        TEACHER: _entry(TeacherSettings, Teacher),
     },
 )
+names = _ANNOTATORS.names
 
 
 def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]:
@@ -89,15 +86,10 @@ def register(name: str, settings: type[Any]) -> Callable[[type[Any]], type[Any]]
     """
 
     def add(made: type[Any]) -> type[Any]:
-        _ANNOTATORS.add(name, _Entry(settings, made, tuple(made.columns)))
+        _ANNOTATORS.add(name, _entry(settings, made))
         return made
 
     return add
-
-
-def names() -> list[str]:
-    """Return the names of all annotators."""
-    return _ANNOTATORS.names()
 
 
 def columns(name: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure
 from harness.credit import TurnTable
 from harness.types.errors import TrainingError
@@ -24,7 +23,6 @@ class StateValuesSettings:
     """Settings of `StateValues`."""
 
     count: int = 8  # K, continuations of each state; at least 1
-    needs_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if the count is out of range."""
@@ -38,9 +36,6 @@ class StateValues(Measure):
     """
 
     columns: ClassVar[tuple[str, ...]] = ("state_value",)
-
-    def __init__(self, settings: StateValuesSettings, context: AnnotatorContext) -> None:
-        """Keep nothing: the player reads the settings."""
 
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with its values, in units of its rewards."""

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from harness.annotators.context import AnnotatorContext
 from harness.annotators.measures import Measure, last_token_rows
 from harness.credit import TurnTable
 from harness.model.logprobs import score_tokens
@@ -17,7 +16,7 @@ from harness.model.packing import Sample
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import one_of
-from harness.types.rollout import Completion, Rollout, lengths_of
+from harness.types.rollout import Rollout, lengths_of
 
 _EMPTY_THOUGHT: Final = "<think></think>"
 _UNSOLVABLE: Final = -1
@@ -32,7 +31,6 @@ class InformationGainSettings:
     measure: Literal["logprob", "prob"] = "logprob"
     # stands before the answer, in styles with thoughts
     thought: str = "Now there's enough information to answer"
-    needs_reference: ClassVar[bool] = False
     needs_oracle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -62,9 +60,6 @@ class InformationGain(Measure):
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
-    def __init__(self, settings: InformationGainSettings, context: AnnotatorContext) -> None:
-        self._settings, self._context = settings, context
-
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with the gains."""
         context = self._context
@@ -72,14 +67,24 @@ class InformationGain(Measure):
         scored = score_tokens(context.policy, rows, context.temperature, context.max_tokens)
         mean = np.array([one.logprob.mean() for one in scored], dtype=np.float64)  # [N]
         belief = np.exp(mean) if self._settings.measure == "prob" else mean
-        gain = _changes(belief, rollouts)
+        gain: Floats = np.append(belief[1:], 0.0) - belief
+        # The next row of a rollout's last turn belongs to another rollout.
+        gain[np.cumsum([len(rollout.turns) for rollout in rollouts]) - 1] = 0.0
         return replace(turns, process_reward=last_token_rows(context, gain, lengths_of(rollouts)))
 
     def _rows(self, rollout: Rollout) -> Iterator[Sample]:
         """Yield the right answer after the prompt of each turn."""
         before, answer = self._encoded(*_answer_of(rollout))
-        for turn in rollout.turns:
-            yield self._behind(turn.completion, before, answer)
+        room = max(1, self._context.policy.max_length - len(before) - len(answer))
+        for completion in (turn.completion for turn in rollout.turns):
+            yield Sample(
+                completion.prompt_ids[-room:],
+                before + answer,
+                (0.0,) * len(answer),
+                0.0,
+                completion.images,
+                (-1,) * len(before) + (0,) * len(answer),  # -1: context, not scored
+            )
 
     def _encoded(self, action: str, golden: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the tokens of a response in front of the answer, and those of the answer."""
@@ -98,25 +103,11 @@ class InformationGain(Measure):
         written = policy.chat_encoder.generated_text(response[:start])
         return policy.encode(written), policy.encode(golden)
 
-    def _behind(
-        self, completion: Completion, before: tuple[int, ...], answer: tuple[int, ...]
-    ) -> Sample:
-        room = max(1, self._context.policy.max_length - len(before) - len(answer))
-        return Sample(
-            completion.prompt_ids[-room:],
-            before + answer,
-            (0.0,) * len(answer),
-            0.0,
-            completion.images,
-            (-1,) * len(before) + (0,) * len(answer),  # -1: context, not scored
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class SolverGainSettings:
     """Settings of `SolverGain`: none."""
 
-    needs_reference: ClassVar[bool] = False
     needs_oracle: ClassVar[bool] = True
 
 
@@ -133,9 +124,6 @@ class SolverGain(Measure):
 
     columns: ClassVar[tuple[str, ...]] = ("process_reward",)
 
-    def __init__(self, settings: SolverGainSettings, context: AnnotatorContext) -> None:
-        self._context = context
-
     def annotate(self, turns: TurnTable, rollouts: Sequence[Rollout]) -> TurnTable:
         """Return the table with the moves saved."""
         saved = np.array(
@@ -148,15 +136,6 @@ class SolverGain(Measure):
         )
         rows = last_token_rows(self._context, saved, lengths_of(rollouts))
         return replace(turns, process_reward=rows)
-
-
-def _changes(x: Floats, rollouts: Sequence[Rollout]) -> Floats:
-    """Return the next turn's value less each turn's, 0 at the ends of rollouts. Shape [N]."""
-    # The next row of a rollout's last turn belongs to another rollout.
-    ends = np.cumsum([len(rollout.turns) for rollout in rollouts]) - 1
-    change: Floats = np.append(x[1:], 0.0) - x
-    change[ends] = 0.0
-    return change
 
 
 def _answer_of(rollout: Rollout) -> tuple[str, str]:

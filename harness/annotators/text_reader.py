@@ -57,14 +57,14 @@ def readable(rollouts: Sequence[Rollout], policy: Policy) -> list[Rollout]:
         return list(rollouts)
     found: list[Rollout] = []
     for rollout in rollouts:
-        texts = {turn.image: _tokens(turn, policy) for turn in rollout.turns if turn.image}
+        texts = {
+            turn.image: policy.encode(policy.chat_encoder.escape_special_tokens(turn.observation))
+            for turn in rollout.turns
+            if turn.image
+        }
         turns = [_read(turn, texts, policy) for turn in rollout.turns]
         found.append(replace(rollout, turns=turns))
     return found
-
-
-def _tokens(turn: Turn, policy: Policy) -> tuple[int, ...]:
-    return policy.encode(policy.chat_encoder.escape_special_tokens(turn.observation))
 
 
 def _read(turn: Turn, texts: Mapping[Image, tuple[int, ...]], policy: Policy) -> Turn:

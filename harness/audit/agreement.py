@@ -35,21 +35,17 @@ _Factory = Callable[[Truth, Floats, Floats], Statistic]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The figures of all methods.
+    """The figures of all methods."""
 
-    Attributes:
-        figures: By method and name of the figure, see `NAMES` and `spread.NAMES`.
-        ceilings: By name of the figure, for correlations: what the truth would reach if it were
-            measured a second time with as many continuations; nan where it has no signal. For
-            `snr` that of the true advantages.
-        evidence: The evidence; a figure without enough of it is nan, and so is its ceiling.
-        half_ceilings: The agreement of two halves of the continuations: methods that are credited
-            by continuations take one half and are compared with the other; else empty.
-    """
-
+    # By method and name of the figure, see `NAMES` and `spread.NAMES`.
     figures: Mapping[str, Mapping[str, Figure]]
+    # By name of the figure, for correlations: what the truth would reach if it were measured a
+    # second time with as many continuations; nan where it has no signal. For `snr` that of the true
+    # advantages.
     ceilings: Mapping[str, float]
-    evidence: Evidence
+    evidence: Evidence  # the evidence; a figure without enough of it is nan, and so is its ceiling
+    # The agreement of two halves of the continuations: methods that are credited by continuations
+    # take one half and are compared with the other; else empty.
     half_ceilings: Mapping[str, float] = field(default_factory=dict)
 
 

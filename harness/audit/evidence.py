@@ -20,14 +20,10 @@ EXTREME: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The least that a figure is told of.
+    """The least that a figure is told of."""
 
-    Attributes:
-        tasks: The coverage of the intervals was measured from 4 tasks on.
-        turns: A share of 20 turns has a standard error of up to 0.11, one of fewer says little.
-    """
-
-    tasks: int = 4
+    tasks: int = 4  # the coverage of the intervals was measured from 4 tasks on
+    # A share of 20 turns has a standard error of up to 0.11, one of fewer says little.
     turns: int = 20
 
 
@@ -37,15 +33,10 @@ MINIMUM: Final = Minimum()
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What bears a figure.
+    """What bears a figure."""
 
-    Attributes:
-        tasks: Number of tasks with a mixed group and with such turns.
-        turns: Number of these turns.
-    """
-
-    tasks: int
-    turns: int
+    tasks: int  # number of tasks with a mixed group and with such turns
+    turns: int  # number of these turns
 
     def enough(self, minimum: Minimum) -> bool:
         """Return whether the figure is told."""
@@ -54,24 +45,17 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an audit has to tell methods apart by.
+    """What an audit has to tell methods apart by."""
 
-    Attributes:
-        success: Share of the rollouts that succeeded.
-        groups: Number of groups.
-        mixed: Number of groups whose rollouts have different returns, as the methods see them:
-            most methods credit nothing in the others.
-        clear: Number of turns whose true advantage is clear.
-        of: The tasks and turns that bear each figure, by its name.
-        minimum: The least evidence of a figure.
-    """
-
-    success: float
-    groups: int
+    success: float  # share of the rollouts that succeeded
+    groups: int  # number of groups
+    # Number of groups whose rollouts have different returns, as the methods see them: most methods
+    # credit nothing in the others.
     mixed: int
-    clear: int
+    clear: int  # number of turns whose true advantage is clear
+    # The tasks and turns that bear each figure, by its name.
     of: Mapping[str, Count] = field(default_factory=dict)
-    minimum: Minimum = field(default_factory=Minimum)
+    minimum: Minimum = field(default_factory=Minimum)  # the least evidence of a figure
 
     def enough(self, title: str) -> bool:
         """Return whether a figure is told."""

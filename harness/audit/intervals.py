@@ -45,20 +45,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a method.
+    """A figure of a method."""
 
-    Attributes:
-        value: Over all tasks; nan where it is not defined.
-        interval: 95 % interval by the jackknife over tasks; nan where leaving out one task leaves
-            nothing to compute.
-        over_first: Difference to the first method's figure.
-        over_first_interval: Its interval, from both intervals and how alike the tasks that are left
-            out change both figures.
-    """
-
-    value: float
+    value: float  # over all tasks; nan where it is not defined
+    # 95 % interval by the jackknife over tasks; nan where leaving out one task leaves nothing to
+    # compute.
     interval: tuple[float, float]
-    over_first: float
+    over_first: float  # difference to the first method's figure
+    # Its interval, from both intervals and how alike the tasks that are left out change both
+    # figures.
     over_first_interval: tuple[float, float]
 
 

@@ -94,7 +94,8 @@ class NoisyExpert:
 
     def _random(self, env: TextEnv, info: Mapping[str, Any]) -> list[str]:
         """Return the random actions of a state, all equally likely; at least one."""
-        return _closed(info) or beginnings(self._expert(env))
+        closed = [action for action in info["admissible_actions"] if _OPEN not in action]
+        return closed or beginnings(self._expert(env))
 
     def _expert(self, env: TextEnv) -> str:
         return experts.choose(env.expert_actions(), self._kind)
@@ -111,11 +112,6 @@ class NoisyExpert:
         finally:
             twin.close()
         return Continuation(tuple(rewards), bool(info["success"]), float(info["score"]))
-
-
-def _closed(info: Mapping[str, Any]) -> list[str]:
-    """Return the admissible actions that have no part to fill in."""
-    return [action for action in info["admissible_actions"] if _OPEN not in action]
 
 
 def beginnings(action: str) -> list[str]:

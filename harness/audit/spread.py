@@ -87,7 +87,9 @@ class _EqualTurns:
         names = (turns.state_key, turns.action_key)
         keys = [np.unique(name, return_inverse=True)[1] for name in names]
         cell = _numbered(turns.group, turns.turn, known, *keys)
-        groups = _pairs(np.bincount(cell), *_numbered_counts(cell, fresh))
+        # The cells of all different pairs of cell and group, and the number of their rows.
+        pairs, counts = np.unique(np.stack((cell, fresh), axis=1), axis=0, return_counts=True)
+        groups = _pairs(np.bincount(cell), pairs[:, 0], counts.astype(np.int64))
         self._rows = np.flatnonzero(groups[cell] > 0)
         self._cell = np.unique(cell[self._rows], return_inverse=True)[1].astype(np.int64)
         self._task, self._tasks = turns.group[self._rows], int(turns.group.max()) + 1
@@ -132,12 +134,6 @@ def _numbered(*columns: Ints) -> Ints:
     """Return the number of each row among the different rows. Shape [N]."""
     rows = np.stack(columns, axis=1)
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _numbered_counts(cell: Ints, fresh: Ints) -> tuple[Ints, Ints]:
-    """Return for each pair of cell and group the cell, and the number of its rows."""
-    pairs, counts = np.unique(np.stack((cell, fresh), axis=1), axis=0, return_counts=True)
-    return pairs[:, 0], counts.astype(np.int64)
 
 
 def _pairs(count: Ints, cell_of_pair: Ints, counts: Ints) -> Floats:

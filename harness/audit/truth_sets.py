@@ -144,15 +144,13 @@ def _from_arrays(found: Mapping[str, NDArray[Any]]) -> tuple[TruthSet, dict[str,
     optional = {name: found[name].astype(_OPTIONAL[name]) for name in _OPTIONAL if name in found}
     if any(column.shape[:1] != (len(turns),) for column in optional.values()):
         raise ValueError(f"columns of other lengths than {len(turns)} turns")
-    if ("taken" in optional) != ("equal" in optional) or not _fits(optional.get("sketch")):
+    sketch = optional.get("sketch")
+    fits = sketch is None or (sketch.ndim == 2 and np.isfinite(sketch).all())
+    if ("taken" in optional) != ("equal" in optional) or not fits:
         raise ValueError("its probabilities or gradients are not whole")
     truth = Truth(turns, returns, options, Cost(**head["cost"]), **optional)
     tasks = tuple(map(str, json.loads(found["tasks"].tobytes())))
     return TruthSet(truth, tasks, head["about"]), head
-
-
-def _fits(sketch: NDArray[Any] | None) -> bool:
-    return sketch is None or (sketch.ndim == 2 and bool(np.isfinite(sketch).all()))
 
 
 def _bytes_of(value: Any) -> NDArray[np.uint8]:

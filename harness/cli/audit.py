@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import not_written
 from harness.cli.evaluate import new_config, values_of, whole_numbers
 from harness.cli.output import write
@@ -111,7 +111,7 @@ def _take_settings(context: click.Context, _: click.Parameter, name: str | None)
 @click.option(
     "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="As for harness eval."
 )
-@extras.needed("eval")
+@imports.needed("eval")
 def audit(
     config_file: Path | None,
     truth_file: str | None,
@@ -136,7 +136,7 @@ def audit(
     """
     from harness.audit import sets, truth_sets
     from harness.audit.parts import check_sizes
-    from harness.reporting.credit_view import audit_page, audit_scores, audit_text, compare
+    from harness.reporting.credit_view import audit_page, audit_text, compare
     from harness.reporting.figure import check_kind
 
     if truth_file is not None:
@@ -156,7 +156,7 @@ def audit(
     if save is not None:
         truth_sets.write(save, truth_set)
         click.echo(f"wrote {save}, digest {truth_set.digest}", err=True)
-    scores = audit_scores.score(truth_set, choices, group_sizes, by)
+    scores = audit_text.score(truth_set, choices, group_sizes, by)
     found, results, parts = scores.agreement, scores.results, scores.parts
     if table is not None:
         write(table, audit_text.to_csv(found, parts))

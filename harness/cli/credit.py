@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from harness.cli.audit import audit
 from harness.cli.output import write
 
@@ -85,7 +85,7 @@ def credit(
     if values:
         write(values, json.dumps(text.to_json(recorded, results), indent=1) + "\n")
     if page:
-        with extras.needed("eval"):
+        with imports.needed("eval"):
             from harness.reporting.credit_view.page import render
 
         write(page, render(recorded, results))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from harness.types.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ _SETTING_OF_OPTION = {
 )
 @click.option("--print-config", is_flag=True, help="Print the resolved configuration and stop.")
 @click.option("--help-config", is_flag=True, help="List all settings with their words and stop.")
-@extras.needed("eval")
+@imports.needed("eval")
 def evaluate(
     config_file: Path | None,
     env_args: tuple[str, ...],
@@ -96,7 +96,9 @@ def evaluate(
     changes = [*overrides, *(f"env.kwargs.{argument}" for argument in env_args)]
     given = values_of(config_file, options, changes)
     if resume is None:
-        last = _last(given)
+        from harness.reporting.results.training_runs import count_of_last
+
+        last = count_of_last(str(given.get("model", {}).get("checkpoint", "")))
         if last:
             sys.exit(_evaluate_last(given, last, print_config=print_config))
         config = new_config(given)
@@ -208,13 +210,6 @@ def _resolved(config: EvaluationConfig) -> EvaluationConfig:
     return defaults.resolve(config, trained)
 
 
-def _last(given: Mapping[str, Any]) -> int | None:
-    """Return N if the given checkpoint is `last-N`."""
-    from harness.reporting.results.choice import count_of_last
-
-    return count_of_last(str(given.get("model", {}).get("checkpoint", "")))
-
-
 def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> int:
     """Play the newest evaluated checkpoints of a run, and print their mean.
 
@@ -223,7 +218,7 @@ def _evaluate_last(given: dict[str, Any], count: int, *, print_config: bool) -> 
     from harness.evaluation import results, run_checkpoints
     from harness.evaluation.model_source import check_checkpoint, is_run
     from harness.reporting import report_output
-    from harness.reporting.results.choice import Choice
+    from harness.reporting.results.training_runs import Choice
 
     name = str(given["model"].get("name", ""))
     if not is_run(Path(name)):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 
 import click
 
-from agentgyms import tracing
-from agentgyms.core import extras
+from agentgyms.core import imports, tracing
 from agentgyms.core.errors import AgentGymsError
 from harness.cli.credit import credit, list_methods
 from harness.cli.evaluate import evaluate
-from harness.cli.export import export
-from harness.cli.gateway import gateway
-from harness.cli.leaderboard import leaderboard
 from harness.cli.report import report
 from harness.cli.train import train
 from harness.types.errors import TrainingStopped
@@ -32,9 +29,6 @@ def main(verbose: bool) -> None:
 main.add_command(train)
 main.add_command(evaluate)
 main.add_command(report)
-main.add_command(leaderboard)
-main.add_command(export)
-main.add_command(gateway)
 main.add_command(credit)
 main.add_command(list_methods)
 
@@ -50,13 +44,104 @@ def recipes() -> None:
         click.echo(f"{f'RECIPE+{name}':32} {about}")
 
 
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("leaderboard"),
+    show_default=True,
+    help="The site's folder.",
+)
+@imports.needed("eval")
+def leaderboard(folder: Path, output: Path) -> None:
+    """Make a site out of the folders of evaluations in FOLDER, and verify every score.
+
+    Each recorded episode is played again here, in this process; what does not replay is not listed,
+    and named with its reason. One table for each environment, data version and protocol; see
+    docs/leaderboard.md.
+    """
+    from harness.reporting.leaderboard import site
+
+    made = site.build(folder, output)
+    found = made.listed + len(made.not_listed)
+    click.echo(f"{made.listed} of {found} evaluations listed, in {len(made.boards)} tables")
+    for board in made.boards:
+        click.echo(f"\n{board.title}{''.join(f'; {text}' for text in board.entries[0].departures)}")
+        for entry in board.entries:
+            click.echo(f"  {100 * entry.success:5.1f} %  {entry.agent.text} ({entry.label})")
+    if made.not_listed:
+        click.echo("\nnot listed:")
+    for one in made.not_listed:
+        click.echo(f"  {one.label}: {one.reason}")
+    click.echo(f"\nsite: {output / site.INDEX}")
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--checkpoint",
+    default="newest",
+    show_default=True,
+    metavar="newest|best|STEP",
+    help="Which of the run's.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(["bfloat16", "float32"]),
+    help="Of the weights, with adapters merged in; without it files are as they were saved.",
+)
+@click.option(
+    "--push", metavar="OWNER/NAME", help="Upload it to the Hub, as the user of HF_TOKEN, private."
+)
+@imports.needed("harness")
+def export(
+    run: Path, folder: Path, checkpoint: str, precision: str | None, push: str | None
+) -> None:
+    """Write the model of the training run RUN to the new folder FOLDER.
+
+    It holds weights, tokenizer and chat template, README.md (a card with settings, evaluations and
+    provenance) and training_run.json, by which `harness eval --model FOLDER` plays it as it was
+    trained. The optimizer's state stays in the run.
+    """
+    from harness.training import model_export
+
+    made = model_export.write(run, folder, checkpoint, precision)
+    click.echo(f"step {made.step} of {run} in {folder}")
+    if push is not None:
+        click.echo(f"uploaded to {model_export.push(folder, push)}")
+
+
+@main.command()
+@click.argument("recipe")
+@click.option("--address", default="127.0.0.1:8600", show_default=True, metavar="HOST:PORT")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Change a setting."
+)
+@imports.needed("harness")
+def gateway(recipe: str, address: str, overrides: tuple[str, ...]) -> None:
+    """Train RECIPE on rollouts of outside agents, which ask the policy at ADDRESS.
+
+    It is `harness train` with rollout.gateway and agent.context = "transcript". Beyond this machine
+    it needs the token AGENTGYMS_GATEWAY_TOKEN.
+    """
+    from harness import config as configs
+    from harness.training import setup
+
+    own = ("agent.context='transcript'", f"rollout.gateway='{address}'")
+    config = configs.load(recipe, (*own, *overrides))
+    click.echo(f"agents ask the policy at http://{config.rollout.gateway}/v1")
+    setup.start(config, announce=click.echo).run()
+
+
 def run() -> None:
     """Entry point: prints errors of this package and a missing extra in one line, no traceback.
 
     After a signal the exit status is 128 plus the signal's number, as in shells.
     """
     try:
-        with extras.needed("harness"):
+        with imports.needed("harness"):
             main(standalone_mode=True)
     except TrainingStopped as e:
         click.echo(str(e), err=True)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 
 _FORMATS = ("markdown", "latex", "csv")
 _RESULT_OPTIONS = ("bold", "reported", "compare", "html", "sweep", "checkpoint")
@@ -67,7 +67,7 @@ def _check_options(figures: bool) -> None:
 @click.option(
     "--smooth", default=1, type=click.IntRange(min=1), help="With --figures: steps of an average."
 )
-@extras.needed("eval")
+@imports.needed("eval")
 def report(
     paths: tuple[Path, ...],
     form: str,
@@ -101,7 +101,7 @@ def report(
         )
         return
     from harness.reporting.report_output import put_out
-    from harness.reporting.results.choice import Choice
+    from harness.reporting.results.training_runs import Choice
 
     put_out(
         paths,

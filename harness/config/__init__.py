@@ -8,13 +8,12 @@ the key. `consistency` checks settings that depend on each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from agentgyms.core.lazy import lazy_names
+from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from harness.config.consistency import check, check_evaluation
-    from harness.config.digests import digest, digest_values, without_seed
     from harness.config.evaluation import (
         AGENTS,
         BACKENDS,
@@ -56,7 +55,15 @@ if TYPE_CHECKING:
         TinyConfig,
         WarmstartConfig,
     )
-    from harness.config.section import Section, build, replace, to_dict
+    from harness.config.section import (
+        Section,
+        build,
+        digest,
+        digest_values,
+        replace,
+        to_dict,
+        without_seed,
+    )
     from harness.config.variations import vary
 
 __all__ = [
@@ -107,53 +114,19 @@ __all__ = [
     "without_seed",
 ]
 
+_NAMES: Final = {
+    "consistency": "check check_evaluation",
+    "evaluation": "AGENTS BACKENDS EvalAgentConfig EvalEnvConfig EvalRunConfig EvaluationConfig "
+    "ModelConfig SEARCHES SamplingConfig SearchConfig ServiceConfig",
+    "files": "RECIPES from_dict list_models list_recipes load merged overridden read",
+    "rollout_settings": "RolloutConfig",
+    "schema": "AgentConfig CONTEXTS CheckpointConfig Config EnvConfig EvalConfig LogConfig "
+    "LoraConfig MethodConfig OptimizerConfig PolicyConfig RunConfig TINY_MODELS "
+    "TinyConfig WarmstartConfig",
+    "section": "Section build digest digest_values replace to_dict without_seed",
+    "variations": "vary",
+}
+"""The public names of each module."""
 __getattr__ = lazy_names(
-    __name__,
-    {
-        "AGENTS": "harness.config.evaluation",
-        "AgentConfig": "harness.config.schema",
-        "BACKENDS": "harness.config.evaluation",
-        "CONTEXTS": "harness.config.schema",
-        "CheckpointConfig": "harness.config.schema",
-        "Config": "harness.config.schema",
-        "EnvConfig": "harness.config.schema",
-        "EvalAgentConfig": "harness.config.evaluation",
-        "EvalConfig": "harness.config.schema",
-        "EvalEnvConfig": "harness.config.evaluation",
-        "EvalRunConfig": "harness.config.evaluation",
-        "EvaluationConfig": "harness.config.evaluation",
-        "LogConfig": "harness.config.schema",
-        "LoraConfig": "harness.config.schema",
-        "MethodConfig": "harness.config.schema",
-        "ModelConfig": "harness.config.evaluation",
-        "OptimizerConfig": "harness.config.schema",
-        "PolicyConfig": "harness.config.schema",
-        "RECIPES": "harness.config.files",
-        "RolloutConfig": "harness.config.rollout_settings",
-        "RunConfig": "harness.config.schema",
-        "SEARCHES": "harness.config.evaluation",
-        "SamplingConfig": "harness.config.evaluation",
-        "SearchConfig": "harness.config.evaluation",
-        "Section": "harness.config.section",
-        "ServiceConfig": "harness.config.evaluation",
-        "TINY_MODELS": "harness.config.schema",
-        "TinyConfig": "harness.config.schema",
-        "WarmstartConfig": "harness.config.schema",
-        "build": "harness.config.section",
-        "check": "harness.config.consistency",
-        "check_evaluation": "harness.config.consistency",
-        "digest": "harness.config.digests",
-        "digest_values": "harness.config.digests",
-        "from_dict": "harness.config.files",
-        "list_models": "harness.config.files",
-        "list_recipes": "harness.config.files",
-        "load": "harness.config.files",
-        "merged": "harness.config.files",
-        "overridden": "harness.config.files",
-        "read": "harness.config.files",
-        "replace": "harness.config.section",
-        "to_dict": "harness.config.section",
-        "vary": "harness.config.variations",
-        "without_seed": "harness.config.digests",
-    },
+    __name__, {name: f"{__name__}.{m}" for m, names in _NAMES.items() for name in names.split()}
 )

@@ -61,7 +61,8 @@ def is_own(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> boo
         return True
     if (key in first) != (key in second):
         holder, other = names if key in first else reversed(names)
-        if (holder in known and _has(holder, key)) or (other in known and _lacks(other, key)):
+        lacks = tables()["methods"].get(other, {}).get("lacks", ())
+        if (holder in known and _has(holder, key)) or any(fnmatch(key, one) for one in lacks):
             return True
     return len(known) < len(names) and _by_rows(key, names, (first, second))
 
@@ -78,10 +79,6 @@ def _sets(method: str, key: str) -> bool:
     """Return whether a method names a setting that it has another value of, or alone."""
     own = tables()["methods"][method].get("sets", ())
     return key in own or key in methods.METHODS[method].run
-
-
-def _lacks(method: str, key: str) -> bool:
-    return any(fnmatch(key, one) for one in tables()["methods"][method].get("lacks", ()))
 
 
 def _by_rows(key: str, names: list[str], runs: tuple[Mapping[str, Any], Mapping[str, Any]]) -> bool:

@@ -6,8 +6,7 @@ from typing import Final
 
 from harness.config import methods
 from harness.config.evaluation import SEARCHES, EvaluationConfig, SearchConfig
-from harness.config.gateway_address import read_address
-from harness.config.rollout_settings import RolloutConfig, complete_bounds
+from harness.config.rollout_settings import RolloutConfig, complete_bounds, read_address
 from harness.config.schema import TINY_MODELS, Config
 from harness.types.errors import ConfigError
 
@@ -24,18 +23,15 @@ _LEARNING: Final = {"critic", "process_reward"}
 
 def check(config: Config) -> None:
     """Raise `ConfigError`, which names them, if training settings contradict each other."""
-    _check_model(config)
-    _check_precision(config)
-    _check_offload(config)
+    _check_policy(config)
     _check_sharing(config)
     _check_sequence_parallel(config)
-    _check_early_ends(config)
+    _check_tasks(config.rollout)
     _check_context(config)
     _check_thoughts(config.agent.max_thought_tokens, config.agent.max_tokens, "agent.max_tokens")
     _check_scratchpad(config.agent.scratchpad, config.agent.context)
     _check_generation(config)
-    _check_mismatch(config.rollout)
-    _check_curriculum(config.rollout)
+    complete_bounds(config.rollout.correction or "clip", config.rollout.correction_bounds)
     _check_gateway(config)
     _check_ahead(config)
 
@@ -73,7 +69,7 @@ def _check_search(config: EvaluationConfig) -> None:
         )
 
 
-def _check_model(config: Config) -> None:
+def _check_policy(config: Config) -> None:
     size = config.policy.tiny
     if size.hidden % (2 * size.heads):
         raise ConfigError(
@@ -88,17 +84,11 @@ def _check_model(config: Config) -> None:
         )
     if config.policy.model in TINY_MODELS and not config.warmstart.episodes:
         raise ConfigError("a tiny model needs warmstart.episodes: its tokenizer is made from them")
-
-
-def _check_precision(config: Config) -> None:
     if config.policy.precision == "bfloat16" and not config.policy.lora.rank:
         raise ConfigError(
             "policy.precision 'bfloat16' is for adapters (policy.lora.rank): weights of 8 binary "
             "digits lose updates smaller than 1/256 of them; take 'mixed' to train all weights"
         )
-
-
-def _check_offload(config: Config) -> None:
     if config.policy.offload == "optimizer" and config.optimizer.name != "adamw":
         raise ConfigError(
             f"policy.offload is 'optimizer', which moves AdamW's moments, and optimizer.name is "
@@ -107,22 +97,17 @@ def _check_offload(config: Config) -> None:
 
 
 def _check_sharing(config: Config) -> None:
-    if not config.optimizer.share_prefixes:
+    if config.optimizer.packing != "shared":
         return
-    if config.optimizer.padding_free is False:
-        raise ConfigError(
-            "optimizer.share_prefixes is true and optimizer.padding_free false: sequences that "
-            "share prefixes lie in one row without padding; leave one of them out"
-        )
     if config.policy.lora.dropout:
         raise ConfigError(
-            f"optimizer.share_prefixes is true and policy.lora.dropout {config.policy.lora.dropout}"
+            f"optimizer.packing is 'shared' and policy.lora.dropout {config.policy.lora.dropout}"
             ", which differs from sequence to sequence: set it to 0, or do not share"
         )
     if config.policy.model == "tiny-vl":
         raise ConfigError(
-            "optimizer.share_prefixes is for models that read only, and policy.model is 'tiny-vl': "
-            "equal tokens may stand for different images; leave it out"
+            "optimizer.packing 'shared' is for models that read only, and policy.model is "
+            "'tiny-vl': equal tokens may stand for different images; leave it out"
         )
 
 
@@ -131,8 +116,7 @@ def _check_sequence_parallel(config: Config) -> None:
     if config.policy.sequence_parallel == 1:
         return
     others = {
-        "optimizer.share_prefixes": config.optimizer.share_prefixes,
-        "optimizer.padding_free": config.optimizer.padding_free is False,
+        "optimizer.packing": config.optimizer.packing in ("padded", "shared"),
         "policy.attention": config.policy.attention not in (None, "sdpa"),
         "policy.model": config.policy.model == "tiny-vl",
         "method.name": _LEARNING & {*methods.get(config.method.name).annotators, *own},
@@ -148,12 +132,18 @@ def _check_sequence_parallel(config: Config) -> None:
             )
 
 
-def _check_early_ends(config: Config) -> None:
-    enough, size = config.rollout.enough_members, config.rollout.group_size
+def _check_tasks(rollout: RolloutConfig) -> None:
+    enough, size = rollout.enough_members, rollout.group_size
     if enough is not None and enough > size:
         raise ConfigError(
             f"rollout.enough_members is {enough}, but rollout.group_size only {size}: no group "
             "could end early"
+        )
+    hard, easy = rollout.curriculum.bounds
+    if hard >= easy:
+        raise ConfigError(
+            f"rollout.curriculum.bounds are {hard} and {easy}: a task between them would be hard "
+            "and easy; give the smaller one first"
         )
 
 
@@ -210,19 +200,6 @@ def _check_generation(config: Config) -> None:
         )
 
 
-def _check_mismatch(rollout: RolloutConfig) -> None:
-    complete_bounds(rollout.correction or "clip", rollout.correction_bounds)
-
-
-def _check_curriculum(rollout: RolloutConfig) -> None:
-    own = rollout.curriculum
-    if own.hard >= own.easy:
-        raise ConfigError(
-            f"rollout.curriculum.hard is {own.hard}, not less than rollout.curriculum.easy = "
-            f"{own.easy}: a task would be both"
-        )
-
-
 def _check_gateway(config: Config) -> None:
     rollout = config.rollout
     if rollout.gateway is None:
@@ -240,7 +217,6 @@ def _check_gateway(config: Config) -> None:
         "rollout.branch.at": rollout.branch.at,
         "rollout.curriculum.by": rollout.curriculum.by,
         "rollout.recorded": rollout.recorded,
-        "rollout.preferences": rollout.preferences,
     }
     named = [name for name, value in chosen.items() if value]
     if named or methods.get(config.method.name).actor != "policy":
@@ -266,7 +242,6 @@ def _check_ahead(config: Config) -> None:
     impossible: dict[str, object] = {
         "rollout.gateway": rollout.gateway,
         "rollout.recorded": rollout.recorded,
-        "rollout.preferences": rollout.preferences,
         f"method.name = {own.name!r}": method.actor != "policy",
     }
     whole: dict[str, object] = {

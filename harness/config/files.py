@@ -37,13 +37,10 @@ _MOST_KEYS: Final = 16
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a recipe, and import its plug-ins.
 
-    Args:
-        path: A TOML file, or the name of a built-in recipe; `+` and one of `MODELS` after it trains
-            that model, in a run whose name ends with it.
-        overrides: Such as `run.seed=3` or `env.kwargs.rooms="large"`; values are TOML, else text.
-
-    Raises:
-        ConfigError: The file is missing or not TOML, or a key or value is wrong.
+    The path is a TOML file or the name of a built-in recipe; `+` and one of `MODELS` after it
+    trains that model, in a run whose name ends with it. Overrides are such as `run.seed=3` or
+    `env.kwargs.rooms="large"`; values are TOML, else text. Raises `ConfigError` if the file is
+    missing or not TOML, or a key or value is wrong.
     """
     values = _with_model(path)
     values.pop(DEPARTURES, None)
@@ -58,11 +55,7 @@ def departures(path: str | Path) -> dict[str, str]:
 
 
 def from_dict(values: Mapping[str, Any]) -> Config:
-    """Return the training configuration of nested dictionaries.
-
-    Raises:
-        ConfigError: A key is unknown, or a value has the wrong type or is out of its range.
-    """
+    """Return the training configuration of nested dictionaries; see `build`."""
     return build(Config, values)
 
 
@@ -166,19 +159,16 @@ def overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
     """Return nested settings with overrides such as `run.seed=3`; the value is TOML, else text."""
     changed = copy.deepcopy(dict(values))
     for override in overrides:
-        _override(changed, override)
+        dotted, equals, text = override.partition("=")
+        if not equals:
+            raise ConfigError(f"an override has the form section.key=value, got {override!r}")
+        *sections, key = dotted.strip().split(".", _MOST_KEYS)
+        if "." in key:
+            raise ConfigError(f"{dotted!r:.60}: a setting has at most {_MOST_KEYS} keys in a row")
+        inner = changed
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{dotted!r}: {section!r} is no section")
+        inner[key] = parse_value(text, dotted.strip())
     return changed
-
-
-def _override(values: dict[str, Any], override: str) -> None:
-    dotted, equals, text = override.partition("=")
-    if not equals:
-        raise ConfigError(f"an override has the form section.key=value, got {override!r}")
-    *sections, key = dotted.strip().split(".", _MOST_KEYS)
-    if "." in key:
-        raise ConfigError(f"{dotted!r:.60}: a setting has at most {_MOST_KEYS} keys in a row")
-    for section in sections:
-        values = values.setdefault(section, {})
-        if not isinstance(values, dict):
-            raise ConfigError(f"{dotted!r}: {section!r} is no section")
-    values[key] = parse_value(text, dotted.strip())

@@ -14,33 +14,22 @@ ACTORS: Final = ("policy", "initial", "expert")
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        name: The method's name in the papers, in lower case.
-        estimator: The estimator's name in `harness.credit`.
-        reference: The paper.
-        credit: Hyperparameters that differ from the estimator's defaults.
-        loss: The loss's name in `harness.losses`.
-        loss_settings: Hyperparameters that differ from the loss's defaults.
-        annotators: Names in `harness.annotators` that fill the columns it needs, with the settings
-            that differ from their defaults.
-        rows: The unit of a row of the turn table for credit: a turn, or a token.
-        actor: The player: the current policy (`"policy"`), the policy before training
-            (`"initial"`), or the environment's expert (`"expert"`, see the section `warmstart`).
-        run: Settings of a run, `section.key`, that the method sets where the recipe has None:
-            `optimizer.epochs`, `rollout.dynamic_sampling`...
-    """
-
-    name: str
-    estimator: str
-    reference: str
-    credit: Mapping[str, Any] = field(default_factory=dict)
-    loss: str = "clipped"
+    name: str  # in the papers, in lower case
+    estimator: str  # in `harness.credit`
+    reference: str  # the paper
+    credit: Mapping[str, Any] = field(default_factory=dict)  # what differs from the defaults
+    loss: str = "clipped"  # in `harness.losses`
     loss_settings: Mapping[str, Any] = field(default_factory=dict)
+    # names in `harness.annotators` that fill the columns it needs, with their settings
     annotators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    rows: str = "turn"
+    rows: str = "turn"  # a row of the turn table for credit: `"turn"` or `"token"`
+    # who plays: the policy, the policy before training (`"initial"`), or the environment's expert
+    # (`"expert"`, see the section `warmstart`)
     actor: str = "policy"
+    # settings of a run, `section.key`, that the method sets where the recipe has None, such as
+    # `optimizer.epochs`
     run: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -55,8 +44,25 @@ sequence, so actions weigh the same; in "transcript" rollouts do, and longer act
 _PREFERENCES: Final = {"process_reward": {"objective": "dpo", "update": "before"}}
 _LIKELIHOODS: Final = {"aggregation": "sequence_mean_token_sum"}
 """The sum over a turn's tokens is its log-probability, which estimators of preferences weight."""
-_OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
 _SALT: Final = "Li et al., SALT, Algorithm 1 and Table 4"
+
+_OPRL: Final = "Liu et al., Online Process Reward Learning for Agentic RL (OPRL), section 3.1"
+
+
+def _oprl(
+    name: str,
+    base: str,
+    reference: str = _OPRL,
+    annotators: Mapping[str, Mapping[str, Any]] = _PREFERENCES,
+) -> Method:
+    credit = {"base": base}
+    return Method(name, "oprl", reference, credit, loss_settings=_BY_ACTION, annotators=annotators)
+
+
+def _preferring(name: str, reference: str, **annotators: Mapping[str, Any]) -> Method:
+    needs = {"reference_kl": {}, **annotators}
+    return Method(name, name, reference, loss="nll", loss_settings=_LIKELIHOODS, annotators=needs)
+
 
 _CLASSIC: Final = (
     Method("reinforce", "reinforce", "Williams 1992", credit={"baseline": "batch"}),
@@ -133,11 +139,7 @@ _STEPWISE: Final = (
         "gvpo",
         "Group Verification-based Policy Optimization (GVPO), section 3 and appendix A.1",
         loss_settings={**_HIGHER, **_SEQUENCES},
-        run={
-            "rollout.enough_members": 6,
-            "rollout.enough_share": 0.9,
-            "rollout.enough_turns": 30,
-        },
+        run={"rollout.enough_members": 6, "rollout.enough_share": 0.9, "rollout.enough_turns": 30},
     ),
     Method("salt", "salt", _SALT, loss_settings=_BY_SEQUENCE),
     Method("salt_rloo", "salt", _SALT, credit={"base": "rloo"}, loss_settings=_BY_SEQUENCE),
@@ -201,36 +203,13 @@ _STEPWISE: Final = (
         rows="token",
     ),
     # The paper's base is RLOO, and GRPO on SOTOPIA (section 4, implementation details).
-    Method(
-        "oprl",
-        "oprl",
-        _OPRL,
-        credit={"base": "rloo"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
-        "oprl_grpo",
-        "oprl",
-        _OPRL,
-        credit={"base": "grpo"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
-        "oprl_reinforce_pp",
-        "oprl",
-        _OPRL,
-        credit={"base": "reinforce_pp"},
-        loss_settings=_BY_ACTION,
-        annotators=_PREFERENCES,
-    ),
-    Method(
+    _oprl("oprl", "rloo"),
+    _oprl("oprl_grpo", "grpo"),
+    _oprl("oprl_reinforce_pp", "reinforce_pp"),
+    _oprl(
         "oprl_ground_truth",
-        "oprl",
-        "OPRL, Table 3: the environment's rewards in place of learned ones",
-        credit={"base": "rloo"},
-        loss_settings=_BY_ACTION,
+        "rloo",
+        reference="OPRL, Table 3: the environment's rewards in place of learned ones",
         annotators={"environment_reward": {}},
     ),
 )
@@ -246,38 +225,10 @@ _SUPERVISED: Final = (
     ),
     Method("rft", "imitation", "arXiv:2308.01825", loss="nll", actor="initial"),
     Method("ei", "imitation", "arXiv:1705.08439", loss="nll"),
-    Method(
-        "dmpo",
-        "dmpo",
-        "arXiv:2406.14868",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "dpo",
-        "dpo",
-        "arXiv:2305.18290",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "ipo",
-        "ipo",
-        "arXiv:2310.12036",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}},
-    ),
-    Method(
-        "kto",
-        "kto",
-        "arXiv:2402.01306",
-        loss="nll",
-        loss_settings=_LIKELIHOODS,
-        annotators={"reference_kl": {}, "mismatched_ratio": {}},
-    ),
+    _preferring("dmpo", "arXiv:2406.14868"),
+    _preferring("dpo", "arXiv:2305.18290"),
+    _preferring("ipo", "arXiv:2310.12036"),
+    _preferring("kto", "arXiv:2402.01306", mismatched_ratio={}),
 )
 
 METHODS: Final[dict[str, Method]] = {row.name: row for row in (*_CLASSIC, *_STEPWISE, *_SUPERVISED)}

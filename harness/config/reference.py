@@ -42,11 +42,8 @@ def sections(kind: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str
     for name, annotation in allowed_values.annotations_of(kind).items():
         section = allowed_values.section_of(annotation)
         if section is not None:
-            yield (
-                f"{prefix}{name}",
-                _one_line(section.__doc__),
-                list(_settings(section, prefix + name)),
-            )
+            about, settings = _one_line(section.__doc__), list(_settings(section, prefix + name))
+            yield f"{prefix}{name}", about, settings
             yield from sections(section, f"{prefix}{name}.")
 
 
@@ -66,7 +63,8 @@ def _settings(section: type[BaseModel], name: str) -> Iterator[Setting]:
 def _allowed(annotation: Any) -> str:
     known = allowed_values.choices(annotation)
     if known:
-        return ", ".join("None" if one is None else json.dumps(one) for one in known)
+        items = ", ".join("None" if one is None else json.dumps(one) for one in known)
+        return f"list of {items}" if allowed_values.is_list(annotation) else items
     bounds = allowed_values.bounds(annotation)
     optional = " or None" if allowed_values.is_optional(annotation) else ""
     shown = "" if bounds == "finite" else bounds.removesuffix(" and finite")
@@ -84,11 +82,8 @@ def as_text(kind: type[Section]) -> str:
         lines = [f"[{name}] {about}"]
         for one in settings:
             lines.append(f"  {one.key} = {one.default}  ({one.allowed})")
-            lines.append(
-                textwrap.fill(
-                    one.description, 96, initial_indent=_INDENT, subsequent_indent=_INDENT
-                )
-            )
+            words = textwrap.wrap(one.description, 96 - len(_INDENT))
+            lines += [_INDENT + line for line in words]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -100,15 +95,9 @@ def as_markdown() -> str:
         parts.append(f"## {title}\n")
         for name, about, settings in sections(kind):
             parts.append(f"### {title}: `{name}`\n\n{about}\n")
-            rows = [f"| {' | '.join(map(_cell, _as_code(one)))} |" for one in settings]
-            heading = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
-            parts.append("\n".join([*heading, *rows]) + "\n")
+            lines = ["| setting | allowed | default | what it is |", "|---|---|---|---|"]
+            for one in settings:
+                cells = one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
+                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
-
-
-def _as_code(one: Setting) -> Setting:
-    return one._replace(key=f"`{one.key}`", default=f"`{one.default}`")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

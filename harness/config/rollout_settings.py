@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Gt, Le
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from harness.config.section import (
-    Fraction,
     List,
     NonNegativeInt,
+    Pair,
     PositiveInt,
     Section,
     Share,
@@ -21,6 +22,15 @@ from harness.config.section import (
 )
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import number
+
+
+def _check_budget(budget: dict[str, Any]) -> dict[str, Any]:
+    for name, most in budget.items():
+        if name not in ("steps", "tokens") or type(most) is not int or most < 1:
+            raise ValueError(
+                f"has {name!r:.40} = {most!r:.40}: expected steps or tokens, each an int at least 1"
+            )
+    return budget
 
 
 class BranchConfig(Section):
@@ -41,11 +51,9 @@ class BranchConfig(Section):
     rounds: PositiveInt = 1
     """Rounds of branching, of `points` new turns each: from the second on siblings' turns are among
     those that are chosen from."""
-    max_steps: PositiveInt | None = None
-    """Environment steps of a group's siblings after which they branch at no further turn."""
-    max_tokens: PositiveInt | None = None
-    """Tokens of the prompts and responses of a group's siblings after which they branch at no
-    further turn."""
+    budget: Annotated[Table, AfterValidator(_check_budget)] = Field(default_factory=dict)
+    """What a group's siblings may use before they branch at no further turn: `steps` of the
+    environment, `tokens` of prompts and responses, or both. Empty sets no limit."""
 
 
 class CurriculumConfig(Section):
@@ -53,16 +61,11 @@ class CurriculumConfig(Section):
 
     by: Literal["task", "family"] | None = None
     """The unit of measurement: each task, or each family as a whole. None draws all alike."""
-    easy: Share = 0.9
-    """Success from which on a task is in the easy pool; one that was not played yet is in none."""
-    hard: Share = 0.1
-    """Success up to which a task is in the hard pool."""
-    easy_share: Share = 0.1
-    """Share of the easy tasks that a pass over the split draws."""
-    hard_share: Share = 0.5
-    """Share of the hard tasks that a pass over the split draws."""
-    memory: Fraction = 0.5
-    """Weight of a task's earlier success where it is measured again; 0 forgets it."""
+    bounds: Pair[Share] = (0.1, 0.9)
+    """Success up to which a task is in the hard pool, and from which on it is in the easy one. A
+    task that was not played yet is in neither."""
+    shares: Pair[Share] = (0.5, 0.1)
+    """Shares of the hard and of the easy tasks that a pass over the split draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,7 @@ _BOUNDS: Final = {"token": (0.0, 2.0), "geometric": (0.999, 1.001), "product": (
 def complete_bounds(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return `rollout.correction_bounds` with their defaults.
 
-    Raises:
-        ConfigError: A bound is unknown, of another type, or leaves no ratio.
+    Raises `ConfigError` if a bound is unknown, of another type, or leaves no ratio.
     """
     bounds: dict[str, Any] = {}
     if kind == "clip":
@@ -192,10 +194,9 @@ class RolloutConfig(Section):
     """Number of turns before which an episode is not stopped early (GVPO: 30)."""
     recorded: List[str] = ()
     """Files of rollouts, or folders of them such as `"runs/NAME/rollouts"`, that supervised and
-    preference methods learn from in place of live play; a step takes `tasks_per_step` groups."""
-    preferences: str | None = None
-    """File of step preferences, as a search writes it, that preference methods learn from in place
-    of live play: `dpo` on it is DPO-MCTS (SALT, Table 2). A step takes `tasks_per_step` of them."""
+    preference methods learn from in place of live play; a step takes `tasks_per_step` groups. Or
+    files of step preferences, as a search writes them, for preference methods: `dpo` on them is
+    DPO-MCTS (SALT, Table 2), and a step takes `tasks_per_step` of them."""
     branch: BranchConfig = BranchConfig()
     curriculum: CurriculumConfig = CurriculumConfig()
     gateway: str | None = None
@@ -206,4 +207,23 @@ class RolloutConfig(Section):
     @property
     def is_live(self) -> bool:
         """Whether rollouts are played, and not read from files."""
-        return not self.recorded and self.preferences is None
+        return not self.recorded
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Return the host and port of an address such as `127.0.0.1:8600`, or raise `ConfigError`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(
+            f"rollout.gateway must be HOST:PORT, such as 127.0.0.1:8600, got {text!r}"
+        )
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

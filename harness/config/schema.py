@@ -231,13 +231,11 @@ class OptimizerConfig(Section):
     """Passes over a step's sequences; None takes the method's setting, mostly 1."""
     micro_batch_tokens: PositiveInt = 8192
     """Tokens of one forward pass, padding included."""
-    padding_free: bool | None = None
-    """Pack the sequences of a micro-batch into one row, without padding; None does so if the
-    model's attention supports it."""
-    share_prefixes: bool = False
-    """Compute equal beginnings of a micro-batch's sequences once, in one row without padding: those
-    of an episode's prompts, a group's members, a branch's siblings. For models that read only, with
-    torch's attention."""
+    packing: Literal["padded", "packed", "shared"] | None = None
+    """The sequences of a micro-batch: `"padded"` to equal length; `"packed"` into one row, without
+    padding; or `"shared"`: in one row too, and equal beginnings are computed once, those of an
+    episode's prompts, a group's members, a branch's siblings, for models that read only, with
+    torch's attention. None packs if the model's attention supports it."""
 
 
 class WarmstartConfig(Section):
@@ -295,14 +293,15 @@ class CheckpointConfig(Section):
 class LogConfig(Section):
     """Outputs of metrics, beside `metrics.jsonl`."""
 
-    tensorboard: bool = True
-    """Write event files of TensorBoard."""
-    pictures: bool = True
-    """Draw `curve.png` and `training.png`, in a second or two; `harness report` draws them too."""
-    wandb: str | None = None
-    """Project on Weights & Biases; None sends nothing."""
-    trackio: str | None = None
-    """Project on Trackio, on this machine unless its own variables differ; None for none."""
+    outputs: List[Literal["pictures", "tensorboard", "trackio", "wandb"]] = (
+        "pictures",
+        "tensorboard",
+    )
+    """`"pictures"`: `curve.png` and `training.png`, drawn in a second or two, as `harness report`
+    does too; `"tensorboard"`: event files of TensorBoard; `"trackio"`: Trackio, on this machine
+    unless its own variables differ; `"wandb"`: Weights & Biases."""
+    project: str | None = None
+    """Project on Trackio and Weights & Biases; they need one."""
     price_per_hour: NonNegativeFloat | None = None
     """Price of the machine in US dollars per hour, for the figures of cost."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -10,12 +11,13 @@ from typing import Annotated, Any, Final, TypeVar
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from harness.config.error_messages import describe
+from harness.config.allowed_values import describe
 from harness.types.errors import ConfigError
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound="Section")
 
+_WITHOUT_EFFECT: Final = ("name", "seed", "output", "threads")
 _FOLDER_NAME: Final = re.compile(r"[\w.+=@ -]{0,200}")
 
 
@@ -26,17 +28,8 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
-
-
-def _from_list(value: Any) -> Any:
-    """Return a list as a tuple: TOML and JSON have no tuples."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _json_plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +49,8 @@ LearningRate = Annotated[float, Gt(0), Le(10)]
 """A step of AdamW changes each weight by about so much."""
 Fraction = Annotated[float, Ge(0), Lt(1)]
 Share = Annotated[float, Ge(0), Le(1)]
-FROM_LIST = BeforeValidator(_from_list)
+FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+"""Takes a list for a tuple: TOML and JSON have no tuples."""
 List = Annotated[tuple[_T, ...], FROM_LIST]
 Pair = Annotated[tuple[_T, _T], FROM_LIST]
 Table = Annotated[dict[str, Any], AfterValidator(_json_plain)]
@@ -96,3 +90,24 @@ def replace(section: _S, **changes: Any) -> _S:
 def to_dict(section: Section) -> dict[str, Any]:
     """Return all settings as nested dictionaries."""
     return section.model_dump()
+
+
+def digest(config: Section) -> str:
+    """Return the first 12 hex characters of the configuration's SHA-256."""
+    return digest_values(to_dict(config))
+
+
+def digest_values(values: Mapping[str, Any]) -> str:
+    """Return the first 12 hex characters of the SHA-256 of JSON values."""
+    text = json.dumps(values, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def without_seed(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's configuration without the keys that change figures only by chance.
+
+    These are seed, name, output folder, number of threads, and the names of swept settings. Runs
+    that repeat each other with different seeds have equal results here.
+    """
+    kept = {k: v for k, v in run["run"].items() if k not in _WITHOUT_EFFECT}
+    return {**{key: part for key, part in run.items() if key != "swept"}, "run": kept}

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from harness.config.digests import without_seed
 from harness.config.files import load, overridden
 from harness.config.schema import Config
-from harness.config.section import replace, to_dict
+from harness.config.section import replace, to_dict, without_seed
 from harness.types.errors import ConfigError
 
 _OPENING: Final = {"[": "]", "{": "}", '"': '"', "'": "'"}
@@ -24,36 +23,29 @@ def vary(
 
     A run is named `NAME-KEY=VALUE-seedN`, where NAME is `run.name`, KEY the last part of a swept
     setting's key (all of it if two end alike), and N the seed: `run.seed`, `run.seed` + 1, ...
-
-    Args:
-        recipe: See `harness.config.load`.
-        overrides: See `harness.config.load`.
-        sweeps: Such as `method.credit.alpha=0.3,0.5`; commas in brackets and quotes part nothing.
-        seeds: Number of seeds for each combination.
-
-    Raises:
-        ConfigError: A key or value is wrong, a key is swept twice, or two combinations are equal.
+    A sweep is such as `method.credit.alpha=0.3,0.5`; commas in brackets and quotes part nothing.
+    Raises `ConfigError` if a key or value is wrong, a key is swept twice, or two combinations are
+    equal.
     """
     swept = dict(_parsed(sweep) for sweep in sweeps)
     if len(swept) < len(sweeps):
         raise ConfigError("a setting is swept twice: give all its values in one --sweep")
-    found: list[Config] = []
+    found: dict[str, Config] = {}
+    known: list[dict[str, Any]] = []
     for values in itertools.product(*swept.values()):
         chosen = dict(zip(swept, values, strict=True))
-        found += _seeded(recipe, overrides, chosen, seeds)
-    _refuse_equal(found)
-    return found
-
-
-def _seeded(
-    recipe: str, overrides: Sequence[str], chosen: dict[str, str], seeds: int
-) -> Iterator[Config]:
-    changes = [f"{key}={value}" for key, value in chosen.items()]
-    config = load(recipe, [*overrides, *changes])
-    first, name = config.run.seed, f"{config.run.name}{_suffix(chosen)}"
-    for seed in range(first, first + seeds):
-        run = replace(config.run, name=f"{name}-seed{seed}", seed=seed)
-        yield replace(config, run=run, swept=tuple(chosen))
+        changes = [f"{key}={value}" for key, value in chosen.items()]
+        config = load(recipe, [*overrides, *changes])
+        for seed in range(config.run.seed, config.run.seed + seeds):
+            name = f"{config.run.name}{_suffix(chosen)}-seed{seed}"
+            run = replace(config.run, name=name, seed=seed)
+            one = replace(config, run=run, swept=tuple(chosen))
+            settings = {"seed": seed, **without_seed(to_dict(one))}
+            if name in found or settings in known:
+                raise ConfigError(f"--sweep has a value twice: {name} would repeat another run")
+            found[name] = one
+            known.append(settings)
+    return list(found.values())
 
 
 def _suffix(chosen: dict[str, str]) -> str:
@@ -92,14 +84,3 @@ def _parts(text: str) -> Iterator[str]:
         else:
             part += character
     yield part
-
-
-def _refuse_equal(found: Sequence[Config]) -> None:
-    names: dict[str, dict[str, Any]] = {}
-    for config in found:
-        settings = {"seed": config.run.seed, **without_seed(to_dict(config))}
-        if config.run.name in names or settings in names.values():
-            raise ConfigError(
-                f"--sweep has a value twice: {config.run.name} would repeat another run"
-            )
-        names[config.run.name] = settings

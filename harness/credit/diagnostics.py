@@ -88,14 +88,14 @@ def _gvpo_figures(turns: TurnTable, settings: Settings) -> Figures:
     return {"turns_per_rollout": len(turns) / len(turns.starts), "shaped_turns": shaped}
 
 
-def _oprl_figures(turns: TurnTable, _settings: Settings) -> Figures:
-    """Return mean and standard deviation of the step rewards, as in OPRL's Figure 5."""
-    return _moments("process_reward", turns.process_reward)
+def _moments(column: str) -> Callable[[TurnTable, Settings], Figures]:
+    """Return the function for mean and standard deviation of a column (OPRL, Figure 5)."""
 
+    def figures(turns: TurnTable, _settings: Settings) -> Figures:
+        values = getattr(turns, column)
+        return {f"{column}_mean": float(values.mean()), f"{column}_std": float(values.std())}
 
-def _prime_figures(turns: TurnTable, _settings: Settings) -> Figures:
-    """Return mean and standard deviation of the implicit process rewards."""
-    return _moments("process_reward", turns.process_reward)
+    return figures
 
 
 def _hcapo_figures(turns: TurnTable, settings: Settings) -> Figures:
@@ -105,11 +105,6 @@ def _hcapo_figures(turns: TurnTable, settings: Settings) -> Figures:
     low, high = settings["clip_low"] * mean, settings["clip_high"] * mean
     clipped = (turns.hindsight < low) | (turns.hindsight > high)
     return {"hindsight": float(turns.hindsight.mean()), "hindsight_clipped": float(clipped.mean())}
-
-
-def _empg_figures(turns: TurnTable, _settings: Settings) -> Figures:
-    """Return mean and standard deviation of the turns' entropies, in nats."""
-    return _moments("entropy", turns.entropy)
 
 
 def _gae_figures(turns: TurnTable, settings: Settings) -> Figures:
@@ -185,7 +180,7 @@ FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
     "dmpo": _dmpo_figures,
     "dpo": _dpo_figures,
     "ecpo": _ecpo_figures,
-    "empg": _empg_figures,
+    "empg": _moments("entropy"),  # in nats
     "gae": _gae_figures,
     "gvpo": _gvpo_figures,
     "hcapo": _hcapo_figures,
@@ -193,20 +188,12 @@ FIGURES: Final[dict[str, Callable[[TurnTable, Settings], Figures]]] = {
     "imitation": _imitation_figures,
     "ipo": _ipo_figures,
     "kto": _kto_figures,
-    "oprl": _oprl_figures,
-    "cast": _oprl_figures,
-    "igpo": _oprl_figures,
-    "prime": _prime_figures,
+    **dict.fromkeys(("oprl", "cast", "igpo", "prime"), _moments("process_reward")),
     "reinforce_pp": _reinforce_pp_figures,
     "salt": _salt_figures,
     "scpo": _scpo_figures,
 }
 """Estimators with figures of their own; the others' are those that every method logs."""
-
-
-def _moments(name: str, column: Floats | None) -> Figures:
-    assert column is not None
-    return {f"{name}_mean": float(column.mean()), f"{name}_std": float(column.std())}
 
 
 def documentation_calls(turns: TurnTable) -> Figures:

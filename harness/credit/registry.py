@@ -21,31 +21,24 @@ Base = str | Mapping[str, Any]
 StepReturns = Literal["", "reads", "changes"]
 """Whether an estimator reads or changes the returns of single turns (`shared.step_returns`)."""
 
-PRESETS: Final[dict[str, dict[str, Any]]] = {
-    "paper": {
-        "statistics": "rollout",
-        "ddof": 1,
-        "eps": 1e-6,
-        "gamma": 0.95,
-        "step_weight": 1.0,
-        "invalid_penalty": 0.1,
-        "penalty_on": "row",
-        "edge_cost": 1.0,
-        "reached_only": True,
-    },
-    "verl_agent": {
-        "statistics": "turn",
-        "ddof": 1,
-        "eps": 1e-6,
-        "gamma": 0.95,
-        "step_weight": 1.0,
-        "invalid_penalty": 0.1,
-        "penalty_on": "row",
-        "drop_zero": True,
-        "edge_cost": 0.0,
-        "reached_only": False,
-    },
+_PAPER: Final = {
+    "statistics": "rollout",
+    "ddof": 1,
+    "eps": 1e-6,
+    "gamma": 0.95,
+    "step_weight": 1.0,
+    "invalid_penalty": 0.1,
+    "penalty_on": "row",
+    "edge_cost": 1.0,
+    "reached_only": True,
 }
+_VERL_AGENT: Final = {
+    "statistics": "turn",
+    "drop_zero": True,
+    "edge_cost": 0.0,
+    "reached_only": False,
+}
+PRESETS: Final[dict[str, dict[str, Any]]] = {"paper": _PAPER, "verl_agent": _PAPER | _VERL_AGENT}
 """Settings of hyperparameters that estimators share: the papers', verl-agent's code's.
 
 The code's raw scores in groups of one are not among the latter (`singleton` of `grpo`): they are a
@@ -77,6 +70,7 @@ def _plugin_entry(name: str, found: Any) -> _Entry | None:
 _ESTIMATORS: Registry[_Entry] = Registry(
     "estimator", lambda entry: keyword_defaults(entry.function), make_entry=_plugin_entry
 )
+names = _ESTIMATORS.names
 
 
 def estimator(
@@ -121,11 +115,6 @@ def _entry(
         return function(turns, **hyperparameters)
 
     return _Entry(checked, needs, own, step_returns)
-
-
-def names() -> list[str]:
-    """Return the names of all estimators."""
-    return _ESTIMATORS.names()
 
 
 def get(name: str) -> Estimator:

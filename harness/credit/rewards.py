@@ -16,11 +16,10 @@ Reward = Callable[[Rollout], Sequence[float]]
 """`rollout -> a number for each of its turns`, before `method.reward_scale`."""
 
 
-def _plugin_reward(name: str, found: Any) -> Reward | None:
-    return _checked(name, found) if callable(found) else None
-
-
-_REWARDS: Registry[Reward] = Registry("reward", make_entry=_plugin_reward)
+_REWARDS: Registry[Reward] = Registry(
+    "reward", make_entry=lambda name, found: _checked(name, found) if callable(found) else None
+)
+names = _REWARDS.names
 
 
 def reward(name: str) -> Callable[[Reward], Reward]:
@@ -31,11 +30,6 @@ def reward(name: str) -> Callable[[Reward], Reward]:
         return function
 
     return add
-
-
-def names() -> list[str]:
-    """Return the names of all rewards."""
-    return _REWARDS.names()
 
 
 def get(expression: str) -> Reward:

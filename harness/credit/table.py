@@ -28,59 +28,40 @@ FAILED_FEEDBACK: Final = (Feedback.MALFORMED.value, Feedback.FAILED.value)
 
 @dataclass(frozen=True, eq=False)
 class TurnTable:
-    """One row per turn; rows of a rollout are contiguous and in order. All columns have shape [N].
+    """One row per turn; rows of a rollout are contiguous and in order; columns have shape [N]."""
 
-    Attributes:
-        rollout: Index of the rollout, 0..R-1.
-        group: Index of the rollout's group.
-        turn: Position in the rollout, from 0.
-        reward: Training reward of the turn: the environment's, or that of success or score.
-        success: The rollout succeeded; the same in all its rows.
-        valid: Feedback was neither `malformed` nor `inadmissible`.
-        failed: Feedback was `failed` or `malformed` (GVPO's failed steps).
-        ends_turn: The row is a turn, or the last token of one.
-        state_key: State before the action.
-        next_state_key: State after the action.
-        action_key: Canonical action.
-        text: "action || observation", for semantic scorers.
-        value: Critic's value of the state before the action, or None.
-        process_reward: A reward model's score, or None.
-        entropy: Mean token entropy of the response in nats, or None.
-        hindsight: Probability of a token of the action given the outcome (geometric mean), or None.
-        kl: Divergence from the reference policy: k1 summed over the response's tokens, or None.
-        teacher_kl: Divergence from a teacher: k1 summed over the response's tokens, or None.
-        length: Tokens of the response, or None.
-        state_value: Mean return of continuations from right before the turn, or None.
-        return_bonus: Added to the turn's own step return, and to no other's (SCPO), or None.
-        parent: Index of the rollout that the row's rollout branched from, an earlier one of its
-            group; -1 for none. None if no rollout branched.
-        branch_turn: Number of rows that its rollout shares with that one, as its first; 0 for none.
-        extra: Columns of plug-ins by name, numbers of shape [N] each, or None.
-    """
-
-    rollout: Ints
-    group: Ints
-    turn: Ints
-    reward: Floats
-    success: Bools
-    valid: Bools
-    failed: Bools
-    ends_turn: Bools
-    state_key: Keys
-    next_state_key: Keys
-    action_key: Keys
-    text: Keys
-    value: Floats | None = None
-    process_reward: Floats | None = None
-    entropy: Floats | None = None
+    rollout: Ints  # index of the rollout, 0..R-1
+    group: Ints  # index of the rollout's group
+    turn: Ints  # position in the rollout, from 0
+    reward: Floats  # training reward of the turn: the environment's, or that of success or score
+    success: Bools  # the rollout succeeded; the same in all its rows
+    valid: Bools  # feedback was neither `malformed` nor `inadmissible`
+    failed: Bools  # feedback was `failed` or `malformed` (GVPO's failed steps)
+    ends_turn: Bools  # the row is a turn, or the last token of one
+    state_key: Keys  # state before the action
+    next_state_key: Keys  # state after the action
+    action_key: Keys  # canonical action
+    text: Keys  # "action || observation", for semantic scorers
+    value: Floats | None = None  # critic's value of the state before the action, or None
+    process_reward: Floats | None = None  # a reward model's score, or None
+    entropy: Floats | None = None  # mean token entropy of the response in nats, or None
+    # Probability of a token of the action given the outcome (geometric mean), or None.
     hindsight: Floats | None = None
+    # Divergence from the reference policy: k1 summed over the response's tokens, or None.
     kl: Floats | None = None
+    # Divergence from a teacher: k1 summed over the response's tokens, or None.
     teacher_kl: Floats | None = None
-    length: Floats | None = None
+    length: Floats | None = None  # tokens of the response, or None
+    # Mean return of continuations from right before the turn, or None.
     state_value: Floats | None = None
+    # Added to the turn's own step return, and to no other's (SCPO), or None.
     return_bonus: Floats | None = None
+    # Index of the rollout that the row's rollout branched from, an earlier one of its group; -1 for
+    # none. None if no rollout branched.
     parent: Ints | None = None
+    # Number of rows that its rollout shares with that one, as its first; 0 for none.
     branch_turn: Ints | None = None
+    # Columns of plug-ins by name, numbers of shape [N] each, or None.
     extra: Mapping[str, Floats] | None = None
 
     def __post_init__(self) -> None:

@@ -47,16 +47,11 @@ class ReportedElsewhere(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroup:
-    """The processes that train together, as one of them sees them.
+    """The processes that train together, as one of them sees them."""
 
-    Attributes:
-        rank: The number of this process, from 0.
-        size: The number of processes.
-        device_name: torch's name of this process's device; a single process uses its policy's.
-    """
-
-    rank: int = 0
-    size: int = 1
+    rank: int = 0  # the number of this process, from 0
+    size: int = 1  # the number of processes
+    # torch's name of this process's device; a single process uses its policy's.
     device_name: str = "cpu"
 
     @property

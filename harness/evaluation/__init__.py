@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgyms.core.lazy import lazy_names
+from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from harness.evaluation.running import resume, run
@@ -24,6 +24,5 @@ if TYPE_CHECKING:
 __all__ = ["resume", "run"]
 
 __getattr__ = lazy_names(
-    __name__,
-    {"resume": "harness.evaluation.running", "run": "harness.evaluation.running"},
+    __name__, {"resume": "harness.evaluation.running", "run": "harness.evaluation.running"}
 )

@@ -7,17 +7,10 @@ A breakdown is `{title: {group: {column: mean, ..., "count": episodes}}}`; each 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from harness.evaluation.units import (
-    Unit,
-    Value,
-    grouped,
-    mean_of,
-    mean_over,
-    success_and_score,
-)
+from harness.evaluation.units import Unit, Units, Value, mean_of
 
 Breakdown = dict[str, dict[str, dict[str, Any]]]
 
@@ -71,52 +64,46 @@ def env_name(env_id: str) -> str:
     return re.sub(r"^.*[/:]|-v\d+$", "", env_id)
 
 
-def breakdowns_of(env_id: str, units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+def breakdowns_of(env_id: str, units: Units) -> Breakdown:
     """Return the breakdowns of an environment from all played units; {} if it has none."""
     make = _BREAKDOWNS.get(env_name(env_id))
-    return make(units, seeds) if make and units else {}
+    return make(units) if make and units else {}
 
 
-def _sokoban(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+def _sokoban(units: Units) -> Breakdown:
     """Return success by number of boxes, {} if a task's id does not contain it."""
-    boxes = {unit.task_id: _boxes(unit) for unit in units}
-    if None in boxes.values():
-        return {}
-    groups = grouped(units, lambda unit: str(boxes[unit.task_id]))
-    return {"Boxes": {name: success_and_score(group, seeds) for name, group in groups.items()}}
+    groups = units.grouped(lambda unit: _boxes(unit) or "")
+    named = {name: group.success_and_score() for name, group in groups.items()}
+    return {} if "" in named else {"Boxes": named}
 
 
 def _boxes(unit: Unit) -> str | None:
     """Return the number of boxes: `train/6x6-2-2f19-00001` has 2, and so has family `2-boxes`."""
-    found = re.search(r"(?:^|/)\d+x\d+-(\d+)-[0-9a-f]+-\d+$", unit.task_id)
-    found = found or re.match(r"(\d+)-box(?:es)?$", unit.family)
+    found = re.search(r"(?:^|/)\d+x\d+-(\d+)-[0-9a-f]+-\d+$", unit.last.task_id)
+    found = found or re.match(r"(\d+)-box(?:es)?$", unit.last.family)
     return found[1] if found else None
 
 
-def _searchqa(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+def _searchqa(units: Units) -> Breakdown:
     """Return exact match, which is success, and F1, by question set.
 
     The names of generated question sets are their numbers of hops.
     """
 
-    def measures(chosen: Sequence[Unit]) -> dict[str, Any]:
-        return {
-            "EM": mean_over(chosen, seeds, lambda unit: unit.success),
-            "F1": mean_over(chosen, seeds, lambda unit: unit.metric("f1")),
-            "count": len(chosen),
-        }
+    def measures(chosen: Units) -> dict[str, Any]:
+        f1 = chosen.mean(lambda unit: unit.metric("f1"))
+        return {"EM": chosen.mean(lambda unit: unit.success), "F1": f1, "count": len(chosen)}
 
-    groups = grouped(units, lambda unit: unit.family)
+    groups = units.grouped(lambda unit: unit.last.family)
     named = {DATA_SETS.get(name, name): measures(groups[name]) for name in in_order(groups)}
     return {"Data set": {**named, ALL: measures(units)}}
 
 
-def _appworld(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+def _appworld(units: Units) -> Breakdown:
     """Return task and scenario goal completion, of all tasks and by difficulty."""
-    groups = grouped(units, _difficulty)
-    known = groups if "" not in groups else {}
-    by_level = {name: _completion(level_units, seeds) for name, level_units in known.items()}
-    return {"Difficulty": {**by_level, ALL: _completion(units, seeds)}}
+    groups = units.grouped(_difficulty)
+    by_level = {name: _completion(group) for name, group in groups.items() if "" not in groups}
+    return {"Difficulty": {**by_level, ALL: _completion(units)}}
 
 
 def _difficulty(unit: Unit) -> str:
@@ -124,53 +111,54 @@ def _difficulty(unit: Unit) -> str:
     level = unit.metric("difficulty")
     if level is not None:
         return f"{level:.0f}"
-    found = re.search(r"\d", unit.family)
+    found = re.search(r"\d", unit.last.family)
     return found[0] if found else ""
 
 
-def _completion(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
+def _completion(units: Units) -> dict[str, Any]:
     """Return TGC, the share of solved tasks, and SGC, the share of wholly solved scenarios.
 
     A scenario counts in SGC only if all three of its tasks were finished.
     """
-    scenarios: dict[tuple[str, int], list[Unit]] = {}
+    scenarios: dict[tuple[str, int], list[bool]] = {}
     for unit in units:
-        scenarios.setdefault((unit.task_id.rpartition("_")[0], unit.seed), []).append(unit)
+        name = unit.last.task_id.rpartition("_")[0]
+        scenarios.setdefault((name, unit.last.seed), []).append(unit.success)
     whole = [
-        Value(float(all(unit.success for unit in tasks)), name, seed)
-        for (name, seed), tasks in scenarios.items()
-        if len(tasks) == SCENARIO_TASKS
+        Value(float(all(solved)), name, seed)
+        for (name, seed), solved in scenarios.items()
+        if len(solved) == SCENARIO_TASKS
     ]
     return {
-        "TGC": mean_over(units, seeds, lambda unit: unit.success),
-        "SGC": mean_of(whole, seeds),
+        "TGC": units.mean(lambda unit: unit.success),
+        "SGC": mean_of(whole, units.seeds),
         "count": len(units),
         "incomplete_scenarios": len(scenarios) - len(whole),
     }
 
 
-def _sotopia(units: Sequence[Unit], seeds: Sequence[int]) -> Breakdown:
+def _sotopia(units: Units) -> Breakdown:
     """Return the goal score of the hard tasks and of all tasks, and the mean of every dimension.
 
     A task is hard if its family is `hard` or its metric `hard` is 1. If all tasks are hard, only
     the group of hard tasks is returned.
     """
 
-    def mean(chosen: Sequence[Unit], name: str) -> dict[str, Any]:
-        rating = mean_over(chosen, seeds, lambda unit: unit.metric(name), share=False)
+    def mean(chosen: Units, name: str) -> dict[str, Any]:
+        rating = chosen.mean(lambda unit: unit.metric(name), share=False)
         return {"Mean": rating, "count": len(chosen)}
 
-    hard = [unit for unit in units if unit.family == "hard" or unit.metric("hard") == 1]
-    sets = {"Hard": hard} if hard else {}
+    hard = [unit for unit in units if unit.last.family == "hard" or unit.metric("hard") == 1]
+    sets = {"Hard": Units(hard, units.seeds)} if hard else {}
     if len(hard) < len(units):
-        sets[ALL] = list(units)
+        sets[ALL] = units
     return {
         "Goal": {name: mean(chosen, "goal") for name, chosen in sets.items()},
         "Dimension": {heading: mean(units, name) for name, heading in DIMENSIONS.items()},
     }
 
 
-_BREAKDOWNS: Final[dict[str, Callable[[Sequence[Unit], Sequence[int]], Breakdown]]] = {
+_BREAKDOWNS: Final[dict[str, Callable[[Units], Breakdown]]] = {
     "Sokoban": _sokoban,
     "VisualSokoban": _sokoban,
     "SearchQA": _searchqa,

@@ -9,15 +9,13 @@ from typing import Any, Final
 
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS, private_names
 from agentgyms.core.outcome import shown
-from agentgyms.group import GroupEnv
-from agentgyms.registration import find_maker, short_name
+from agentgyms.registration import GroupEnv, find_maker, short_name
 from harness import prompts
 from harness.config import (
     SEARCHES,
     EvalAgentConfig,
     EvalEnvConfig,
     EvaluationConfig,
-    ModelConfig,
     SamplingConfig,
     SearchConfig,
     check_evaluation,
@@ -94,20 +92,16 @@ def resolve(
 
     The folder keeps the result, so that an evaluation resumes unchanged when a default changes.
     `env.max_turns` (the environment's, unless the papers have another), `agent.max_prompt` (no
-    limit), `run.tasks` (all) and options of other backends stay None.
-
-    Args:
-        config: The user's settings.
-        trained: The configuration of the training run that the model comes from, or None.
-        tool_format: The format of the model's chat template; `"auto"` leaves it open.
-
-    Raises:
-        ConfigError: A name is unknown, a number is out of its range, or settings contradict each
-            other; the message names the key.
+    limit), `run.tasks` (all) and options of other backends stay None. `trained` is the
+    configuration of the training run that the model comes from, `tool_format` that of its chat
+    template; `"auto"` leaves it open. Raises `ConfigError`, which names the key, if a name is
+    unknown, a number is out of its range, or settings contradict each other.
     """
     env = _environment(config, trained)
     row = ROWS.get(short_name(env.id).lower(), GENERAL)
     official = env.kwargs.get("source") == "official"
+    backend = backend_of(config.model)
+    without_model = backend if backend in ("expert", "random") else ""
     config = replace(
         config,
         env=replace(
@@ -115,24 +109,20 @@ def resolve(
             split=env.split or (official and row.official) or row.split,
             max_turns=row.max_turns if env.max_turns is None else env.max_turns,
         ),
-        model=_model(config.model),
+        model=replace(config.model, backend=backend, name=config.model.name or without_model),
         agent=_agent(config.agent, row, trained, tool_format),
         sampling=_sampling(config, row, trained),
         search=_search(config, row),
     )
     check_evaluation(config)
     if config.env.split is None:
-        config = replace(config, env=replace(config.env, split=_reported(config)))
+        with GroupEnv(config.env.id, 1, **config.env.kwargs) as group:
+            splits = group.envs[0].splits
+        split = next((split for split in _REPORTED if split in splits), splits[-1])
+        config = replace(config, env=replace(config.env, split=split))
     if not config.run.name:
         config = replace(config, run=replace(config.run, name=_slug(config)))
     return config
-
-
-def _reported(config: EvaluationConfig) -> str:
-    """Return the split on which results of an environment without a row are reported."""
-    with GroupEnv(config.env.id, 1, **config.env.kwargs) as group:
-        splits = group.envs[0].splits
-    return next((split for split in _REPORTED if split in splits), splits[-1])
 
 
 def _environment(config: EvaluationConfig, trained: Mapping[str, Any] | None) -> EvalEnvConfig:
@@ -175,12 +165,6 @@ def _check_untrusted(env_id: str, run_env: Mapping[str, Any]) -> None:
         )
 
 
-def _model(model: ModelConfig) -> ModelConfig:
-    backend = backend_of(model)
-    name = model.name or (backend if backend in ("expert", "random") else "")
-    return replace(model, backend=backend, name=name)
-
-
 def _agent(
     agent: EvalAgentConfig, row: Row, trained: Mapping[str, Any] | None, tool_format: str | None
 ) -> EvalAgentConfig:
@@ -199,26 +183,20 @@ def _agent(
             "again"
         )
     style = agent.style or run_agent.get("style") or ("direct" if kind == "direct" else "think")
-    window = agent.window if agent.window is not None else run_agent.get("window", row.window)
     called = agent.tool_format
     if called == "auto":
         called = _recorded_format(run_agent.get("tool_format", "auto"))
     if style == "tools":
         called = choose(called, tool_format)
-    return replace(
-        agent,
-        kind=kind,
-        style=style,
-        tool_format=called,
-        context=agent.context or run_agent.get("context") or row.context,
-        window=window,
-        summary_tokens=agent.summary_tokens or run_agent.get("summary_tokens", 4096),
-        scratchpad=run_agent.get("scratchpad", 0) if agent.scratchpad is None else agent.scratchpad,
-        thoughts=agent.thoughts or run_agent.get("thoughts", "keep"),
-        max_thought_tokens=agent.max_thought_tokens or run_agent.get("max_thought_tokens"),
-        max_observation=agent.max_observation or run_agent.get("max_observation"),
-        trials=agent.trials or (3 if kind == "reflexion" else 1),
-    )
+    usual = {"window": row.window, "summary_tokens": 4096, "scratchpad": 0, "thoughts": "keep"}
+    as_run = {**usual, "context": row.context, "max_thought_tokens": None, "max_observation": None}
+    taken = {
+        name: run_agent.get(name, default)
+        for name, default in as_run.items()
+        if getattr(agent, name) is None
+    }
+    trials = agent.trials or (3 if kind == "reflexion" else 1)
+    return replace(agent, kind=kind, style=style, tool_format=called, trials=trials, **taken)
 
 
 def _recorded_format(name: str) -> str:
@@ -233,16 +211,13 @@ def _recorded_format(name: str) -> str:
 def _sampling(
     config: EvaluationConfig, row: Row, trained: Mapping[str, Any] | None
 ) -> SamplingConfig:
-    sampling, kind = config.sampling, config.agent.kind
-    run_agent = (trained or {}).get("agent", {}) if kind in _AS_TRAINED else {}
-    temperature, max_tokens = sampling.temperature, sampling.max_tokens
-    return replace(
-        sampling,
-        temperature=row.temperature if temperature is None else temperature,
-        max_tokens=run_agent.get("max_tokens", row.max_tokens)
-        if max_tokens is None
-        else max_tokens,
-    )
+    run_agent = (trained or {}).get("agent", {}) if config.agent.kind in _AS_TRAINED else {}
+    temperature, max_tokens = config.sampling.temperature, config.sampling.max_tokens
+    if temperature is None:
+        temperature = row.temperature
+    if max_tokens is None:
+        max_tokens = run_agent.get("max_tokens", row.max_tokens)
+    return replace(config.sampling, temperature=temperature, max_tokens=max_tokens)
 
 
 def _search(config: EvaluationConfig, row: Row) -> SearchConfig:

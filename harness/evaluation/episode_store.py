@@ -31,31 +31,15 @@ UnitKey = tuple[int, int]
 """Seed and index of the task."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Episode:
-    """Position of an episode in the file, and its outcome."""
-
-    start: int
-    end: int
-    key: UnitKey
-    trial: int
-    success: bool
-
-
 @dataclass(slots=True)
 class _Span:
-    """Position of a unit in the file; `ended` unless a trial is missing."""
+    """Position of an episode, or of a unit's episodes up to it, in the file, and its outcome."""
 
     key: UnitKey
     start: int
     end: int
     trial: int
     success: bool
-    trials: int
-
-    @property
-    def ended(self) -> bool:
-        return self.success or self.trial == self.trials
 
 
 class Store:
@@ -67,11 +51,12 @@ class Store:
     def __init__(self, folder: Path, trials: int) -> None:
         """Read which units have ended, and drop a last unit that was cut off."""
         self.path = folder / RECORDINGS
+        self._trials = trials
         self._spans: dict[UnitKey, _Span] = {}
         self._file: FileIO | None = None
         self._failure = ""
         if self.path.exists():
-            self._load(trials)
+            self._load()
 
     def __contains__(self, key: UnitKey) -> bool:
         return key in self._spans
@@ -102,7 +87,7 @@ class Store:
             self._failure = f"{self.path} cannot be written: {e.strerror}"
             raise ResultError(self._failure) from None
         success = bool(trials[-1].turns[-1].info["success"])
-        self._spans[key] = _Span(key, start, start + len(text), len(trials), success, len(trials))
+        self._spans[key] = _Span(key, start, start + len(text), len(trials), success)
 
     def _write(self, text: bytes) -> int:
         """Append text, wait until it is on the disk, and return where it starts."""
@@ -137,38 +122,40 @@ class Store:
                 old.seek(span.start)
                 new.write(old.read(span.end - span.start))
 
-    def _load(self, trials: int) -> None:
-        spans = list(self._read_spans(trials))
+    def _load(self) -> None:
+        def has_ended(span: _Span) -> bool:
+            return span.success or span.trial == self._trials
+
+        spans = list(self._read_spans())
         end = spans[-1].end if spans else 0
-        if spans and not spans[-1].ended:
+        if spans and not has_ended(spans[-1]):
             end = spans.pop().start
         for span in spans:
-            if not span.ended or span.key in self._spans:
-                what = "is there twice" if span.ended else "is not whole"
+            if not has_ended(span) or span.key in self._spans:
+                what = "is there twice" if has_ended(span) else "is not whole"
                 raise self._damaged(f"the unit of seed and task {span.key} {what}")
             self._spans[span.key] = span
         if end < self.path.stat().st_size:
             with self.path.open("r+b") as file:
                 file.truncate(end)
 
-    def _read_spans(self, trials: int) -> Iterator[_Span]:
+    def _read_spans(self) -> Iterator[_Span]:
         """Yield the units in the order of the file; the last one may be cut off."""
         current: _Span | None = None
         for episode in self._read_episodes():
             if current and current.key == episode.key and episode.trial == current.trial + 1:
-                current.end, current.trial = episode.end, episode.trial
-                current.success = episode.success
+                episode.start = current.start
+                current = episode
                 continue
             if current:
                 yield current
             if episode.trial != 1:
                 raise self._damaged("an episode follows none of its unit")
-            start, end = episode.start, episode.end
-            current = _Span(episode.key, start, end, 1, episode.success, trials)
+            current = episode
         if current:
             yield current
 
-    def _read_episodes(self) -> Iterator[_Episode]:
+    def _read_episodes(self) -> Iterator[_Span]:
         """Yield the complete episodes of the file; an incomplete one at its end is left out."""
         lines: list[bytes] = []
         offset = start = 0
@@ -180,26 +167,21 @@ class Store:
                     if not lines:
                         raise self._damaged("it begins with no episode")
                 elif lines:
-                    yield self._complete_episode(lines, start)
+                    found = _episode(lines, start)
+                    if found is None:
+                        raise self._damaged(f"the episode at byte {start} is not whole")
+                    yield found
                     lines, start = [], offset
                 lines.append(line)
                 offset += len(line)
-        if lines:
-            last = _episode(lines, start)
-            if last is not None:
-                yield last
-
-    def _complete_episode(self, lines: list[bytes], start: int) -> _Episode:
-        found = _episode(lines, start)
-        if found is None:
-            raise self._damaged(f"the episode at byte {start} is not whole")
-        return found
+        if lines and (last := _episode(lines, start)):
+            yield last
 
     def _damaged(self, what: str) -> ResultError:
         return ResultError(f"{self.path} is damaged: {what}; delete the folder and evaluate again")
 
 
-def _episode(lines: list[bytes], start: int) -> _Episode | None:
+def _episode(lines: list[bytes], start: int) -> _Span | None:
     """Return the episode in these lines, or None if it is incomplete."""
     try:
         described = parse(lines[0])["provenance"][EPISODE_KEY]
@@ -208,7 +190,7 @@ def _episode(lines: list[bytes], start: int) -> _Episode | None:
         key = int(described["seed"]), int(described["index"])
         success = bool(parse(lines[-1])["info"]["success"])
         end = start + sum(map(len, lines))
-        return _Episode(start, end, key, int(described["trial"]), success)
+        return _Span(key, start, end, int(described["trial"]), success)
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
 

@@ -32,13 +32,16 @@ class EpisodeRecord:
     success: bool
     score: float  # in [0, 1]; 0 if the context was full before it was scored
     turns: int
-    invalid: int  # turns with a malformed or inadmissible action
-    failed: int  # turns whose action raised an error
-    unfinished: int  # turns whose answer reached the token limit
-    cut: int  # turns whose prompt was shortened
-    stop_reason: StopReason
-    usage: Usage  # with reflection, search and, in self-chat, both seats
-    metrics: Mapping[str, float]  # the environment's, after the last turn
+    invalid: int = 0  # turns with a malformed or inadmissible action
+    failed: int = 0  # turns whose action raised an error
+    unfinished: int = 0  # turns whose answer reached the token limit
+    cut: int = 0  # turns whose prompt was shortened
+    stop_reason: StopReason = StopReason.TERMINATED
+    usage: Usage = field(
+        default_factory=Usage
+    )  # with reflection, search and, in self-chat, both seats
+    # the environment's, after the last turn
+    metrics: Mapping[str, float] = field(default_factory=dict)
     lookups: Mapping[str, int] = field(default_factory=dict)  # turns that call each of `LOOKUPS`
     thoughts: tuple[int, ...] = ()  # tokens of each thought with known length
     cut_thoughts: int = 0  # thoughts at their limit or without end
@@ -65,7 +68,7 @@ def describe_episode(
 
     `index` is the task's position in the evaluation, `trial` counts attempts from 1. `reflection`
     has `prompt`, `answer` and `tokens`; `preamble` is the text before the learner's prompts;
-    `search` is the cost of a search, as `Searcher.play` returns it.
+    `search` is the cost of a search, as `BestOf.play` returns it.
     """
     recording.header["provenance"][EPISODE_KEY] = {
         "index": index,

@@ -136,16 +136,11 @@ def _scenarios(tasks: TaskSet) -> list[list[str]]:
 def _in_order(queue: Sequence[list[str]], place: int) -> list[list[str]]:
     """Return a family's tasks in the order of choice; families at odd places start with seat 1."""
     pairs = list(zip(queue[::2], queue[1::2], strict=False))
-    if len(queue) % 2 or not all(_are_seats(*first, *second) for first, second in pairs):
+    seats = ([f"{first[0].removesuffix('/0')}/{seat}" for seat in (0, 1)] for first, _ in pairs)
+    if len(queue) % 2 or any([*a, *b] != both for (a, b), both in zip(pairs, seats, strict=True)):
         return _spread(queue)
     spread = _spread(pairs)
     return [pair[(place + i + again) % 2] for again in (0, 1) for i, pair in enumerate(spread)]
-
-
-def _are_seats(*task_ids: str) -> bool:
-    """Return whether these are the tasks `<encounter>/0` and `<encounter>/1`."""
-    encounter = task_ids[0].removesuffix("/0")
-    return task_ids == (f"{encounter}/0", f"{encounter}/1")
 
 
 def _spread(queue: Sequence[_Item]) -> list[_Item]:
@@ -166,14 +161,8 @@ async def evaluate(
 ) -> Evaluation:
     """Play every task exactly once and return the results.
 
-    Args:
-        pool: Environments of the split, in groups of one.
-        tasks: Task ids.
-        split: The split's name in the results.
-        actor: Plays the episodes.
-        seed: The seed of the episodes and decisions.
-        processes: The processes that share the tasks.
-        on_finish: Called with each finished rollout of this process.
+    The pool has the split's environments in groups of one, `seed` decides over episodes and
+    decisions, `processes` share the tasks, and `on_finish` gets each rollout of this process.
     """
     draws = [TaskDraw(task_id, seed_of(seed, i)) for i, task_id in enumerate(tasks)]
     options = CollectOptions(on_finish=on_finish)
@@ -200,19 +189,18 @@ def summarise(rollouts: Sequence[Rollout], split: str) -> Evaluation:
         turns=len(turns) / count if count else math.nan,
         invalid=invalid / len(turns) if turns else math.nan,
         missing=len(rollouts) - count,
-        episodes=[_record(rollout) for rollout in rollouts],
+        episodes=[
+            {
+                "task_id": rollout.task_id,
+                "family": rollout.family,
+                "success": rollout.success,
+                "score": rollout.score,
+                "turns": len(rollout.turns),
+                "stop_reason": rollout.stop_reason.value,
+                "error": rollout.error,
+                "actions": [turn.action for turn in rollout.turns],
+            }
+            for rollout in rollouts
+        ],
         models_usd=models_cost(rollouts),
     )
-
-
-def _record(rollout: Rollout) -> dict[str, Any]:
-    return {
-        "task_id": rollout.task_id,
-        "family": rollout.family,
-        "success": rollout.success,
-        "score": rollout.score,
-        "turns": len(rollout.turns),
-        "stop_reason": rollout.stop_reason.value,
-        "error": rollout.error,
-        "actions": [turn.action for turn in rollout.turns],
-    }

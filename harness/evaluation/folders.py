@@ -23,13 +23,8 @@ _UNTOUCHED: Final = {results.CONFIG, results.STARTED, results.PROVENANCE, RECORD
 _TORN: Final = {f"{name}{fsync.PARTIAL}" for name in _UNTOUCHED}
 _SECTIONS: Final = ("run", "env", "model", "agent", "sampling", "service")
 _STARTED: Final = {
-    "config": dict,
-    "environment": dict,
-    "agent": dict,
-    "model": dict,
-    "versions": dict,
-    "seeds": list,
-    "tasks": list,
+    **dict.fromkeys(("config", "environment", "agent", "model", "versions"), dict),
+    **dict.fromkeys(("seeds", "tasks"), list),
 }
 _SAME: Final = ("environment", "partner", "judge", "agent", "model", "tasks")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -103,18 +102,14 @@ def _model(folder: Path) -> Source:
         values = described.get("config", {})
     if "step" not in described:
         return Source(str(folder), local=True)
-    trained = _completed(values) if "policy" in values else None
+    trained = None
+    if "policy" in values:  # settings newer than the run have their defaults
+        trained = configs.to_dict(configs.Config())
+        for section, defaults in trained.items():
+            given = values.get(section, {})
+            trained[section] = {**defaults, **given} if isinstance(given, dict) else defaults
     model = str(checkpoints.model_of(folder))
     return Source(model, local=True, step=int(described["step"]), trained=trained)
-
-
-def _completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration; settings newer than the run have their defaults."""
-    complete = configs.to_dict(configs.Config())
-    for section, defaults in complete.items():
-        given = values.get(section, {})
-        complete[section] = {**defaults, **given} if isinstance(given, dict) else defaults
-    return complete
 
 
 def _read(file: Path) -> dict[str, Any]:

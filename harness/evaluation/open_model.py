@@ -109,6 +109,7 @@ async def _open_server(config: EvaluationConfig) -> Model:
 def _open_hf(config: EvaluationConfig) -> Model:
     from harness.evaluation import model_source
     from harness.inference.completers.hf import HFCompleter
+    from harness.model import hub
     from harness.model.policy import Policy
 
     source = model_source.find(config.model.name, config.model.checkpoint)
@@ -116,14 +117,12 @@ def _open_hf(config: EvaluationConfig) -> Model:
     try:
         policy = Policy.load(source.path, config.model.device, config.model.revision, tested=False)
     except (ConfigError, RuntimeError) as e:  # torch's own, such as too little memory
-        raise _not_loaded(source, e) from e
+        raise hub.not_loaded("model.name", source.path, e.__cause__ or e) from e
     policy.round_for_generation()
     policy.test()
     policy.chat_encoder.template_arguments = _template_arguments(config.model, source)
-    identity = {
-        **_identity("hf", config.model, source),
-        "device": policy.device.type,  # decides the precision
-    }
+    # The device decides the precision.
+    identity = {**_identity("hf", config.model, source), "device": policy.device.type}
     completer, called = HFCompleter(policy, config.model.max_batch), policy.chat_encoder.tool_format
     return Model(completer, identity, source.trained, called)
 
@@ -131,6 +130,7 @@ def _open_hf(config: EvaluationConfig) -> Model:
 def _open_vllm(config: EvaluationConfig) -> Model:
     from harness.evaluation import model_source
     from harness.inference.completers.vllm import VLLMCompleter
+    from harness.model import hub
 
     model, source = config.model, model_source.find(config.model.name, config.model.checkpoint)
     _refuse_revision(model, source)
@@ -146,15 +146,11 @@ def _open_vllm(config: EvaluationConfig) -> Model:
     except ConfigError as e:
         if isinstance(e.__cause__, ImportError):
             raise
-        raise _not_loaded(source, e) from e
+        raise hub.not_loaded("model.name", source.path, e.__cause__ or e) from e
     encoder = completer.chat_tokenizer.chat_encoder
     encoder.template_arguments = _template_arguments(model, source)
-    dtype = completer.engine.model_config.dtype
-    identity = {
-        **_identity("vllm", model, source),
-        "dtype": str(dtype).removeprefix("torch."),
-        "vllm": completer.version,
-    }
+    dtype = str(completer.engine.model_config.dtype).removeprefix("torch.")
+    identity = {**_identity("vllm", model, source), "dtype": dtype, "vllm": completer.version}
     called = encoder.tool_format
     return Model(completer, identity, source.trained, called, close=completer.close)
 
@@ -221,9 +217,3 @@ def _identity(backend: str, model: ModelConfig, source: Source) -> dict[str, Any
             "settings": digest_values(without_seed(run)),  # equal but for the seed
         }
     return named
-
-
-def _not_loaded(source: Source, error: Exception) -> ConfigError:
-    from harness.model import hub
-
-    return hub.not_loaded("model.name", source.path, error.__cause__ or error)

@@ -9,8 +9,14 @@ from typing import Any, Final
 from harness.evaluation.statistics import mcnemar, mean_and_std, paired_bootstrap
 from harness.types.errors import PairingError
 
-_SAME: Final = {"id": "environments", "split": "splits", "data_version": "data versions"}
-_PARTIES: Final = {"partner": "partners", "judge": "judges"}
+_SAME: Final = {
+    "id": "of different environments",
+    "split": "of different splits",
+    "data_version": "of different data versions",
+    "partner": "with different partners",
+    "judge": "with different judges",
+}
+"""What two evaluations must have in common, and how they are called if they do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +70,14 @@ def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
     ours, theirs = _outcomes(first), _outcomes(second)
     common = sorted(ours.keys() & theirs.keys(), key=lambda unit: (unit[1], unit[0]))
     if not common:
+        first_has, second_has = (
+            f"{len({task for task, _ in outcomes})} tasks with seeds "
+            + ", ".join(map(str, sorted({seed for _, seed in outcomes})))
+            for outcomes in (ours, theirs)
+        )
         raise PairingError(
             "no task was finished with the same seed by both evaluations: the first has "
-            f"{_scope(ours)}, the second {_scope(theirs)}"
+            f"{first_has}, the second {second_has}"
         )
     tasks = [task_id for task_id, _ in common]
     won = [(ours[unit][0], theirs[unit][0]) for unit in common]
@@ -91,18 +102,10 @@ def pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Pairing:
 
 def _check(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
     for key, what in _SAME.items():
-        a, b = first["environment"].get(key), second["environment"].get(key)
+        a, b = ({**one["environment"], **one}.get(key) for one in (first, second))
         # Training runs do not record the version of their data.
         if a != b and not (key == "data_version" and None in (a, b)):
-            raise PairingError(
-                f"evaluations of different {what} cannot be compared task by task: {a} and {b}"
-            )
-    for key, what in _PARTIES.items():
-        a, b = first.get(key), second.get(key)
-        if a != b:
-            raise PairingError(
-                f"evaluations with different {what} cannot be compared task by task: {a} and {b}"
-            )
+            raise PairingError(f"evaluations {what} cannot be compared task by task: {a} and {b}")
 
 
 def _outcomes(result: Mapping[str, Any]) -> dict[tuple[str, int], tuple[bool, float]]:
@@ -113,11 +116,6 @@ def _outcomes(result: Mapping[str, Any]) -> dict[tuple[str, int], tuple[bool, fl
         unit = names[index], seed
         found[unit] = (success or found.get(unit, (False, 0.0))[0], score)
     return found
-
-
-def _scope(outcomes: Mapping[tuple[str, int], Any]) -> str:
-    seeds = sorted({seed for _, seed in outcomes})
-    return f"{len({task for task, _ in outcomes})} tasks with seeds {', '.join(map(str, seeds))}"
 
 
 def _difference(

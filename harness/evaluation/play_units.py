@@ -119,7 +119,7 @@ async def play(unit: PlannedUnit, pool: EnvPool, baseline: Baseline) -> list[Rec
             seed=unit.seed,
             trial=trial,
             stop_reason=rollout.stop_reason,
-            reflection=_reflection_json(reflection),
+            reflection=None if reflection is None else reflection.as_json(),
             preamble=preamble,
             search=search,
         )
@@ -150,14 +150,3 @@ async def _trial(
         return await play_one(0, run_episode), {}
     draws = seed_of(unit.seed, unit.position, _SEARCHES)
     return await baseline.searcher.play(play_one, draws, unit.seed)
-
-
-def _reflection_json(reflection: Reflection | None) -> dict[str, Any] | None:
-    if reflection is None:
-        return None
-    usage = reflection.usage
-    return {
-        "prompt": reflection.prompt,
-        "answer": reflection.answer,
-        "tokens": [usage.prompt, usage.response],
-    }

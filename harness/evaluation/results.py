@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentgyms.core.arguments import CONNECTION_ARGUMENTS
 from agentgyms.data.manifests import digest_file
 from harness.config import SEARCHES, EvaluationConfig, digest_values, to_dict
-from harness.evaluation import episodes, verify_result
+from harness.evaluation import episodes, figures
 from harness.evaluation.episode_store import RECORDINGS, UnitKey
 from harness.runs import fsync
 from harness.runs.versions import versions
@@ -35,13 +35,8 @@ _SERVICE: Final = ("stream", "price_prompt", "price_response")
 _PLACES: Final = ("url", "key_variable")
 _ADDRESS: Final = re.compile(r"(?<=[^@\s])@https?://\S+$")
 _SERVER_SETTINGS: Final = (
-    *_PLACES,
-    "timeout_s",
-    "retries",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "cache",
-    "cache_path",
+    *(*_PLACES, "timeout_s", "retries", "requests_per_minute", "tokens_per_minute"),
+    *("cache", "cache_path"),
 )
 
 
@@ -87,16 +82,13 @@ def reproducible_settings(config: EvaluationConfig) -> dict[str, Any]:
 
 def without_addresses(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return an environment's arguments without the addresses of it and of its models."""
-    return {k: _without_address(v) for k, v in kwargs.items() if k not in CONNECTION_ARGUMENTS}
-
-
-def _without_address(value: Any) -> Any:
-    """Return an argument; a model behind a server loses its address, limits and retries."""
-    if isinstance(value, str):
-        return _ADDRESS.sub("", value)
-    if isinstance(value, dict) and {"name", "url"} <= value.keys():
-        return {k: v for k, v in value.items() if k not in _SERVER_SETTINGS}
-    return value
+    found: dict[str, Any] = {k: v for k, v in kwargs.items() if k not in CONNECTION_ARGUMENTS}
+    for name, value in found.items():
+        if isinstance(value, str):
+            found[name] = _ADDRESS.sub("", value)
+        elif isinstance(value, dict) and {"name", "url"} <= value.keys():  # a model at a server
+            found[name] = {k: v for k, v in value.items() if k not in _SERVER_SETTINGS}
+    return found
 
 
 def digest(config: EvaluationConfig) -> str:
@@ -165,11 +157,15 @@ def write(
     ended = {(episode.seed, episode.index) for episode in found}
     planned = [(seed, index) for seed in seeds for index in range(len(tasks))]
     missing = [key for key in planned if key not in ended]
-    counted = verify_result.count(started, seeds, found)
+    counted = figures.count(started, seeds, found)
+    why = {key: lost.get(key) or LostUnit(1, NOT_PLAYED) for key in missing}
     result = {
         **{key: value for key, value in started.items() if key != "tasks"},
         "episodes": {"planned": len(planned), "finished": len(ended), "missing": len(missing)},
-        "missing": [_missing(tasks[key[1]][0], key, lost.get(key)) for key in missing],
+        "missing": [
+            {"task_id": tasks[index][0], "seed": seed, "trial": one.trial, "error": one.error}
+            for (seed, index), one in why.items()
+        ],
         "figures": counted["figures"],
         "recordings": {"file": RECORDINGS, "sha256": digest_file(recordings)},
         "tasks": tasks,
@@ -179,11 +175,6 @@ def write(
     return result
 
 
-def _missing(task_id: str, key: UnitKey, lost: LostUnit | None) -> dict[str, Any]:
-    why = lost or LostUnit(1, NOT_PLAYED)
-    return {"task_id": task_id, "seed": key[0], "trial": why.trial, "error": why.error}
-
-
 def add_session(
     folder: Path, started_at: float, *, wall_s: float, finished: int, model: Mapping[str, Any]
 ) -> None:
@@ -191,18 +182,20 @@ def add_session(
 
     `finished` counts earlier sessions too; `model` is the model's report.
     """
-    path = folder / PROVENANCE
     before = read_sessions(folder)
+    started, ended = (
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) for at in (started_at, time.time())
+    )
     session = {
-        "started": _clock(started_at),
-        "ended": _clock(time.time()),
+        "started": started,
+        "ended": ended,
         "wall_s": round(wall_s, 3),
         "finished": finished,
         "machine": platform.platform(),
         "versions": versions(),
         "model": dict(model),
     }
-    write_json(path, {"sessions": [*before, session]})
+    write_json(folder / PROVENANCE, {"sessions": [*before, session]})
 
 
 def read_sessions(folder: Path) -> list[Any]:
@@ -214,21 +207,16 @@ def read_sessions(folder: Path) -> list[Any]:
     return sessions
 
 
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object in one step, with one line for each item of its lists."""
-    fields = [f" {json.dumps(key)}: {_laid_out(inner)}" for key, inner in value.items()]
+    fields = []
+    for key, inner in value.items():
+        text = json.dumps(inner, indent=1, allow_nan=False).replace("\n", "\n ")
+        if isinstance(inner, list) and inner:
+            items = ",\n".join(f"  {json.dumps(item, allow_nan=False)}" for item in inner)
+            text = f"[\n{items}\n ]"
+        fields.append(f" {json.dumps(key)}: {text}")
     fsync.write(path, "{\n" + ",\n".join(fields) + "\n}\n")
-
-
-def _laid_out(value: Any) -> str:
-    if isinstance(value, list) and value:
-        items = [f"  {json.dumps(item, allow_nan=False)}" for item in value]
-        return "[\n" + ",\n".join(items) + "\n ]"
-    return json.dumps(value, indent=1, allow_nan=False).replace("\n", "\n ")
 
 
 def read_json(path: Path) -> dict[str, Any]:

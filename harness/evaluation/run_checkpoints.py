@@ -71,10 +71,13 @@ def _best(run: Path, found: Sequence[Checkpoint], config: Mapping[str, Any]) -> 
             f"expected a step, one of {_steps(found)}, or a run whose checkpoint.every is a "
             "multiple of eval.every"
         )
+    split = str(config.get("eval", {}).get("split"))
+    files = (run / "evaluations").glob("step-*.json")
     better = [
         int(evaluation["step"])
-        for evaluation in _evaluations(run, str(config.get("eval", {}).get("split")))
-        if float(evaluation.get(figure, 0.0)) > ranked[0].validation[figure]
+        for evaluation in (read_object(file, ConfigError) for file in files)
+        if evaluation.get("split") == split
+        and float(evaluation.get(figure, 0.0)) > ranked[0].validation[figure]
     ]
     if better:
         logging.getLogger(__name__).warning(
@@ -85,12 +88,6 @@ def _best(run: Path, found: Sequence[Checkpoint], config: Mapping[str, Any]) -> 
             ranked[0].step,
         )
     return ranked[0]
-
-
-def _evaluations(run: Path, split: str) -> list[dict[str, Any]]:
-    files = (run / "evaluations").glob("step-*.json")
-    found = [read_object(file, ConfigError) for file in files]
-    return [evaluation for evaluation in found if evaluation.get("split") == split]
 
 
 def _steps(found: Sequence[Checkpoint]) -> str:

@@ -46,9 +46,7 @@ not just busy."""
 def run(config: EvaluationConfig, write_report: WriteReport | None = None) -> Path:
     """Run a new evaluation and return its folder, `run.name` in `run.output`.
 
-    Args:
-        config: The evaluation's settings.
-        write_report: Called with the folder once `result.json` is written; None writes no report.
+    `write_report` is called with the folder once `result.json` is written.
 
     Raises:
         ConfigError: A setting is invalid, or the folder holds something already.
@@ -63,13 +61,10 @@ def resume(
     config: EvaluationConfig | None = None,
     write_report: WriteReport | None = None,
 ) -> Path:
-    """Play the missing units of an evaluation and return its folder.
+    """Play the missing units of an evaluation's folder and return the folder; see `run`.
 
-    Args:
-        folder: The evaluation's folder.
-        config: Settings to resume with; None keeps those it was started with. Only addresses,
-            concurrency, time limits, retries, rates and the cache may differ.
-        write_report: See `run`.
+    Settings to resume with may differ from those it was started with in addresses, concurrency,
+    time limits, retries, rates and the cache alone; None keeps them.
 
     Raises:
         ConfigError: Other settings differ; the message names them.
@@ -99,7 +94,7 @@ class _Session:
         self, config: EvaluationConfig, folder: Path | None, write_report: WriteReport | None
     ) -> None:
         self.config, self.folder, self._write_report = config, folder, write_report
-        self._lock: FolderLock | None = None
+        self._lock: FolderLock  # of the folder, from `_run` on
         self.store: Store | None = None
         self.lost: dict[UnitKey, LostUnit] = {}
         self._lost_in_a_row = 0
@@ -157,15 +152,8 @@ class _Session:
         baseline = Baseline(config, model.completer, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
-        started = results.started_json(
-            config,
-            chosen,
-            about,
-            parties,
-            pool.data_source,
-            baseline.prompt_versions,
-            dict(model.identity),
-        )
+        described = chosen, about, parties, pool.data_source, baseline.prompt_versions
+        started = results.started_json(config, *described, dict(model.identity))
         if is_new:
             folders.write_started(folder, config, started)
         else:
@@ -199,7 +187,10 @@ class _Session:
             async with places:
                 played = await play(unit, pool, baseline)
             self._keep(unit, played, store)
-            _advance(bar, store)
+            bar.update(len(store) - bar.n)
+            if store:
+                share = store.successes() / len(store)
+                bar.set_postfix(success=f"{share:.1%}", refresh=False)
 
         title = f"evaluate {self.config.env.split}"
         with ProgressBar(total=total, initial=len(store), desc=title, unit="task") as bar:
@@ -218,7 +209,7 @@ class _Session:
         """
         if not isinstance(played, LostUnit):
             self._lost_in_a_row = 0
-            self._check_lock()
+            self._lock.check()
             store.append(unit.key, played)
             return
         self.lost[unit.key] = played
@@ -229,11 +220,6 @@ class _Session:
                 f"{LOST_IN_A_ROW} episodes in a row were lost, the last one to {played.error}"
             )
 
-    def _check_lock(self) -> None:
-        """Check that this process still holds the folder; see `FolderLock.check`."""
-        assert self._lock is not None
-        self._lock.check()
-
     def _finish(self, folder: Path, started: Mapping[str, Any], store: Store) -> None:
         """Sort the recordings, write `result.json` from them, and write the report.
 
@@ -243,7 +229,7 @@ class _Session:
         if not store:
             why = next(iter(self.lost.values())).error
             raise EvaluationStopped(f"not one episode could be finished, the first for {why}")
-        self._check_lock()
+        self._lock.check()
         store.sort()
         results.write(folder, started, self.lost)
         if self.config.search.preferences:
@@ -269,9 +255,3 @@ def _session_noted(folder: Path, store: Store, model: Model) -> Iterator[None]:
             note()
         raise
     note()
-
-
-def _advance(bar: Any, store: Store) -> None:
-    bar.update(len(store) - bar.n)
-    if store:
-        bar.set_postfix(success=f"{store.successes() / len(store):.1%}", refresh=False)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 _Z95: Final = 1.959963984540054
 DRAWS: Final = 10_000
@@ -101,20 +100,10 @@ def bootstrap(
     index = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
     position = np.array([index[task] for task in tasks])  # [N] -> task
     totals = np.bincount(position, weights=np.asarray(values, dtype=np.float64))
-    means = _resampled(np.column_stack([totals, np.bincount(position)]), seed, draws)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]:
-    """Return the mean of each bootstrap sample. Shape [D].
-
-    `task` has sum and number of values of each task, [P, 2]. Tasks with equal rows are
-    interchangeable, so each sample draws how often each kind of task occurs (multinomial): the same
-    distribution with fewer random numbers.
-    """
-    # [kinds, 2] and [kinds]
-    kind, often = np.unique(task, axis=0, return_counts=True)
+    task = np.column_stack([totals, np.bincount(position)])  # [P, 2]: sum and number of its values
+    # Tasks with equal rows are interchangeable, so each sample draws how often each kind of task
+    # occurs (multinomial): the same distribution with fewer random numbers.
+    kind, often = np.unique(task, axis=0, return_counts=True)  # [kinds, 2] and [kinds]
     rng = np.random.default_rng(seed)
     block = max(1, _CELLS // len(kind))  # bounds the memory of a draw
     drawn = [
@@ -122,8 +111,8 @@ def _resampled(task: NDArray[Any], seed: int, draws: int) -> NDArray[np.float64]
         for start in range(0, draws, block)
     ]
     total = np.concatenate(drawn)  # [D, 2]: sum and number of a sample's values
-    means: NDArray[np.float64] = total[:, 0] / total[:, 1]
-    return means
+    low, high = np.quantile(total[:, 0] / total[:, 1], [0.025, 0.975])
+    return float(low), float(high)
 
 
 def paired_bootstrap(

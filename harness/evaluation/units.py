@@ -1,13 +1,17 @@
-"""Units, which are tasks played with a seed, and means over them."""
+"""An evaluation's episodes as units, which are tasks played with a seed, and means over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from harness.evaluation.episodes import EpisodeRecord
 from harness.evaluation.statistics import bootstrap, mean_and_std, wilson
+
+_ALL_SEEDS: Final = -1
+"""The seed of a value that pools all seeds of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,61 +21,19 @@ class Unit:
     trials: tuple[EpisodeRecord, ...]
 
     @property
-    def task_id(self) -> str:
-        """The task's id."""
-        return self.trials[0].task_id
-
-    @property
-    def index(self) -> int:
-        """Position of the task in the evaluation."""
-        return self.trials[0].index
-
-    @property
-    def seed(self) -> int:
-        """One of the evaluation's seeds."""
-        return self.trials[0].seed
-
-    @property
-    def family(self) -> str:
-        """The task's family."""
-        return self.trials[0].family
+    def last(self) -> EpisodeRecord:
+        """The last trial; all have the same task, family and seed."""
+        return self.trials[-1]
 
     @property
     def success(self) -> bool:
         """Whether any trial succeeded."""
-        return self.success_within(len(self.trials))
-
-    @property
-    def score(self) -> float:
-        """Score of the last trial."""
-        return self.trials[-1].score
-
-    @property
-    def steps(self) -> int:
-        """Environment steps of all trials."""
-        return sum(episode.steps for episode in self.trials)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all trials, prompts and responses."""
-        return sum(episode.usage.prompt + episode.usage.response for episode in self.trials)
-
-    def success_within(self, trials: int) -> bool:
-        """Return whether one of the first `trials` trials succeeded."""
-        return any(episode.success for episode in self.trials[:trials])
+        return any(episode.success for episode in self.trials)
 
     def metric(self, name: str) -> float | None:
         """Return a metric of the environment after the last trial; None if unknown."""
-        value = self.trials[-1].metrics.get(name)
+        value = self.last.metrics.get(name)
         return None if value is None or value != value else float(value)
-
-
-def units_of(episodes: Sequence[EpisodeRecord]) -> list[Unit]:
-    """Return the units of episodes, sorted by seed and task."""
-    found: dict[tuple[int, int], list[EpisodeRecord]] = {}
-    for episode in sorted(episodes, key=lambda e: e.order):
-        found.setdefault((episode.seed, episode.index), []).append(episode)
-    return [Unit(tuple(trials)) for trials in found.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +43,82 @@ class Value:
     number: float
     task: str
     seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Units, all or a group of them, and the seeds of the evaluation."""
+
+    units: Sequence[Unit]
+    seeds: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(self.units)
+
+    @classmethod
+    def collect(cls, episodes: Sequence[EpisodeRecord], seeds: Sequence[int]) -> Units:
+        """Return the units of episodes, sorted by seed and task."""
+        found: dict[tuple[int, int], list[EpisodeRecord]] = {}
+        for episode in sorted(episodes, key=lambda e: e.order):
+            found.setdefault((episode.seed, episode.index), []).append(episode)
+        return cls([Unit(tuple(trials)) for trials in found.values()], seeds)
+
+    def grouped(self, name: Callable[[Unit], str]) -> dict[str, Units]:
+        """Return the units grouped by a name, sorted by the names."""
+        groups: dict[str, list[Unit]] = {}
+        for unit in self.units:
+            groups.setdefault(name(unit), []).append(unit)
+        return {key: Units(units, self.seeds) for key, units in sorted(groups.items())}
+
+    def mean(self, number: Callable[[Unit], float | None], *, share: bool = True) -> dict[str, Any]:
+        """Return the mean of a number; units for which it is None are left out."""
+        numbers = [(unit.last, number(unit)) for unit in self.units]
+        values = [Value(float(n), one.task_id, one.seed) for one, n in numbers if n is not None]
+        return mean_of(values, self.seeds, share=share)
+
+    def success_and_score(self) -> dict[str, Any]:
+        """Return the means `success` and `score`, and the `count` of units."""
+        score = self.mean(lambda unit: unit.last.score)
+        return {"success": self.mean(lambda u: u.success), "score": score, "count": len(self)}
+
+    def samples(self) -> dict[str, Any]:
+        """Return average success and pass@k over samples; a task has one sample for each seed.
+
+        `n` is the largest number of samples of a task, `average` the mean success of all samples,
+        and `pass` has for each `k` up to n the mean `success` over tasks with at least k samples.
+        Intervals are those of `mean_of`, by drawing tasks.
+        """
+        tasks = self.grouped(lambda unit: unit.last.task_id)
+        won = {name: sum(unit.success for unit in units) for name, units in tasks.items()}
+        most = max(map(len, tasks.values()), default=0)
+        passed = [
+            [
+                Value(pass_at(len(units), won[name], k), name, _ALL_SEEDS)
+                for name, units in tasks.items()
+                if len(units) >= k
+            ]
+            for k in range(1, most + 1)
+        ]
+        return {
+            "n": most,
+            "average": self.mean(lambda unit: unit.success),
+            "pass": [
+                {"k": k, "success": mean_of(values, self.seeds)}
+                for k, values in enumerate(passed, 1)
+            ],
+        }
+
+
+def pass_at(count: int, won: int, k: int) -> float:
+    """Return the probability that at least one of k of a task's n samples succeeded.
+
+    1 - C(n - c, k) / C(n, k) for c successes: the unbiased estimate, drawn without replacement, of
+    Chen et al. 2021, equation 1.
+    """
+    return 1 - math.comb(count - won, k) / math.comb(count, k)
 
 
 def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True) -> dict[str, Any]:
@@ -111,33 +149,3 @@ def mean_of(values: Sequence[Value], seeds: Sequence[int], *, share: bool = True
         "per_seed": per_seed,
         "std": mean_and_std([m for m in per_seed if m is not None])[1],
     }
-
-
-def mean_over(
-    units: Sequence[Unit],
-    seeds: Sequence[int],
-    number: Callable[[Unit], float | None],
-    *,
-    share: bool = True,
-) -> dict[str, Any]:
-    """Return the mean of a number over units; units for which it is None are left out."""
-    numbers = [(unit, number(unit)) for unit in units]
-    values = [Value(float(n), unit.task_id, unit.seed) for unit, n in numbers if n is not None]
-    return mean_of(values, seeds, share=share)
-
-
-def success_and_score(units: Sequence[Unit], seeds: Sequence[int]) -> dict[str, Any]:
-    """Return the means `success` and `score` of units, and their `count`."""
-    return {
-        "success": mean_over(units, seeds, lambda unit: unit.success),
-        "score": mean_over(units, seeds, lambda unit: unit.score),
-        "count": len(units),
-    }
-
-
-def grouped(units: Sequence[Unit], name: Callable[[Unit], str]) -> dict[str, list[Unit]]:
-    """Return units grouped by a name, sorted by the names."""
-    groups: dict[str, list[Unit]] = {}
-    for unit in units:
-        groups.setdefault(name(unit), []).append(unit)
-    return dict(sorted(groups.items()))

@@ -130,16 +130,12 @@ def _correct(
         size = np.asarray([one.num_sampled for turn in turns for one in turn.answers])
         unit = np.arange(len(size))
         if correction.unit == "sequence":
-            unit = np.repeat(np.arange(len(rows)), [_num_answers(row) for row in rows])
+            answers = [len({turn for turn in row.turn if turn >= 0}) or 1 for row in rows]
+            unit = np.repeat(np.arange(len(rows)), answers)
         of_token = torch.from_numpy(np.repeat(unit, size))
         kept = corrections.kept(log_ratio, of_token, correction).numpy()[unit].tolist()
         figures["mismatch/rejected_share"] = 1 - float(size[kept].sum() / size.sum())
     return weight, kept, figures
-
-
-def _num_answers(row: Sample) -> int:
-    """Return the number of answers that a training sequence has."""
-    return len({turn for turn in row.turn if turn >= 0}) or 1
 
 
 def _with_logprobs(

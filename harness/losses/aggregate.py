@@ -22,14 +22,10 @@ class Reduction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of one batch or of several.
+    """A metric of one batch or of several."""
 
-    Attributes:
-        value: A sum over action tokens, or a maximum.
-        reduction: The way of combining it with the values of other batches.
-    """
-
-    value: float
+    value: float  # a sum over action tokens, or a maximum
+    # The way of combining it with the values of other batches.
     reduction: Reduction = Reduction.TOKEN_MEAN
 
     def combined(self, other: Metric) -> Metric:

@@ -73,7 +73,10 @@ def clipped(
             log-probabilities or entropies.
     """
     one_of("ratio", ratio, RATIOS)
-    _check_clip(clip_low, clip_high, dual_clip)
+    number("clip_low", clip_low, 0, 1)
+    number("clip_high", clip_high, 0)
+    if dual_clip is not None:
+        number("dual_clip", dual_clip, 1)
     mask, bounds = batch.action_mask, (clip_low, clip_high, dual_clip)
     ratios = importance_ratio(logprob, batch.old_logprob, batch.turn, ratio)  # [B, T]
     per_token = -clipped_surrogate(ratios, batch.advantage, *bounds)
@@ -87,13 +90,6 @@ def clipped(
         per_token = per_token - bonus
     counts = {"num_tokens": num_tokens, "num_sequences": num_sequences}
     return aggregate(per_token, mask, aggregation, constant=constant, **counts), metrics
-
-
-def _check_clip(low: float, high: float, dual: float | None) -> None:
-    number("clip_low", low, 0, 1)
-    number("clip_high", high, 0)
-    if dual is not None:
-        number("dual_clip", dual, 1)
 
 
 @torch.no_grad()

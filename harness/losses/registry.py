@@ -41,6 +41,7 @@ def _plugin_entry(_name: str, found: Any) -> _Entry | None:
 
 
 _LOSSES: Registry[_Entry] = Registry("loss", _hyperparameters, make_entry=_plugin_entry)
+names, hyperparameters = _LOSSES.names, _LOSSES.hyperparameters
 
 
 def loss(
@@ -65,11 +66,6 @@ def loss(
     return add
 
 
-def names() -> list[str]:
-    """Return the names of all losses."""
-    return _LOSSES.names()
-
-
 def get(name: str) -> Loss:
     """Return a loss.
 
@@ -77,15 +73,6 @@ def get(name: str) -> Loss:
         ConfigError: No loss has this name.
     """
     return _LOSSES.get(name).function
-
-
-def hyperparameters(name: str) -> dict[str, Any]:
-    """Return a loss's hyperparameters and their defaults.
-
-    Raises:
-        ConfigError: The loss is unknown.
-    """
-    return _LOSSES.hyperparameters(name)
 
 
 def is_linear(name: str, settings: Mapping[str, Any]) -> bool:

@@ -289,8 +289,8 @@ class Network:
         """Choose whether equal prefixes of a batch's sequences pass through the model once."""
         if wanted and self.vision is not None:
             raise ConfigError(
-                f"optimizer.share_prefixes is not for this {self.model.config.model_type}: equal "
-                "tokens may stand for different images; set it to false"
+                f"optimizer.packing 'shared' is not for this {self.model.config.model_type}: equal "
+                "tokens may stand for different images; leave it out"
             )
         if wanted:
             self._allow(self_test.SHARED)

@@ -107,7 +107,8 @@ def _check_packing(config: Config) -> None:
     Layers of a model that is not on this machine are checked when it is loaded.
     """
     own, size = config.optimizer, config.policy.sequence_parallel
-    if not (own.padding_free or own.share_prefixes or size > 1):
+    shares = own.packing == "shared"
+    if not (own.packing == "packed" or shares or size > 1):
         return
     kind, layer_types, obstacle = config.policy.attention or "sdpa", tuple[str, ...](), None
     with suppress(ConfigError):
@@ -117,16 +118,16 @@ def _check_packing(config: Config) -> None:
     on_gpu = config.policy.device != "cpu" and torch.cuda.is_available()
     slow = on_gpu and config.policy.precision != "float32" and not has_kernel(kind)
     version = f"torch {torch.__version__} has no kernel for sequences of different lengths"
-    reason = obstacle_of(kind, layer_types, shares=own.share_prefixes)
+    reason = obstacle_of(kind, layer_types, shares=shares)
     reason = reason or (version if slow else None) or obstacle
     if not reason:
         return
     if size > 1:
         raise ConfigError(f"policy.sequence_parallel cannot be used: {reason}; set it to 1")
-    if own.share_prefixes:
-        raise ConfigError(f"optimizer.share_prefixes cannot be used: {reason}; leave it out")
+    if shares:
+        raise ConfigError(f"optimizer.packing 'shared' cannot be used: {reason}; leave it out")
     raise ConfigError(
-        f"optimizer.padding_free cannot be used: {reason}; leave it out, or set "
+        f"optimizer.packing 'packed' cannot be used: {reason}; leave it out, or set "
         "policy.attention to 'flash_attention_2'"
     )
 

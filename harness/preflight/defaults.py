@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Final
 
-from agentgyms.group import GroupEnv
-from agentgyms.registration import find_maker
+from agentgyms.registration import GroupEnv, find_maker
 from harness import annotators, credit, losses
 from harness.config import TINY_MODELS, Config, methods, replace
 from harness.config.rollout_settings import complete_bounds

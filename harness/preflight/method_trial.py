@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -125,12 +125,7 @@ def _try_loss(name: str, settings: Mapping[str, Any]) -> None:
 
 def _without_penalty(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return an estimator's settings, those of its base included, with penalties of 0."""
-    plain: dict[str, Any] = dict(settings)
-    if "invalid_penalty" in plain:
-        plain["invalid_penalty"] = 0.0
-    if isinstance(plain.get("base"), Mapping):
-        plain["base"] = _without_penalty(plain["base"])
-    return plain
+    return _changed(settings, lambda key, value: 0.0 if key == "invalid_penalty" else value)
 
 
 def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,14 +133,21 @@ def _without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     The run loads the others when it starts, before anything else.
     """
-    plain = dict(settings)
-    for key in ("scorer", "match"):
-        kind = str(plain.get(key)).partition(":")[0]
-        if kind in semantic.DEFAULT_MODELS:
-            plain[key] = "lexical"
-    if isinstance(plain.get("base"), Mapping):
-        plain["base"] = _without_models(plain["base"])
-    return plain
+
+    def plain(key: str, value: Any) -> Any:
+        has_model = str(value).partition(":")[0] in semantic.DEFAULT_MODELS
+        return "lexical" if key in ("scorer", "match") and has_model else value
+
+    return _changed(settings, plain)
+
+
+def _changed(settings: Mapping[str, Any], change: Callable[[str, Any], Any]) -> dict[str, Any]:
+    return {
+        key: _changed(value, change)
+        if key == "base" and isinstance(value, Mapping)
+        else change(key, value)
+        for key, value in settings.items()
+    }
 
 
 _COMPARE_STATES: Final = (

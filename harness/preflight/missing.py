@@ -48,7 +48,7 @@ def _refused(config: Config, machine: Machine) -> Iterator[str]:
     Checks that other functions here repeat are switched off: packages, and `rollout.sleep` on a
     machine without a GPU.
     """
-    config = replace(config, log=replace(config.log, wandb=None, trackio=None))
+    config = replace(config, log=replace(config.log, outputs=()))
     without_sleep = replace(config, rollout=replace(config.rollout, sleep=False))
     elsewhere = machine.kind == "cuda" and not torch.cuda.is_available()
     for variant in (without_sleep,) if elsewhere else (config, without_sleep):
@@ -62,8 +62,8 @@ def _packages(config: Config) -> Iterator[str]:
     wanted = {
         "vllm": (config.rollout.backend == "vllm", "pip install 'agentgyms[vllm]'"),
         "peft": (config.policy.lora.rank > 0, "pip install 'agentgyms[harness]'"),
-        "wandb": (config.log.wandb is not None, "pip install wandb"),
-        "trackio": (config.log.trackio is not None, "pip install trackio"),
+        "wandb": ("wandb" in config.log.outputs, "pip install wandb"),
+        "trackio": ("trackio" in config.log.outputs, "pip install trackio"),
         "flash_attn": (config.policy.attention == "flash_attention_2", "pip install flash-attn"),
     }
     for package, (needed, command) in wanted.items():

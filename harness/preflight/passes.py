@@ -36,26 +36,20 @@ def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allo
         yield Allocation("activations: cannot be counted for this architecture", 0, "learning")
     else:
         kept = tokens * kept_bytes(config, shape, found)
-        yield from _activations(config, found, tokens, kept)
-        if config.optimizer.share_prefixes:
+        if config.policy.gradient_checkpointing:
+            yield Allocation("activations of a layer", tokens * found.forward, "forward pass")
+        yield Allocation("activations", kept, "learning")
+        yield Allocation("activations behind the layers", tokens * found.rest, "output layer")
+        yield Allocation(
+            "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
+        )
+        if config.optimizer.packing == "shared":
             yield _looked_up(config, shape, precision)
     yield from _logits(config, shape, precision)
     if sharded:
         yield from _gathered(config, shape, precision)
     else:
         yield from _alone(config, shape, precision)
-
-
-def _activations(
-    config: Config, found: Activations, tokens: int, kept: float
-) -> Iterator[Allocation]:
-    if config.policy.gradient_checkpointing:
-        yield Allocation("activations of a layer", tokens * found.forward, "forward pass")
-    yield Allocation("activations", kept, "learning")
-    yield Allocation("activations behind the layers", tokens * found.rest, "output layer")
-    yield Allocation(
-        "activations of a layer, gradients", tokens * max(found.backward), "backward pass"
-    )
 
 
 def _looked_up(config: Config, shape: Shape, precision: Precision) -> Allocation:

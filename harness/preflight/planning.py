@@ -25,6 +25,7 @@ from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 from harness.rollouts.build import make_eval_pool, make_pool
 from harness.rollouts.groups import CollectOptions
+from harness.rollouts.search import preferences
 from harness.rollouts.task_sampling.dynamic_sampling import MAX_DRAWS
 from harness.types.errors import ConfigError
 
@@ -221,8 +222,8 @@ def _rollouts(config: Config, machine: Machine) -> Iterator[str]:
     episodes = rollout.tasks_per_step * rollout.group_size
     if not rollout.is_live:
         what = f"recorded groups a step, of {len(rollout.recorded)} files"
-        if rollout.preferences is not None:
-            what = f"preferences a step, of {rollout.preferences}"
+        if all(map(preferences.is_file_of, rollout.recorded)):
+            what = f"preferences a step, of {', '.join(rollout.recorded)}"
         yield f"{rollout.tasks_per_step} {what}: no environment steps"
         return
     yield (
@@ -263,7 +264,7 @@ def _step(config: Config, shape: Shape | None, turns: int) -> Iterator[str]:
         limit = max_sequence_length(config, shape)
         tokens = Range(sequences.low, sequences.likely * limit * _HALF, sequences.high * limit)
         yield f"{tokens.likely:,.0f} tokens, {tokens.high:,.0f} at most ({limit:,} a row)"
-        if config.optimizer.share_prefixes:
+        if config.optimizer.packing == "shared":
             left = shared_prefixes.tokens_left(config)
             known = "as measured on two groups of eight" if left < 1 else "no share was measured"
             yield f"{left:.0%} of them pass through the model, equal beginnings once ({known})"

@@ -54,17 +54,20 @@ def step_header(config: Config, data_version: str, step: int, *, tokens: bool) -
 
 
 def files_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name."""
+    """Return the files that `rollout.recorded` names; of a folder those with tokens, by name.
+
+    Raises `ConfigError` for files that hold neither rollouts with tokens nor preferences.
+    """
     found: dict[str, None] = {}
     for path in paths:
         named = [path]
         if Path(path).is_dir():
             inside = sorted(map(str, Path(path).glob("*.jsonl*")))
             named = [file for file in inside if header(file).get("tokens")]
-        if not named or not header(named[0]).get("tokens"):
+        if not named or not (preferences.is_file_of(named[0]) or header(named[0]).get("tokens")):
             raise ConfigError(
                 f"rollout.recorded: {path} holds no rollouts with tokens: give a file or folder of "
-                "a run with run.keep_rollouts, such as runs/NAME/rollouts"
+                "a run with run.keep_rollouts, such as runs/NAME/rollouts, or a file of preferences"
             )
         found.update(dict.fromkeys(named))
     return tuple(found)
@@ -83,48 +86,46 @@ def check_method(config: Config) -> None:
     given, row = config.rollout, methods.get(config.method.name)
     if given.is_live:
         return
-    if given.recorded and given.preferences is not None:
-        raise ConfigError("rollout.recorded and rollout.preferences are both set: leave one out")
-    key = "rollout.recorded" if given.recorded else "rollout.preferences"
     if losses.is_on_policy(row.loss):
         raise ConfigError(
-            f"{key} has rollouts of other policies, and method {row.name} is on-policy: its loss "
-            f"{row.loss!r} needs those of the policy before each update; use one with the loss "
-            "'nll', such as dpo"
+            f"rollout.recorded has rollouts of other policies, and method {row.name} is on-policy: "
+            f"its loss {row.loss!r} needs those of the policy before each update; use one with the "
+            "loss 'nll', such as dpo"
         )
-    if given.preferences is not None and row.estimator not in _PREFERENCE_ESTIMATORS:
+    pairs = any(map(preferences.is_file_of, given.recorded))
+    if pairs and row.estimator not in _PREFERENCE_ESTIMATORS:
         raise ConfigError(
-            f"rollout.preferences is for methods that learn from preferences, and {row.name} would "
-            f"imitate both answers: use {', '.join(_PREFERENCE_ESTIMATORS)}"
+            f"rollout.recorded has preferences, from which {row.name} does not learn: it would "
+            f"imitate both answers; use {', '.join(_PREFERENCE_ESTIMATORS)}"
         )
     for name, settings in config.method.annotators.items():
         if annotators.needs_oracle(name, settings) or state_values.wanted({name: settings}):
-            raise ConfigError(f"{key} has no live environments, which annotator {name!r} needs")
+            raise ConfigError(
+                f"rollout.recorded has no live environments, which annotator {name!r} needs"
+            )
     for other, live in (
         ("rollout.dynamic_sampling", given.dynamic_sampling),
         ("rollout.branch.at", given.branch.at),
         ("rollout.curriculum.by", given.curriculum.by),
     ):
         if live:
-            raise ConfigError(f"{key} plays nothing, and {other} plays: leave one out")
+            raise ConfigError(f"rollout.recorded plays nothing, and {other} plays: leave one out")
 
 
 def read_preferences(path: str) -> list[Preference]:
     """Return the preferences of a file.
 
-    Raises `ConfigError` if the file is missing, damaged or empty, or a chosen answer has no greater
-    value than the rejected one.
+    Raises `ConfigError` if the file is missing or damaged, or a chosen answer has no greater value
+    than the rejected one.
     """
     try:
         found = preferences.read(path)
     except DataError as e:
-        raise ConfigError(f"rollout.preferences: {e}") from None
-    if not found:
-        raise ConfigError(f"rollout.preferences: {path} holds no preferences")
+        raise ConfigError(f"rollout.recorded: {e}") from None
     for i, one in enumerate(found, start=1):
         if one.value_chosen <= one.value_rejected or one.chosen == one.rejected:
             raise ConfigError(
-                f"rollout.preferences: preference {i} of {path[-80:]} chooses an answer of value "
+                f"rollout.recorded: preference {i} of {path[-80:]} chooses an answer of value "
                 f"{one.value_chosen:g} over one of {one.value_rejected:g}: leave it out"
             )
     return found
@@ -136,19 +137,19 @@ def check_files(config: Config, data_version: str) -> None:
     Files of preferences do not record these, and are only read. Raises `ConfigError`, which names
     file and difference.
     """
-    if config.rollout.preferences is not None:
-        read_preferences(config.rollout.preferences)
     _check(config.rollout.recorded, described(config, data_version))
 
 
 def check_tokenizer(config: Config, tokenizer: ChatTokenizer) -> None:
     """Raise `ConfigError`, which names the file, for recorded tokens of another tokenizer."""
-    if config.rollout.recorded:
-        _check(config.rollout.recorded, {"tokenizer": tokenizer.digest})
+    _check(config.rollout.recorded, {"tokenizer": tokenizer.digest})
 
 
 def _check(files: Sequence[str], wanted: Mapping[str, str]) -> None:
     for file in files:
+        if preferences.is_file_of(file):
+            read_preferences(file)
+            continue
         given = header(file)
         for key, value in wanted.items():
             if given.get(key) != value:

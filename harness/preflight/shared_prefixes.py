@@ -27,9 +27,9 @@ _LEFT: Final = {
 def tokens_left(config: Config) -> float:
     """Return the estimated share of tokens that are left in a resolved run.
 
-    It is 1 without `optimizer.share_prefixes`, and for cases that were not measured.
+    It is 1 without `optimizer.packing = "shared"`, and for cases that were not measured.
     """
-    if not config.optimizer.share_prefixes:
+    if config.optimizer.packing != "shared":
         return 1.0
     environment = config.env.id.rpartition("/")[2].partition("-")[0]
     whole, parts = _LEFT.get((environment, config.agent.context), (1.0, 1.0))

@@ -33,8 +33,8 @@ def try_paths(config: Config, shape: Shape) -> Tried:
     return _try(
         shape.text,
         config.rollout.backend == "hf",
-        bool(config.optimizer.padding_free) and config.policy.attention in (None, "sdpa"),
-        config.optimizer.share_prefixes,
+        config.optimizer.packing == "packed" and config.policy.attention in (None, "sdpa"),
+        config.optimizer.packing == "shared",
     )
 
 

@@ -1,7 +1,13 @@
-"""Seconds of a training step on GPUs, by arithmetic with assumptions that are named."""
+"""Seconds of a training step on GPUs, by arithmetic with assumptions that are named.
+
+A product of matrices of sizes [a, b] and [b, c] is 2abc operations. Norms, activation functions and
+the softmax are left out, as in the usual definition of the model FLOPs utilization (Chowdhery et
+al. 2022, "PaLM", appendix B); attention counts as causal.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +19,6 @@ from harness.preflight import memory, passes
 from harness.preflight.defaults import needs_reference
 from harness.preflight.machine import Machine, Precision
 from harness.preflight.model_shapes import Shape, max_sequence_length
-from harness.preflight.operations import Passed, forward_operations, training_operations
 from harness.preflight.shared_prefixes import tokens_left
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
 
@@ -23,6 +28,53 @@ OPERATIONS_PER_S: Final = 989e12
 """The peak of an H100 (SXM) in bfloat16, without sparsity; from its data sheet."""
 BYTES_PER_S: Final = 3.35e12
 """The bandwidth of its memory, from the same sheet."""
+
+FORWARD = 1
+BACKWARD = 2
+"""A backward pass has two products for each one of the forward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Tokens that pass through a model."""
+
+    tokens: float
+    scored: float  # tokens with computed logits
+    squares: float  # sum of squared lengths of the sequences
+
+
+def forward_operations(shape: Shape, passed: Passed) -> float:
+    """Return the operations of a forward pass."""
+    layers = 2 * passed.tokens * active_weights(shape)
+    head = 2 * passed.scored * shape.hidden * shape.vocabulary
+    # Scores and weighted sum, 2 operations each, for half of the pairs.
+    text = json.loads(shape.text)
+    heads = int(text["num_attention_heads"])
+    queries = heads * int(text.get("head_dim") or shape.hidden // heads)  # their width in a layer
+    attention = 2 * passed.squares * queries * len(shape.windows)
+    return layers + head + attention
+
+
+def training_operations(shape: Shape, passed: Passed, *, adapted: bool = False) -> float:
+    """Return the operations of forward and backward pass, without any that is repeated.
+
+    Weights with adapters (`adapted`) are frozen: the backward pass leaves their gradients out.
+    """
+    backward = BACKWARD / 2 if adapted else BACKWARD
+    return (FORWARD + backward) * forward_operations(shape, passed)
+
+
+def active_weights(shape: Shape) -> int:
+    """Return the weights of linear layers that a token of text is multiplied with.
+
+    The output layer and a vision model are left out; only the chosen experts count.
+    """
+    text = json.loads(shape.text)
+    linear = sum(inputs * outputs for name, inputs, outputs in shape.linear if "visual" not in name)
+    chosen = text.get("num_experts_per_tok") or 0
+    width = 3 * chosen * (text.get("moe_intermediate_size") or 0)  # a gated expert has three
+    router = text.get("num_experts") or text.get("num_local_experts") or 0
+    return int(linear + shape.layers * shape.hidden * (width + router))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentgyms.core.errors import BadOption
+from agentgyms.core.tools import ANY_ACTION, BadCall, ToolCall, Tools
 from agentgyms.models.types import ServedCall
 from agentgyms.registration import find_maker
-from agentgyms.tools import ANY_ACTION, BadCall, ToolCall, Tools
 from harness.prompts.answers import Parsed, outside_thoughts
 from harness.prompts.tool_formats import FORMATS, HERMES, ToolFormat, read_json
 from harness.types.errors import ConfigError

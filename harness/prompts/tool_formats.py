@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentgyms.tools import BadCall, ToolCall
+from agentgyms.core.tools import BadCall, ToolCall
 from harness.types.errors import ConfigError
 from harness.types.hyperparameters import Registry
 
@@ -200,10 +200,6 @@ def _write_glm(call: ToolCall) -> str:
 HERMES: Final = ToolFormat(_in_elements(_read_hermes), _write_hermes, (_OPENING,))
 
 
-def _plugin_entry(_name: str, found: Any) -> ToolFormat | None:
-    return found if isinstance(found, ToolFormat) else None
-
-
 _ENTRIES: Final[Mapping[str, ToolFormat]] = {
     "qwen3_coder": ToolFormat(
         _in_elements(_read_qwen3_coder), _write_qwen3_coder, ("<function=",), untyped=True
@@ -213,7 +209,11 @@ _ENTRIES: Final[Mapping[str, ToolFormat]] = {
     "hermes": HERMES,
 }
 
-FORMATS: Final = Registry("tool format", entries=_ENTRIES, make_entry=_plugin_entry)
+FORMATS: Final = Registry(
+    "tool format",
+    entries=_ENTRIES,
+    make_entry=lambda _, found: found if isinstance(found, ToolFormat) else None,
+)
 """All formats; a template has the first one with all its signs in the template."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,6 +40,19 @@ class Line:
     joined: bool = True  # whether the values, where they are points, are joined by a line
     smoothed: tuple[float, ...] = ()  # a running mean, below which the values are faint
     width: float = 1.2
+
+    @classmethod
+    def through(
+        cls,
+        label: str,
+        by_step: Mapping[Any, float],
+        ends: Sequence[Sequence[float]] = (),
+        /,
+        **look: Any,
+    ) -> Line:
+        """Return the line of values by their steps; `ends` are the band's or the bars', if any."""
+        low, high = zip(*ends, strict=True) if ends else ((), ())
+        return cls(label, tuple(by_step), tuple(by_step.values()), low, high, **look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +93,7 @@ def save(figure: Figure, path: Path) -> None:
     import matplotlib
 
     metadata = {"Date": None} if path.suffix == ".svg" else None
-    with (
-        matplotlib.rc_context({"svg.hashsalt": "agentgyms"}),
-        fsync.replacing(path) as drawn_file,
-    ):
+    with matplotlib.rc_context({"svg.hashsalt": "agentgyms"}), fsync.replacing(path) as drawn_file:
         figure.savefig(drawn_file, format=path.suffix[1:], metadata=metadata)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.evaluation.breakdowns import in_order
-from harness.reporting.curves import success_curves, training_curves
+from harness.reporting.curves import training_curves
 from harness.reporting.results import setting, training_runs
 from harness.reporting.results.training_runs import TrainingRun
 from harness.reporting.table import Table, escaped
@@ -37,11 +37,9 @@ class RunReport:
         A file that cannot be written is logged; training goes on.
         """
         try:
-            run = training_runs.read(self._folder)
-            _write_table(run)
-            if self._pictures and (final or time.monotonic() - self._drawn > _EVERY_S):
-                _draw(run)
-                self._drawn = time.monotonic()
+            due = self._pictures and (final or time.monotonic() - self._drawn > _EVERY_S)
+            _write(training_runs.read(self._folder), pictures=due)
+            self._drawn = time.monotonic() if due else self._drawn
         except OSError as e:  # the run's records matter more than pictures of them
             _log.warning(
                 "%s; draw it later with: harness report %s", _reason(self._folder, e), self._folder
@@ -56,8 +54,7 @@ def write(folder: Path) -> None:
     """
     run = training_runs.read(folder)
     try:
-        _write_table(run)
-        _draw(run)
+        _write(run, pictures=True)
     except OSError as e:
         raise ResultError(_reason(folder, e)) from e
 
@@ -66,18 +63,12 @@ def _reason(folder: Path, error: OSError) -> str:
     return f"{folder} cannot be reported: {error.strerror or error}"
 
 
-def _write_table(run: TrainingRun) -> None:
-    title = run.world if _generated(run) else ""
+def _write(run: TrainingRun, *, pictures: bool) -> None:
+    title = run.world if setting.NOT_THE_BENCHMARK in run.world else ""
     fsync.write(run.folder / "table.md", table(run.evaluations, title))
-
-
-def _generated(run: TrainingRun) -> bool:
-    return setting.NOT_THE_BENCHMARK in run.world
-
-
-def _draw(run: TrainingRun) -> None:
-    success_curves.draw(run.folder / "curve.png", [[run]])
-    training_curves.draw(run.folder / "training.png", run)
+    if pictures:
+        training_curves.draw_success(run.folder / "curve.png", [[run]])
+        training_curves.draw(run.folder / "training.png", run)
 
 
 def sentence(folder: Path) -> str:
@@ -87,16 +78,17 @@ def sentence(folder: Path) -> str:
     of them. Generated tasks are named.
     """
     run = training_runs.read(folder)
-    played = [run.on_split(split) for split in run.splits]
-    gains = [_gain(found[0], found[-1]) for found in played if len(found) > 1]
-    return "; ".join([*gains, *([setting.NOT_THE_BENCHMARK] if gains and _generated(run) else [])])
-
-
-def _gain(first: Mapping[str, Any], last: Mapping[str, Any]) -> str:
-    before, after = (f"{100 * e['success']:.1f}" for e in (first, last))
-    counts = [sum(count for _, count in e["families"].values()) for e in (first, last)]
-    of = f" % of {counts[0]}" if counts[0] != counts[1] else ""
-    return f"{before}{of} -> {after} % of {counts[1]} held-out tasks ({last['split']})"
+    texts = []
+    for split in run.splits:
+        found = run.on_split(split)
+        ends = found[0], found[-1]
+        if len(found) > 1:
+            before, after = (f"{100 * e['success']:.1f}" for e in ends)
+            counts = [sum(count for _, count in e["families"].values()) for e in ends]
+            of = f" % of {counts[0]}" if counts[0] != counts[1] else ""
+            texts.append(f"{before}{of} -> {after} % of {counts[1]} held-out tasks ({split})")
+    texts += [setting.NOT_THE_BENCHMARK] * (bool(texts) and setting.NOT_THE_BENCHMARK in run.world)
+    return "; ".join(texts)
 
 
 def table(evaluations: Sequence[Mapping[str, Any]], title: str = "") -> str:

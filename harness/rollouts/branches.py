@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from agentgyms.core.errors import EnvUnavailable, ReplayMismatch
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness.config.rollout_settings import BranchConfig
 from harness.credit import TurnTable
 from harness.credit.estimators import ecpo
@@ -80,13 +80,12 @@ class Branches:
     @property
     def has_budget(self) -> bool:
         """Whether the steps or the tokens of siblings are limited."""
-        return self.settings.max_steps is not None or self.settings.max_tokens is not None
+        return bool(self.settings.budget)
 
     def is_spent(self, siblings: Sequence[Rollout]) -> bool:
         """Return whether these siblings of a group have used up its budget."""
-        steps, tokens = cost(siblings)
-        limits = (self.settings.max_steps, steps), (self.settings.max_tokens, tokens)
-        return any(limit is not None and used >= limit for limit, used in limits)
+        used = dict(zip(("steps", "tokens"), cost(siblings), strict=True))
+        return any(used[name] >= most for name, most in self.settings.budget.items())
 
 
 def cost(siblings: Sequence[Rollout]) -> tuple[int, int]:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.core.tasks import TaskSet
-from agentgyms.group import GroupEnv
-from agentgyms.registration import url_from_environment
+from agentgyms.registration import GroupEnv, url_from_environment
 from harness.types.errors import ConfigError
 
 _T = TypeVar("_T")

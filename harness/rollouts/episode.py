@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, SupportsFloat
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from agentgyms.core.env import Feedback, Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable
 from agentgyms.core.serialization import encode_number

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import EnvUnavailable, GroupMismatch
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness.rollouts.branches import Branches, SiblingRunner
 from harness.rollouts.env_pool import EnvPool
 from harness.rollouts.episode import Episode, Point, describe, run_episode

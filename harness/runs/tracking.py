@@ -19,7 +19,7 @@ from harness.types.errors import CheckpointError, ConfigError
 from harness.types.json_files import read_object
 
 _SERVICES: Final = {"wandb": "Weights & Biases", "trackio": "Trackio"}
-"""The trackers whose project is `log.<package>`, by package."""
+"""The trackers with a project, by package."""
 
 _PRIVATE: Final = re.compile(r"(^|_)(urls?|tokens?|keys?|secrets?|passwords?|output)(_env)?$")
 _NOT_PRIVATE: Final = ("max_tokens", "micro_batch_tokens")
@@ -79,7 +79,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run on Weights & Biases, in the project `log.wandb`.
+    """A run on Weights & Biases, in the project `log.project`.
 
     Its id is kept in the run's folder, so that a resumed run continues it. The x-axis of all
     metrics is the training step; steps that run again after a kill are sent again. It gets the
@@ -94,7 +94,7 @@ class WeightsAndBiases:
         supported = wandb.Settings.model_fields
         try:
             self._run = wandb.init(
-                project=config.log.wandb,
+                project=config.log.project,
                 id=_run_id(folder, "wandb"),
                 resume="allow",
                 name=config.run.name,
@@ -105,8 +105,8 @@ class WeightsAndBiases:
             )
         except wandb.errors.Error as e:
             raise ConfigError(
-                f"log.wandb cannot start: {e}. Log in with `wandb login`, keep the metrics on this "
-                "machine with WANDB_MODE=offline, or leave log.wandb out"
+                f"wandb cannot start: {e}. Log in with `wandb login`, keep the metrics on this "
+                "machine with WANDB_MODE=offline, or leave it out of log.outputs"
             ) from e
         self._run.define_metric("step", hidden=True)
         self._run.define_metric("*", step_metric="step")
@@ -124,7 +124,7 @@ class WeightsAndBiases:
 
 
 class Trackio:
-    """A run on Trackio, in the project `log.trackio`; its variables may name a Space or a server.
+    """A run on Trackio, in the project `log.project`; its variables may name a Space or a server.
 
     Its name ends with an id that is kept in the run's folder, so that a resumed run continues it.
     Steps that run again after a kill are written again. It gets the metrics, and the configuration
@@ -139,7 +139,7 @@ class Trackio:
         try:
             with redirect_stdout(io.StringIO()):  # it prints how to see the project
                 self._run = trackio.init(
-                    project=config.log.trackio,
+                    project=config.log.project,
                     name=f"{config.run.name}-{_run_id(folder, 'trackio')}",
                     resume="allow",
                     config={**shareable(config), "tags": tags(config)},
@@ -149,8 +149,9 @@ class Trackio:
                 )
         except (ValueError, OSError) as e:
             raise ConfigError(
-                f"log.trackio={config.log.trackio!r:.60} cannot start: {' '.join(str(e).split())}; "
-                "see the variables TRACKIO_..., or leave log.trackio out"
+                f"trackio cannot start with log.project={config.log.project!r:.60}: "
+                f"{' '.join(str(e).split())}; see the variables TRACKIO_..., or leave it out of "
+                "log.outputs"
             ) from e
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
@@ -171,11 +172,11 @@ class Trackio:
 def open_all(config: Config, folder: Path, resume_step: int | None = None) -> list[Tracker]:
     """Return the trackers of a run's configuration; `resume_step` is None for a new run."""
     trackers: list[Tracker] = []
-    if config.log.tensorboard:
+    if "tensorboard" in config.log.outputs:
         trackers.append(TensorBoard(folder, resume_step))
-    if config.log.wandb is not None:
+    if "wandb" in config.log.outputs:
         trackers.append(WeightsAndBiases(folder, config))
-    if config.log.trackio is not None:
+    if "trackio" in config.log.outputs:
         trackers.append(Trackio(folder, config))
     return trackers
 
@@ -183,13 +184,17 @@ def open_all(config: Config, folder: Path, resume_step: int | None = None) -> li
 def check(config: Config) -> None:
     """Raise `ConfigError` if a tracker's package is missing or its project has no name."""
     for package, service in _SERVICES.items():
-        project = getattr(config.log, package)
-        if project == "":
-            raise ConfigError(f"log.{package} must be the name of a project on {service}, got ''")
-        if project is not None and importlib.util.find_spec(package) is None:
+        if package not in config.log.outputs:
+            continue
+        if not config.log.project:
             raise ConfigError(
-                f"log.{package}={project!r} needs the package {package}, which is not installed: "
-                f"pip install {package}, or leave log.{package} out"
+                f"log.project must be the name of a project on {service}, got "
+                f"{config.log.project!r}: set it, or leave {package!r} out of log.outputs"
+            )
+        if importlib.util.find_spec(package) is None:
+            raise ConfigError(
+                f"log.outputs has {package!r}, whose package is not installed: pip install "
+                f"{package}, or leave it out of log.outputs"
             )
 
 

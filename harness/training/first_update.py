@@ -59,8 +59,7 @@ TOLERANCES: Final = {
 }
 
 _MAY_DIFFER: Final = (
-    "optimizer.padding_free",
-    "optimizer.share_prefixes",
+    "optimizer.packing",
     "policy.attention",
     "policy.precision",
     "policy.chat_template_kwargs",

@@ -226,7 +226,7 @@ def resume(
 
 def _report(config: Config, folder: RunFolder) -> Callable[[bool], None]:
     """Return what updates the run's table and pictures after evaluations."""
-    return RunReport(folder.path, pictures=config.log.pictures).write
+    return RunReport(folder.path, pictures="pictures" in config.log.outputs).write
 
 
 def _set_threads(config: Config) -> None:
@@ -267,8 +267,8 @@ def _set_up(policy: Policy, config: Config) -> Policy:
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
-    policy.set_padding_free(config.optimizer.padding_free)
-    policy.set_share_prefixes(config.optimizer.share_prefixes)
+    policy.set_padding_free({"padded": False, "packed": True}.get(config.optimizer.packing or ""))
+    policy.set_share_prefixes(config.optimizer.packing == "shared")
     recorded_files.check_tokenizer(config, policy.chat_tokenizer)
     return policy
 

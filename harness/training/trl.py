@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from agentgyms.adapters.trl import ToolEnvironment
-from agentgyms.core import extras
+from agentgyms.core import imports
 from harness import credit as estimators
 from harness.credit import TurnTable
 from harness.credit.registry import needs
@@ -29,7 +29,7 @@ try:
     from accelerate.utils import gather_object
     from trl import GRPOTrainer
 except ModuleNotFoundError as e:
-    raise ModuleNotFoundError(extras.missing("trl", "harness,trl"), name=e.name) from e
+    raise ModuleNotFoundError(imports.missing("trl", "harness,trl"), name=e.name) from e
 
 
 class CreditTrainer(GRPOTrainer):  # type: ignore[misc]

@@ -16,15 +16,6 @@ from harness.types.errors import ConfigError
 Entry = TypeVar("Entry")
 
 
-def _no_hyperparameters(_: Any) -> dict[str, Any]:
-    """Return the hyperparameters of an entry that has none."""
-    return {}
-
-
-def _no_entry(_name: str, _found: Any) -> None:
-    """Return the entry of something outside the package where there can be none."""
-
-
 class Registry(Generic[Entry]):
     """Entries of one kind by name.
 
@@ -37,10 +28,10 @@ class Registry(Generic[Entry]):
         self,
         kind: str,  # the kind of an entry, in the singular, for error messages: `"estimator"`
         # Returns an entry's hyperparameters and their defaults; by default none.
-        hyperparameters: Callable[[Entry], dict[str, Any]] = _no_hyperparameters,
+        hyperparameters: Callable[[Entry], dict[str, Any]] = lambda _: {},
         entries: Mapping[str, Entry] | None = None,
         # Makes an entry of a name `module:attribute` and the named object; None if it is no entry.
-        make_entry: Callable[[str, Any], Entry | None] = _no_entry,
+        make_entry: Callable[[str, Any], Entry | None] = lambda _, __: None,
         # The command that lists the entries; errors name it instead of all names.
         command: str = "",
     ) -> None:
@@ -82,7 +73,7 @@ class Registry(Generic[Entry]):
         return entry
 
     def hyperparameters(self, name: str) -> dict[str, Any]:
-        """Return an entry's hyperparameters and their defaults."""
+        """Return an entry's hyperparameters and their defaults; `ConfigError` if it is unknown."""
         return self._hyperparameters(self.get(name))
 
     def check(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import BadOption
-from agentgyms.core.lazy import import_named
+from agentgyms.core.imports import import_named
 from agentgyms.registration import full_id
 from harness.types.errors import ConfigError
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from fuzz_target import Broken, target
 
+from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.sotopia import action_parsing
 from agentgyms.envs.sotopia.dialogue import Act
-from agentgyms.envs.sotopia.llm.partner import parse_answer
+from agentgyms.envs.sotopia.llm.participants import parse_answer
 from agentgyms.envs.sotopia.llm.rating_parsing import parse_ratings
 from agentgyms.envs.sotopia.partner_judge import RANGES
-from agentgyms.tools import Argument, Tool, Tools
 from harness.prompts.answers import Parsed, choices
 from harness.prompts.parsing import PARSERS
 from harness.prompts.tool_calls import ToolParser

@@ -22,9 +22,9 @@ from agentgyms.core.errors import (
     BadSnapshot,
     ServerUnavailable,
 )
-from agentgyms.protocol import framing, messages
 from agentgyms.remote import Patience, RemoteEnv
-from agentgyms.remote.http_connection import Connection
+from agentgyms.remote.http_transport import Connection
+from agentgyms.remote.protocol import framing, messages
 from agentgyms.remote.transport import InProcessTransport, Reply
 
 CORRIDOR = "agentgyms/Corridor-v0"

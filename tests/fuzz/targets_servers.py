@@ -10,9 +10,9 @@ from fuzz_target import Broken, target
 from targets_protocol import CORRIDOR
 from waitress.adjustments import Adjustments
 
-from agentgyms.protocol import error_codes
+from agentgyms.remote.protocol import error_codes
 from env_servers import create_app
-from env_servers.serving.request_parser import Parser, Terms
+from env_servers.serving.channel import Parser, Terms
 from env_servers.sessions.service import EXTENSION
 
 

@@ -7,8 +7,7 @@ QUICK = (
     "run.steps=2",
     "eval.every=1",
     "checkpoint.every=1",
-    "log.tensorboard=false",
-    "log.pictures=false",
+    "log.outputs=[]",
 )
 """Two short steps that leave metrics, evaluations and checkpoints."""
 
@@ -34,7 +33,7 @@ _SMALL = (
     "eval.every=0",
     "eval.max_turns=2",
     "eval.final_splits=[]",
-    "log.pictures=false",
+    "log.outputs=['tensorboard']",
 )
 """All recipes' sizes. The method with its loss and annotators, the context and what is learned with
 are the recipe's own."""

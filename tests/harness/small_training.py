@@ -15,7 +15,7 @@ SMALL = [
     "warmstart.learning_rate=5e-3",
     "env.max_turns=8",
     "run.threads=1",
-    "log.pictures=false",
+    "log.outputs=['tensorboard']",
 ]
 
 

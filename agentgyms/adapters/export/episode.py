@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from agentgyms.adapters.messages import image_urls, user_text
 from agentgyms.core.serialization import encode_number
+from agentgyms.core.tools import ANY_ACTION, Tools
 from agentgyms.recording import RecordedTurn, Recording
 from agentgyms.registration import ENVIRONMENTS, env_class
-from agentgyms.tools import ANY_ACTION, Tools
 
 IMAGE: Final = "<image>"
 """Stands in a text for the next picture of the row's column `images`."""

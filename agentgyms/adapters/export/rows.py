@@ -51,8 +51,7 @@ def rows(paths: Iterable[Path], form: str) -> list[dict[str, Any]]:
 def recordings_in(path: Path) -> list[Path]:
     """Return the recordings in a folder and in those below it; a file is returned as it is.
 
-    Raises:
-        DataMissing: The folder has none.
+    Raises `DataMissing` if the folder has none.
     """
     if not path.is_dir():
         return [path]

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
-from agentgyms.envs.alfworld.game import Game, listing, members
-from agentgyms.envs.alfworld.goal_masks import Aim, Wanted, aim_at
+from agentgyms.envs.alfworld.game import Aim, Game, Wanted, aim_at, listing, members
 from agentgyms.envs.alfworld.numbered_facts import House
 from agentgyms.envs.alfworld.problem import Problem
 
@@ -19,8 +18,6 @@ _FRIDGES: Final = frozenset({"fridgetype"})
 
 
 class _Names(dict[str, str]):
-    """Display names by id."""
-
     def __missing__(self, key: str) -> str:
         raise ValueError(f"the id {key!r:.80} does not name a kind of thing: expected KIND_bar_...")
 
@@ -128,7 +125,6 @@ def _lamps(house: House) -> tuple[tuple[int, int], ...]:
 
 
 def _aim(house: House) -> Aim:
-    """Return the goal as bit masks."""
     layout, family = house.layout, house.problem.goal.family
     targets, places = _targets(house), _places(house)
     if family == "look":

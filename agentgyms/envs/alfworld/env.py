@@ -15,17 +15,65 @@ from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.outcome import MAX_ACTION
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.envs.alfworld import text
 from agentgyms.envs.alfworld.engine import INFORMATION, VERBS, State
 from agentgyms.envs.alfworld.expert import expert_actions, remaining
 from agentgyms.envs.alfworld.official.engine import Answer, OfficialEngine
 from agentgyms.envs.alfworld.problem import FAMILIES
 from agentgyms.envs.alfworld.sources import Source, list_tasks, load_game, open_source
-from agentgyms.envs.alfworld.tools import TOOLS
 from agentgyms.envs.alfworld.validity import check_state
 
 _CACHED_STATES: Final = 64  # groups that are reset at a time; a state takes a few kB
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+_OBJECT: Final = "Name and number of an object, such as mug 1."
+_RECEPTACLE: Final = "Name and number of a place, such as shelf 1."
+
+
+def _with(verb: str, description: str, place: str) -> Tool:
+    """Return the tool of a verb that treats a held object at a place."""
+    arguments = {"object": "The object that you carry, such as mug 1.", "receptacle": place}
+    return Tool(verb, description, f"{verb} {{object}} with {{receptacle}}", arguments)
+
+
+TOOLS: Final = Tools(
+    Tool("go_to", "Walk to a place.", "go to {receptacle}", {"receptacle": _RECEPTACLE}),
+    Tool("open", "Open a closed place.", "open {receptacle}", {"receptacle": _RECEPTACLE}),
+    Tool("close", "Close an open place.", "close {receptacle}", {"receptacle": _RECEPTACLE}),
+    Tool(
+        "take",
+        "Take an object from the place where you are; you carry one at a time.",
+        "take {object} from {receptacle}",
+        {"object": _OBJECT, "receptacle": _RECEPTACLE},
+    ),
+    Tool(
+        "move",
+        "Put the object that you carry into or onto the place where you are.",
+        "move {object} to {receptacle}",
+        {"object": _OBJECT, "receptacle": _RECEPTACLE},
+    ),
+    Tool("use", "Switch something on, such as a lamp.", "use {object}", {"object": _OBJECT}),
+    _with("clean", "Wash the object that you carry.", "A sink, such as sinkbasin 1."),
+    _with("heat", "Heat the object that you carry.", "An oven, such as microwave 1."),
+    _with("cool", "Cool the object that you carry.", "A fridge, such as fridge 1."),
+    Tool(
+        "slice",
+        "Slice an object with a knife that you carry.",
+        "slice {object} with {knife}",
+        {"object": _OBJECT, "knife": "The knife, such as knife 1."},
+    ),
+    Tool(
+        "examine",
+        "Look closely at an object or a place.",
+        "examine {thing}",
+        {"thing": "Name and number, such as mug 1."},
+    ),
+    Tool("look", "Look around.", "look"),
+    Tool("inventory", "See what you carry.", "inventory"),
+    Tool("help", "List the commands.", "help"),
+)
 
 
 class ALFWorldEnv(TextEnv):
@@ -223,7 +271,6 @@ def _check_families(families: Sequence[str] | None) -> frozenset[str]:
 
 
 def _refusal(action: str, command: str) -> tuple[Feedback, str]:
-    """Return why an inadmissible command had no effect."""
     verb = command.partition(" ")[0]
     if not command:
         return Feedback.MALFORMED, "the command is blank"

@@ -95,7 +95,6 @@ def _shortest(state: State) -> tuple[Deed, ...] | None:
 
 
 def _length(state: State, plan: tuple[Deed, ...]) -> int:
-    """Return the number of commands of a plan."""
     game, here, length = state.game, state.location, 0
     opened: set[int] = set()
     for verb, _, r in plan:
@@ -110,7 +109,12 @@ def _length(state: State, plan: tuple[Deed, ...]) -> int:
 def _plans(state: State) -> Iterator[tuple[Deed, ...]]:
     """Yield plans for the goal; at least one is shortest, apart from where the hand is emptied."""
     family = state.game.goal.family
-    free = _emptied(state)
+    # The nearest way to put down the held object, or None.
+    places = [
+        r for r, fits in enumerate(state.game.fits) if state.held >= 0 and fits >> state.held & 1
+    ]
+    deeds: list[Deed] = [("move", state.held, r) for r in places]
+    free = min(deeds, key=lambda deed: _length(state, (deed,)), default=None)
     if family == "look":
         ways = _look_plans(state)
     elif family == "pick2":
@@ -122,15 +126,6 @@ def _plans(state: State) -> Iterator[tuple[Deed, ...]]:
             yield plan
         elif free is not None:
             yield (free, *plan)
-
-
-def _emptied(state: State) -> Deed | None:
-    """Return the nearest way to put down the held object, or None."""
-    places = [
-        r for r, fits in enumerate(state.game.fits) if state.held >= 0 and fits >> state.held & 1
-    ]
-    deeds: list[Deed] = [("move", state.held, r) for r in places]
-    return min(deeds, key=lambda deed: _length(state, (deed,)), default=None)
 
 
 def _fetched(state: State, o: int) -> list[tuple[Deed, ...]]:
@@ -211,7 +206,14 @@ def explore(state: State) -> str:
     if not _useful(state, o):
         return _put_down(state)
     if state.game.goal.family == "look":
-        return _to_light(state)
+        # Switch on a lamp here, else go to the next place that may have one.
+        game = state.game
+        for lamp, r in game.lamps:
+            if r in game.at[state.location] and (not game.openable >> r & 1 or state.is_open(r)):
+                return command(state, ("use", lamp, r))
+        return _go_on(
+            state, [r for r in range(len(game.receptacles)) if not game.openable >> r & 1]
+        )
     return command(state, _treatment(state, o) or ("move", o, _destination(state, o)))
 
 
@@ -271,15 +273,6 @@ def _settled(game: Game) -> tuple[int, ...]:
     if game.goal.family == "pick":
         return game.places
     return game.places[:1] if game.goal.family == "pick2" else ()
-
-
-def _to_light(state: State) -> str:
-    """Switch on a lamp here, else go to the next place that may have one."""
-    game = state.game
-    for lamp, r in game.lamps:
-        if r in game.at[state.location] and (not game.openable >> r & 1 or state.is_open(r)):
-            return command(state, ("use", lamp, r))
-    return _go_on(state, [r for r in range(len(game.receptacles)) if not game.openable >> r & 1])
 
 
 def _put_down(state: State) -> str:

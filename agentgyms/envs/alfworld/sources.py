@@ -35,19 +35,15 @@ class Source(Hashable, Protocol):
 
     def version(self, split: str) -> str:
         """Return the version of a split's contents; snapshots and recordings store it."""
-        ...
 
     def tasks(self, split: str) -> list[Task]:
         """Return the tasks of a split."""
-        ...
 
     def game(self, split: str, task_id: str) -> Game:
         """Return a game, uncached; see `load_game`."""
-        ...
 
     def fields(self, split: str, task_id: str) -> dict[str, Any]:
         """Return the content of a game's file, for the official engine."""
-        ...
 
 
 @lru_cache(maxsize=_CACHED_GAMES)

@@ -93,7 +93,6 @@ class CodeRunner:
     """
 
     def __init__(self, tasks: Tasks, task_id: str, engine: Engine, limits: Limits) -> None:
-        """Store the arguments; `open` opens the world."""
         self.task_id = task_id
         self._tasks, self._engine, self._limits = tasks, engine, limits
         self.executed: list[str] = []

@@ -16,13 +16,14 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
+from agentgyms.data.datasets import check_path
 from agentgyms.envs.appworld import observations, options, sources
 from agentgyms.envs.appworld.code_runner import CodeRunner, Engine, TurnResult
 from agentgyms.envs.appworld.metrics import episode_metrics
 from agentgyms.envs.appworld.sandbox import code_check, code_extraction, executors
 from agentgyms.envs.appworld.snapshot import SavedEpisode
 from agentgyms.envs.appworld.world import Report
-from agentgyms.tools import Tool, Tools
 
 _NO_CODE = "No code available to execute."
 
@@ -141,7 +142,7 @@ class AppWorldEnv(TextEnv):
         super().__init__(**common)
         self._difficulty = options.check_difficulty(difficulty)
         self._scenarios = options.check_scenarios(scenarios)
-        data_path = options.check_path(data_path)
+        data_path = check_path(data_path)
         for name, value in (("scenarios", self._scenarios), ("data_path", data_path)):
             if value is not None:
                 self._arguments[name] = value
@@ -176,9 +177,8 @@ class AppWorldEnv(TextEnv):
     def act(self, action: str) -> Outcome:
         """Execute the code of an action.
 
-        Raises:
-            WorkerLost: A process was lost and cannot be replaced; the episode is lost with it.
-            ResetNeeded: The episode was restored from a snapshot that was already over.
+        Raises `WorkerLost` if a lost process cannot be replaced: the episode is lost with it.
+        Raises `ResetNeeded` if the episode was restored from a snapshot that was already over.
         """
         if self._over:
             raise ResetNeeded("the episode is over, as its snapshot says: call reset()")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -74,17 +73,6 @@ def check_difficulty(difficulty: Any) -> frozenset[int] | None:
     raise BadOption(
         f"difficulty must be 1, 2, 3 or None, or a list such as [1, 2], got {difficulty!r:.60}"
     )
-
-
-def check_path(data_path: Any) -> str | None:
-    """Return a path as a string."""
-    if data_path is None:
-        return None
-    if not isinstance(data_path, str | os.PathLike) or not isinstance(os.fspath(data_path), str):
-        raise BadOption(
-            f"data_path must be a path, as a string or a pathlib.Path, got {data_path!r:.60}"
-        )
-    return os.fspath(data_path)
 
 
 def _check_one_of(name: str, value: Any, known: Sequence[str], also: str = "") -> None:

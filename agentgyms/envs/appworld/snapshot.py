@@ -28,7 +28,9 @@ class SavedEpisode:
         Raises `LookupError`, `TypeError` or `ValueError`.
         """
         executed, digest, over = state["executed"], state["digest"], state["over"]
-        if type(executed) is not list or any(_is_refused(code) for code in executed):
+        if type(executed) is not list or any(
+            type(code) is not str or code_check.refusal(code) is not None for code in executed
+        ):
             raise ValueError(f"'executed' must be a list of code that is allowed: {executed!r:.80}")
         if type(digest) is not str or not digest or type(over) is not bool:
             raise TypeError(
@@ -40,7 +42,3 @@ class SavedEpisode:
             raise ValueError(f"numbers must be counts, got {numbers} and {state['counts']!r:.80}")
         counts = Counts(**state["counts"])
         return cls(executed=executed, digest=digest, counts=counts, over=over, **numbers)
-
-
-def _is_refused(code: Any) -> bool:
-    return type(code) is not str or code_check.refusal(code) is not None

@@ -35,14 +35,14 @@ def open_tasks(engine: str, source: str, data_path: str | None) -> Tasks:
 
 @lru_cache(maxsize=1)
 def _mini_tasks() -> Tasks:
-    from agentgyms.envs.appworld.mini.tasks import MiniTasks
+    from agentgyms.envs.appworld.mini.generator import MiniTasks
 
     return MiniTasks()
 
 
 @lru_cache(maxsize=8)
 def _engine_tasks(source: Any, data_path: str | None) -> Tasks:
-    from agentgyms.envs.appworld.engine.tasks import EngineTasks
+    from agentgyms.envs.appworld.engine.world import EngineTasks
 
     return EngineTasks(source, data_path)
 

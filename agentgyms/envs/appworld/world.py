@@ -77,36 +77,29 @@ class World(Protocol):
     @property
     def brief(self) -> Brief:
         """The task."""
-        ...
 
     @property
     def alive(self) -> bool:
         """Whether the world can be called: False once its process died."""
-        ...
 
     @property
     def completed(self) -> bool:
         """Whether `supervisor.complete_task` was called."""
-        ...
 
     def call(self, app: str, api: str, arguments: Mapping[str, Any]) -> ApiResponse:
         """Return an API's response; unknown apps, APIs and arguments have an error as response.
 
         This and the methods below raise `WorkerLost` if a process that they need died.
         """
-        ...
 
     def digest(self) -> str:
         """Return a digest of the apps' records: equal records have equal digests, others do not."""
-        ...
 
     def report(self) -> Report:
         """Run the tests on the current records, and return their verdicts."""
-        ...
 
     def close(self) -> None:
         """Release the world's resources; a second call does nothing."""
-        ...
 
 
 class Tasks(Protocol):
@@ -117,12 +110,9 @@ class Tasks(Protocol):
 
     def families(self, split: str) -> Mapping[str, int]:
         """Return the difficulty (0: unknown) of each task of a split, in the benchmark's order."""
-        ...
 
     def open(self, task_id: str) -> World:
         """Return a new world of a task, in its initial state."""
-        ...
 
     def solution(self, task_id: str) -> Sequence[str] | None:
         """Return the code blocks of the reference solution, one per turn; None if it has none."""
-        ...

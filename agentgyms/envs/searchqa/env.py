@@ -16,11 +16,11 @@ from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.outcome import MAX_ACTION
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.envs.searchqa import scoring
 from agentgyms.envs.searchqa.questions import QuestionSet
 from agentgyms.envs.searchqa.retriever import MOST_DOCUMENTS, PATIENCE_S, Hit, Retriever
 from agentgyms.envs.searchqa.sources import open_questions, open_retriever
-from agentgyms.tools import Tool, Tools
 
 _ACTION: Final = re.compile(r"(search|answer)\s*\[(.*)\]", re.DOTALL | re.IGNORECASE)
 _SECOND_ACTION: Final = re.compile(r"\].*\b(search|answer)\s*\[", re.DOTALL | re.IGNORECASE)
@@ -171,7 +171,10 @@ class SearchQAEnv(TextEnv):
         read = _ACTION.fullmatch(action.strip()) if len(action) <= MAX_ACTION else None
         text = " ".join(read[2].split()) if read else ""
         if read is None or not text or _SECOND_ACTION.search(text):
-            return self._malformed(_malformed_reason(action, read))
+            reason = _malformed_reason(action, read)
+            return self._outcome(
+                f"Nothing happens: {reason}.", keys.INVALID_ACTION, Feedback.MALFORMED, reason
+            )
         action_key = f"{read[1].lower()}[{scoring.canonical(text)}]"
         if read[1].lower() == "search":
             return self._search(text, action_key)
@@ -246,11 +249,6 @@ class SearchQAEnv(TextEnv):
             "\n".join(map(_document_line, range(1, len(hits) + 1), hits)), action_key
         )
 
-    def _malformed(self, reason: str) -> Outcome:
-        return self._outcome(
-            f"Nothing happens: {reason}.", keys.INVALID_ACTION, Feedback.MALFORMED, reason
-        )
-
     def _outcome(
         self,
         observation: str,
@@ -308,7 +306,6 @@ def _path(name: str, value: Any) -> str:
 
 
 def _malformed_reason(action: str, read: re.Match[str] | None) -> str:
-    """Return why an action is malformed."""
     if read is not None and _SECOND_ACTION.search(read[2]):
         return "there are several actions: expected one, search[query] or answer[text]"
     if read is not None:

@@ -42,16 +42,12 @@ def load_questions(
 ) -> QuestionSet:
     """Return the questions of a split; cached until a file changes.
 
-    Args:
-        path: A folder with `<data set>/<file>.jsonl` (see `FILES`), or one file, which is read for
-            every split; a line's `data_source` then names its data set.
-        split: A key of `FILES`; `sample` is the first 12 questions.
-        data_sets: The names of data sets; None means those of the seven benchmarks that exist, and
-            all of a single file.
+    `path` is a folder with `<data set>/<file>.jsonl` (see `FILES`), or one file, which is read for
+    every split; a line's `data_source` then names its data set. `sample` is the first 12 questions.
+    Without names in `data_sets`, those of the seven benchmarks that exist are read.
 
-    Raises:
-        DataMissing: The file or folder does not exist, or has no file of the split.
-        DataCorrupt: A line is not a question, or an id occurs twice; the message names the line.
+    Raises `DataMissing` if the file or folder does not exist, or has no file of the split, and
+    `DataCorrupt`, which names the line, if a line is not a question or an id occurs twice.
     """
     source = Path(path)
     wanted = None if data_sets is None else frozenset(data_sets)

@@ -15,8 +15,8 @@ from agentgyms.core import serialization
 from agentgyms.core.errors import BadOption, BadRequest, ServerUnavailable
 from agentgyms.envs.searchqa.corpus import read_document
 from agentgyms.envs.searchqa.retriever import PATIENCE_S, Hit
-from agentgyms.protocol import framing
 from agentgyms.remote.http_transport import HttpTransport
+from agentgyms.remote.protocol import framing
 from agentgyms.remote.transport import Reply
 
 TOKEN_VARIABLE: Final = "AGENTGYMS_RETRIEVER_TOKEN"  # noqa: S105
@@ -69,7 +69,13 @@ class HttpRetriever:
                 f"request_form {request_form!r} is unknown: expected 'queries' or 'query'"
             )
         self._url, self._form, self._timeout_s = url, request_form, timeout_s
-        self._patience_s = _check_patience(patience_s)
+        known = isinstance(patience_s, int | float) and not isinstance(patience_s, bool)
+        if not known or not 0 <= patience_s < math.inf:
+            raise BadOption(
+                "retriever_patience_s must be a number of seconds from 0 on, "
+                f"got {patience_s!r:.60}"
+            )
+        self._patience_s = float(patience_s)
         token = _token_from_environment() if token is None else framing.check_token(token)
         self._headers = {"Content-Type": "application/json"}
         self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
@@ -152,15 +158,6 @@ def shared_retriever(url: str, request_form: str, patience_s: float) -> HttpRetr
 
 def _token_from_environment() -> str:
     return framing.check_token(os.environ.get(TOKEN_VARIABLE, ""))
-
-
-def _check_patience(patience_s: Any) -> float:
-    known = isinstance(patience_s, int | float) and not isinstance(patience_s, bool)
-    if not known or not 0 <= patience_s < math.inf:
-        raise BadOption(
-            f"retriever_patience_s must be a number of seconds from 0 on, got {patience_s!r:.60}"
-        )
-    return float(patience_s)
 
 
 def _pause_s(reply: Reply | None, attempts: int) -> float:

@@ -17,11 +17,11 @@ from agentgyms.core.errors import BadOption
 from agentgyms.core.images import Image
 from agentgyms.core.outcome import Observation
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Argument, Tool, Tools
 from agentgyms.envs.sokoban import image, solver, text
 from agentgyms.envs.sokoban.engine import WORDS, Effect, Room, State
 from agentgyms.envs.sokoban.options import check_path, check_rewards, open_source
 from agentgyms.envs.sokoban.sources import SPLITS, SeedSet, list_tasks, load_room
-from agentgyms.tools import Argument, Tool, Tools
 
 _NUMBERS: Final = {word: number for number, word in enumerate(WORDS, 1)}
 _NO_MOVE: Final = "still"
@@ -228,7 +228,6 @@ class SokobanEnv(TextEnv):
         return image.draw(self._state, _RENDER_PIXELS)
 
     def _observe(self) -> Observation:
-        """Return the observation."""
         return self._text(self._state)
 
     def _outcome(

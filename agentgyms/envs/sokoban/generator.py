@@ -158,8 +158,15 @@ def _batch(recipe: Recipe, split: str, number: int, size: int) -> Iterator[tuple
     """Yield the rooms of one batch of candidates, with their canonical names."""
     chance = Numbers(f"{VERSION}/{recipe.name}/{split}/{number}")
     floor = _carve(recipe, chance, size * 12 // _SHARES[split])
-    targets = _draw_targets(recipe, chance, floor)
-    plan = _inner_tiles(floor, targets, recipe)
+    # Different random floor cells of each room as a mask. Shape [R, inner cells].
+    draws = chance.numbers(*floor.shape) >> np.uint64(1)
+    draws[~floor] = np.iinfo(np.uint64).max
+    chosen = np.argsort(draws, axis=1, kind="stable")[:, : recipe.boxes]
+    targets = np.zeros_like(floor)
+    np.put_along_axis(targets, chosen, True, axis=1)
+    targets = targets & floor
+    plan = np.where(targets, TARGET, np.where(floor, FLOOR, WALL)).astype(np.uint8)
+    plan = plan.reshape(-1, *recipe.inner)
     ours = np.array([split_of(name) == split for name in canonical(plan)])
     whole = floor.sum(1) >= recipe.floor_sizes[0]  # some walks carve too few cells
     selected = np.flatnonzero(ours & whole & (targets.sum(1) == recipe.boxes))[:size]
@@ -219,23 +226,6 @@ def _carve(recipe: Recipe, chance: Numbers, count: int) -> NDArray[np.bool_]:
     return floor
 
 
-def _draw_targets(recipe: Recipe, chance: Numbers, floor: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return different random floor cells of each room as a mask. Shape [R, inner cells]."""
-    draws = chance.numbers(*floor.shape) >> np.uint64(1)
-    draws[~floor] = np.iinfo(np.uint64).max
-    chosen = np.argsort(draws, axis=1, kind="stable")[:, : recipe.boxes]
-    targets = np.zeros_like(floor)
-    np.put_along_axis(targets, chosen, True, axis=1)
-    return targets & floor
-
-
-def _inner_tiles(
-    floor: NDArray[np.bool_], targets: NDArray[np.bool_], recipe: Recipe
-) -> NDArray[np.uint8]:
-    tiles = np.where(targets, TARGET, np.where(floor, FLOOR, WALL)).astype(np.uint8)
-    return tiles.reshape(-1, *recipe.inner)
-
-
 class Numbers:
     """Arrays of random numbers seeded by a name, the same with every version of numpy.
 
@@ -243,7 +233,6 @@ class Numbers:
     """
 
     def __init__(self, name: str) -> None:
-        """Seed with `name`."""
         self.name = name
         digest = blake2b(name.encode(), digest_size=8).digest()
         self._seed = np.uint64(int.from_bytes(digest, "big"))

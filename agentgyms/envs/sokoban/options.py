@@ -46,8 +46,17 @@ def open_source(given: Mapping[str, Any], arguments: Mapping[str, Any], max_turn
         raise BadOption(f"compat_seed must be True or False, got {compat!r}")
     if levels is not None:
         _check_unused(given, GENERATED | COMPAT | {"size", "boxes", "compat_seed"}, "levels")
-        return _levels(levels)
-    shape, boxes = check_size(arguments["size"]), _check_boxes(arguments["boxes"])
+        found = Path(levels).expanduser()
+        if not found.exists():
+            raise DataMissing(
+                f"levels={levels!r} is no file or folder: give a folder of level files, such as "
+                "boxoban-levels/unfiltered of https://github.com/google-deepmind/boxoban-levels"
+            )
+        files = [found, *(file for file in found.rglob("*.txt") if file.is_file())]
+        return Levels(found.resolve(), max(file.stat().st_mtime_ns for file in files))
+    shape, boxes = check_size(arguments["size"]), arguments["boxes"]
+    if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
+        raise BadOption(f"boxes must be a positive whole number, got {boxes!r}")
     if (shape[0] - 2) * (shape[1] - 2) < boxes + 2:
         raise BadOption(f"boxes={boxes} do not fit into a room of {shape[0]} x {shape[1]} cells")
     if compat:
@@ -81,12 +90,6 @@ def _is_pair(value: Any, kind: type) -> bool:
         and len(value) == 2
         and all(isinstance(side, kind | int) and not isinstance(side, bool) for side in value)
     )
-
-
-def _check_boxes(boxes: Any) -> int:
-    if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
-        raise BadOption(f"boxes must be a positive whole number, got {boxes!r}")
-    return boxes
 
 
 def _generated(
@@ -174,17 +177,6 @@ def check_path(levels: Any) -> str:
     if not isinstance(path, str):
         raise BadOption(f"levels must be the path of a folder or file, got {levels!r}")
     return path
-
-
-def _levels(path: str) -> Levels:
-    found = Path(path).expanduser()
-    if not found.exists():
-        raise DataMissing(
-            f"levels={path!r} is no file or folder: give a folder of level files, such as "
-            "boxoban-levels/unfiltered of https://github.com/google-deepmind/boxoban-levels"
-        )
-    files = [found, *(file for file in found.rglob("*.txt") if file.is_file())]
-    return Levels(found.resolve(), max(file.stat().st_mtime_ns for file in files))
 
 
 def check_rewards(rewards: Any) -> Rewards:

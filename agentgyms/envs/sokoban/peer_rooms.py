@@ -53,7 +53,6 @@ class NoRoom(RuntimeError):
     """The peer's generator fails on this seed, after so many states: it raises or warns."""
 
     def __init__(self, message: str, states: int) -> None:
-        """Say why."""
         super().__init__(message)
         self.states = states
 

@@ -32,7 +32,14 @@ def start_states(
     rows, boxes, players, lengths = [], [], [], []
     for row, name in enumerate(names):
         check_time("searching rooms")
-        room = _solved(shape, floor[row], targets[row])
+        # The solved room, with the player on its first free cell.
+        empty = Room(*shape, 0, 0, 0, 0)
+        masks = [
+            sum(1 << empty.cell(*divmod(cell, shape[1])) for cell in np.flatnonzero(cells).tolist())
+            for cells in (floor[row], targets[row])
+        ]
+        player = next(cells_of(masks[0] & ~masks[1]))
+        room = Room(*shape, masks[0], masks[1], masks[1], player)
         played = _random_reverse_play(room, Chance(name), 8 * moves[1])
         if played is None:
             continue
@@ -49,17 +56,6 @@ def start_states(
         np.array(players, np.bool_).reshape(size),
         np.array(lengths, np.int64),
     )
-
-
-def _solved(shape: tuple[int, int], floor: NDArray[np.bool_], targets: NDArray[np.bool_]) -> Room:
-    """Return the solved room, with the player on its first free cell."""
-    empty = Room(*shape, 0, 0, 0, 0)
-    masks = [
-        sum(1 << empty.cell(*divmod(cell, shape[1])) for cell in np.flatnonzero(cells).tolist())
-        for cells in (floor, targets)
-    ]
-    player = next(cells_of(masks[0] & ~masks[1]))
-    return Room(*shape, masks[0], masks[1], masks[1], player)
 
 
 def _random_reverse_play(room: Room, chance: Chance, least: int) -> State | None:

@@ -39,15 +39,12 @@ class Source(Hashable, Protocol):
 
     def version(self, split: str) -> str:
         """Return the version of a split's rooms; snapshots and recordings store it."""
-        ...
 
     def tasks(self, split: str) -> TaskSet:
         """Return the tasks of a split."""
-        ...
 
     def room(self, split: str, task_id: str) -> Room:
         """Return the room of a task, uncached; see `load_room`."""
-        ...
 
 
 @lru_cache(maxsize=_CACHED_ROOMS)

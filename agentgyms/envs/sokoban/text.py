@@ -40,4 +40,3 @@ FORMATS: Final[dict[str, Callable[[State], str]]] = {
     "verl_agent": verl_agent,
     "gem": gem,
 }
-"""Text formats by name."""

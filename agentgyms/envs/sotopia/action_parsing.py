@@ -44,9 +44,13 @@ def parse_action(text: str) -> Act | ParseFailure:
     """
     text = text.strip()
     if text.startswith("{"):
-        return _parse_json(text)
+        try:
+            return parse_fields(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", None) or "it cannot be read"
+            return ParseFailure(f"the JSON is malformed ({reason}); write one object, or {FORMS}.")
     name, colon, argument = text.partition(":")
-    kind = _kind(name)
+    kind = _KINDS.get(name.strip().casefold())
     if kind is None or (not colon and kind not in _ALONE):
         return ParseFailure(f"{_preview(text)} is no action; write {FORMS}.")
     return _act(kind, argument)
@@ -55,7 +59,7 @@ def parse_action(text: str) -> Act | ParseFailure:
 def parse_fields(fields: Mapping[str, Any]) -> Act | ParseFailure:
     """Parse the fields `action_type` and `argument`."""
     name, argument = fields.get("action_type"), fields.get("argument")
-    kind = _kind(name) if isinstance(name, str) else None
+    kind = _KINDS.get(name.strip().casefold()) if isinstance(name, str) else None
     if kind is None:
         types = ", ".join(f'"{kind}"' for kind in Kind)
         return ParseFailure(f'"action_type" must be one of {types}.')
@@ -70,23 +74,10 @@ def format_action(act: Act) -> str:
     return name if act.kind in _ALONE else f"{name}: {act.argument}"
 
 
-def _parse_json(text: str) -> Act | ParseFailure:
-    """Parse a text that is one JSON object."""
-    try:
-        return parse_fields(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", None) or "it cannot be read"
-        return ParseFailure(f"the JSON is malformed ({reason}); write one object, or {FORMS}.")
-
-
 def _preview(text: str) -> str:
     """Return the beginning of a text on one line, for errors."""
     line = " ".join(text[:40].split())
     return f'"{line}{"..." if len(text) > 40 else ""}"' if line else "an empty text"
-
-
-def _kind(name: str) -> Kind | None:
-    return _KINDS.get(name.strip().casefold())
 
 
 def _act(kind: Kind, argument: str) -> Act | ParseFailure:

@@ -13,6 +13,7 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.envs.sotopia import (
     action_parsing,
     options,
@@ -25,7 +26,6 @@ from agentgyms.envs.sotopia.dialogue import NOTHING, Act, Ending
 from agentgyms.envs.sotopia.generated import expert
 from agentgyms.envs.sotopia.metrics import episode_metrics, rating, score
 from agentgyms.envs.sotopia.simulator import DialogueSimulator
-from agentgyms.tools import Tool, Tools
 
 _SEED_RANGE: Final = 2**31
 _MAX_REASON_LENGTH: Final = 300
@@ -275,7 +275,6 @@ class SOTOPIAEnv(TextEnv):
         )
 
     def _no_effect_reason(self, act: Act) -> str:
-        """Return why an act has no effect, or ""."""
         simulator, state = self._simulator, self._state
         if simulator.ending(state) is not Ending.OPEN:
             return _TOO_LATE

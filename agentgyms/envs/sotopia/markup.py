@@ -62,18 +62,14 @@ def _visible_parts(root: Element, viewer: str) -> str:
 def _read(text: str) -> Element:
     for attempt in (text, f"<root>{text}</root>"):
         try:
-            return _strict(attempt)
+            parser = XMLParser()  # noqa: S314 - the user's own files; expat limits what entities become
+            parser.feed(attempt)
+            root = parser.close()
+            assert isinstance(root, Element)
+            return root
         except (ParseError, ValueError):
             continue
     return _lenient(f"<root>{text}</root>")
-
-
-def _strict(text: str) -> Element:
-    parser = XMLParser()  # noqa: S314 - the user's own files; expat limits what entities become
-    parser.feed(text)
-    root = parser.close()
-    assert isinstance(root, Element)
-    return root
 
 
 def _lenient(text: str) -> Element:

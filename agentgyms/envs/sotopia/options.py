@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Final
 
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import check_split
+from agentgyms.data import datasets
 from agentgyms.envs.sotopia.dialogue import ORDERS, Rules
 
 SPLITS: Final = {
     "generated": ("train", "valid", "test", "sample"),
     "official": ("all", "hard", "pi", "other", "sample"),
 }
-"""Splits by source."""
 
 _TURN_LIMIT: Final = 200
 _BEST_GOAL: Final = 10
@@ -29,15 +28,10 @@ def check_source(source: Any, split: str) -> str:
 
 def check_path(source: str, data_path: Any) -> str | None:
     """Return the path as a string; a source that reads no files must have none."""
-    if data_path is None:
-        return None
-    if not isinstance(data_path, str | os.PathLike) or not isinstance(os.fspath(data_path), str):
-        raise BadOption(
-            f"data_path must be a path, as a string or a pathlib.Path, got {data_path!r:.60}"
-        )
-    if source != "official":
+    path = datasets.check_path(data_path)
+    if path is not None and source != "official":
         raise BadOption(f"data_path is for source='official': leave it out with source={source!r}")
-    return os.fspath(data_path)
+    return path
 
 
 def check_rules(order: Any, max_turns: Any, stale_turns: Any, masked_turns_count: Any) -> Rules:

@@ -29,7 +29,6 @@ class Participants:
     """A partner (None in self-chat) and a judge; models among them are blocking."""
 
     def __init__(self, source: str, partner: Any, judge: Any) -> None:
-        """Create both; no connection is opened yet."""
         self._clients: list[SyncChatClient] = []
         self.partner = self._partner(_check_choice("partner", partner, source))
         self.judge = self._judge(_check_choice("judge", judge, source))
@@ -60,7 +59,7 @@ class Participants:
             from agentgyms.envs.sotopia.generated.partner import ScriptedPartner
 
             return ScriptedPartner()
-        from agentgyms.envs.sotopia.llm.partner import ModelPartner
+        from agentgyms.envs.sotopia.llm.participants import ModelPartner
 
         return ModelPartner(self._client("partner", value))
 
@@ -69,7 +68,7 @@ class Participants:
             from agentgyms.envs.sotopia.generated.judge import ProgrammaticJudge
 
             return ProgrammaticJudge()
-        from agentgyms.envs.sotopia.llm.judge import ModelJudge
+        from agentgyms.envs.sotopia.llm.participants import ModelJudge
 
         return ModelJudge(self._client("judge", value))
 

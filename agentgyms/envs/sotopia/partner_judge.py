@@ -32,7 +32,6 @@ class Usage:
     cost: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum."""
         return Usage(
             self.prompt + other.prompt,
             self.response + other.response,
@@ -78,7 +77,6 @@ class Partner(Protocol):
     @property
     def identity(self) -> str:
         """Name in results: `scripted-v1`, or a model's name."""
-        ...
 
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int
@@ -88,7 +86,6 @@ class Partner(Protocol):
         `encounter.seat` is the learner's seat, `seat` the partner's. In simultaneous order the
         dialogue lacks the learner's act of this turn. After an `EnvUnavailable` a retry is safe.
         """
-        ...
 
 
 class Judge(Protocol):
@@ -97,8 +94,6 @@ class Judge(Protocol):
     @property
     def identity(self) -> str:
         """Name in results: `programmatic-v1`, or a model's name."""
-        ...
 
     def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
         """Return the verdict; a judge that fails returns one without ratings."""
-        ...

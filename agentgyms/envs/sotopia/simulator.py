@@ -57,7 +57,15 @@ class DialogueSimulator:
         is the act `NOTHING`; `feedback` says to the seat why its text has no effect, else "". After
         an `EnvUnavailable`, `state` is still valid.
         """
-        state = self._with_feedback(state, feedback, malformed)
+        seat = self.acting(state)
+        own = seat == self.encounter.seat
+        first, second = state.feedback_texts
+        state = replace(
+            state,
+            feedback_texts=(feedback, second) if seat == 0 else (first, feedback),
+            malformed=state.malformed + (malformed and own),
+            partner_malformed=state.partner_malformed + (malformed and not own),
+        )
         if self.ending(state) is Ending.OPEN:
             state = self._with_partner_turns(self._with_act(state, act))
         if self.ending(state) is Ending.OPEN and self.num_actions(state) < self.max_turns:
@@ -92,17 +100,6 @@ class DialogueSimulator:
 
     def _is_caller(self, seat: int) -> bool:
         return self.partner is None or seat == self.encounter.seat
-
-    def _with_feedback(self, state: DialogueState, feedback: str, malformed: bool) -> DialogueState:
-        seat = self.acting(state)
-        own = seat == self.encounter.seat
-        first, second = state.feedback_texts
-        return replace(
-            state,
-            feedback_texts=(feedback, second) if seat == 0 else (first, feedback),
-            malformed=state.malformed + (malformed and own),
-            partner_malformed=state.partner_malformed + (malformed and not own),
-        )
 
     def _with_act(self, state: DialogueState, act: Act) -> DialogueState:
         """Return the state after the caller's act; in simultaneous order after both acts."""

@@ -39,8 +39,19 @@ def open_source(
     `data_path` is a folder or archive with SOTOPIA's profiles, instead of the imported ones.
     """
     if source == "generated":
-        return _generated(split)
-    return _official(split, Path(data_path) if data_path else datasets.find("sotopia"))
+        from agentgyms.envs.sotopia.generated import scenarios
+
+        return EncounterSource(
+            f"generated-{scenarios.VERSION}",
+            lambda: _generated_tasks(split),
+            scenarios.encounter,
+        )
+    profiles = _read(_files((Path(data_path) if data_path else datasets.find("sotopia")).resolve()))
+    tasks = profiles.tasks(split)
+    part = profiles.parts["all" if split == "sample" else split]
+    return EncounterSource(
+        f"official-{part.digest}", lambda: TaskSet(split, tasks), profiles.encounter
+    )
 
 
 def filter_families(opened: EncounterSource, families: Any) -> EncounterSource:
@@ -54,30 +65,11 @@ def filter_families(opened: EncounterSource, families: Any) -> EncounterSource:
     return opened._replace(load=lambda: TaskSet(tasks.split, found))
 
 
-def _generated(split: str) -> EncounterSource:
-    from agentgyms.envs.sotopia.generated import scenarios
-
-    return EncounterSource(
-        f"generated-{scenarios.VERSION}",
-        lambda: _generated_tasks(split),
-        scenarios.encounter,
-    )
-
-
 @lru_cache(maxsize=8)
 def _generated_tasks(split: str) -> TaskSet:
     from agentgyms.envs.sotopia.generated import scenarios
 
     return TaskSet(split, scenarios.task_ids(split))
-
-
-def _official(split: str, path: Path) -> EncounterSource:
-    profiles = _read(_files(path.resolve()))
-    tasks = profiles.tasks(split)
-    part = profiles.parts["all" if split == "sample" else split]
-    return EncounterSource(
-        f"official-{part.digest}", lambda: TaskSet(split, tasks), profiles.encounter
-    )
 
 
 @lru_cache(maxsize=4)

@@ -14,13 +14,13 @@ from agentgyms.core import keys
 from agentgyms.core.env import Feedback, Outcome, TextEnv
 from agentgyms.core.errors import BadOption
 from agentgyms.core.tasks import Task, TaskSet
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.envs.webshop.goals.goal_arrays import CUTS as CUTS
 from agentgyms.envs.webshop.rules import page_texts
 from agentgyms.envs.webshop.rules.session import ShopSession
 from agentgyms.envs.webshop.rules.transitions import Result
 from agentgyms.envs.webshop.shop import Shop
 from agentgyms.envs.webshop.sources import open_shop
-from agentgyms.tools import Tool, Tools
 
 if TYPE_CHECKING:
     from agentgyms.envs.webshop.goals.reward import Purchase

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from agentgyms.envs.webshop.goals.colors import normalize_color, normalize_pair
-from agentgyms.envs.webshop.goals.fuzzy import matches
+from agentgyms.envs.webshop.goals.fuzzy import matches, normalize_color, normalize_pair
 from agentgyms.envs.webshop.rules.actions import collapsed
 from agentgyms.envs.webshop.rules.page_views import BUY, NEXT, PREVIOUS, PRODUCTS_SHOWN
 from agentgyms.envs.webshop.rules.state import PageState

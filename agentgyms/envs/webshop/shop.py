@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agentgyms.envs.webshop.product import Product
 
 MAX_RESULTS: Final = 50
-"""Most products that a search returns."""
 
 _CACHED_PRODUCTS: Final = 512
 _CACHED_SEARCHES: Final = 256

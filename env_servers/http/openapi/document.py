@@ -7,14 +7,15 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from agentgyms.core import serialization
-from agentgyms.protocol import error_codes, framing, messages
-from env_servers.http.openapi import page, values
+from agentgyms.remote.protocol import error_codes, framing, messages
+from env_servers.http.openapi import page
 from env_servers.http.openapi.json_schema import (
     Schema,
     object_of,
     properties_of,
     reference,
     request_of,
+    value_schemas,
 )
 from env_servers.http.openapi.routes import OPERATIONS, SESSION_ID, Operation
 
@@ -285,16 +286,13 @@ def _schemas() -> dict[str, Schema]:
         if request is not None and not operation.in_batch:
             found[request.__name__] = request_of(request)
         if request is not None and operation.in_batch and request is not messages.Create:
-            found[_item_name(operation)] = _item(request)
+            alone = request_of(request)
+            required = ["session_id", *alone["required"]]
+            found[_item_name(operation)] = object_of(
+                {"session_id": {"type": "string"}, **alone["properties"]}, required
+            )
         if isinstance(reply, type):
             found[reply.__name__] = object_of(properties_of(reply))
     for kind in (messages.Description, messages.Limits):
         found[kind.__name__] = object_of(properties_of(kind))
-    return found | values.schemas()
-
-
-def _item(request: type[Any]) -> Schema:
-    """Return the schema of a request that also names its session."""
-    alone = request_of(request)
-    required = ["session_id", *alone["required"]]
-    return object_of({"session_id": {"type": "string"}, **alone["properties"]}, required)
+    return found | value_schemas()

@@ -9,6 +9,10 @@ from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints, is_typeddict
 
+from agentgyms.core.images import MAX_PIXELS
+from agentgyms.core.outcome import INFO_TYPES, Feedback, TurnInfo
+from agentgyms.remote.protocol import error_codes
+
 Schema = dict[str, Any]
 
 _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
@@ -38,7 +42,8 @@ def properties_of(kind: type[Any]) -> dict[str, Schema]:
 
     It is a dataclass or a `TypedDict`, with the fields' meaning under `Attributes:`.
     """
-    meaning = _meanings(kind)
+    _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    meaning = {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(text)}
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         schema = schema_of(hint)
@@ -70,7 +75,11 @@ def schema_of(hint: Any) -> Schema:
     if isinstance(hint, type) and hint in _TYPES:
         return {"type": _TYPES[hint]}
     if origin is UnionType:
-        return _union([schema_of(part) for part in parts])
+        options = [schema_of(part) for part in parts]
+        merged: Schema = {}
+        for option in options:
+            merged |= option
+        return merged | {"type": [option["type"] for option in options]}
     if origin is list:
         return {"type": "array", "items": schema_of(parts[0])}
     if origin is dict:
@@ -90,20 +99,68 @@ def _annotated(hint: Any, extras: tuple[Any, ...]) -> Schema:
     return schema
 
 
-def _union(options: list[Schema]) -> Schema:
-    """Return the schema of one type or null: one schema with both types."""
-    merged: Schema = {}
-    for option in options:
-        merged |= option
-    return merged | {"type": [option["type"] for option in options]}
-
-
 def _has_default(field: dataclasses.Field[Any]) -> bool:
     missing = dataclasses.MISSING
     return field.default is not missing or field.default_factory is not missing
 
 
-def _meanings(kind: type[Any]) -> dict[str, str]:
-    """Return what the docstring of a class says of each of its attributes."""
-    _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(text)}
+_TEXT: Final[Schema] = {"type": "string"}
+_POSITIVE: Final[Schema] = {"type": "integer", "minimum": 1}
+_NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
+_SHARE: Final[Schema] = {**_NUMBER_OR_NULL, "minimum": 0, "maximum": 1}
+_INFO: Final[dict[str, Schema]] = {
+    "turn": {"minimum": 0},
+    "feedback": {"enum": [str(feedback) for feedback in Feedback]},
+    "progress": _SHARE,
+    "score": _SHARE,
+    "metrics": {"additionalProperties": {"type": "number"}},
+}
+"""Schemas of fields of an info whose types do not say that nan travels as null."""
+
+
+def value_schemas() -> dict[str, Schema]:
+    """Return the named schemas of what messages hold: observations, infos, spaces and errors."""
+    content = {"contentEncoding": "base64", "contentMediaType": "image/png"}
+    fields = {
+        name: schema | _INFO.get(name, {}) for name, schema in properties_of(TurnInfo).items()
+    }
+    shape: dict[str, Any] = {"type": "array", "items": _POSITIVE, "minItems": 3, "maxItems": 3}
+    shape["description"] = "Height, width and 3 colours: red, green, blue."
+    spaces = _by_name(reference("TextSpace"), reference("ImageSpace"))
+    limits = {"dtype": _const("uint8"), "low": _const(0), "high": _const(255)}
+    return {
+        "Error": object_of({"error": _error()}),
+        "TurnInfo": object_of(fields, INFO_TYPES),
+        "Observation": {
+            "description": "What the agent sees: a text, or texts and images by name.",
+            "oneOf": [_TEXT, _by_name(_TEXT, reference("Image"))],
+        },
+        "Image": object_of(
+            {"png": {**_TEXT, **content, "description": f"8-bit RGB, at most {MAX_PIXELS} pixels."}}
+        ),
+        "Render": {"anyOf": [{"type": ["string", "null"]}, reference("Image")]},
+        "Space": {"oneOf": [reference(f"{kind}Space") for kind in ("Text", "Image", "Dict")]},
+        "TextSpace": object_of({"type": _const("UnicodeText"), "max_length": _POSITIVE}),
+        "ImageSpace": object_of({"type": _const("Box"), **limits, "shape": shape}),
+        "DictSpace": object_of({"type": _const("Dict"), "spaces": spaces}),
+    }
+
+
+def _by_name(*options: Schema) -> Schema:
+    """Return the schema of an object with at least one value, each of one of the options."""
+    return {"type": "object", "minProperties": 1, "additionalProperties": {"oneOf": [*options]}}
+
+
+def _const(value: str | int) -> Schema:
+    return {"type": "integer" if isinstance(value, int) else "string", "const": value}
+
+
+def _error() -> Schema:
+    return object_of(
+        {
+            "code": {"type": "string", "enum": sorted(error_codes.CODES)},
+            "message": _TEXT,
+            "retryable": {"type": "boolean", "description": "The same request may succeed later."},
+            "hint": {"type": "string", "description": "What to do."},
+        }
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from agentgyms.protocol import messages
+from agentgyms.remote.protocol import messages
 from env_servers.http.openapi.json_schema import Schema, object_of
 
 TEXT: Final[Schema] = {"type": "string"}
@@ -22,35 +22,20 @@ _ON_EPISODE: Final = (
 
 
 class Operation(NamedTuple):
-    """One method of one path.
+    """One method of one path; `errors` are statuses beside those of every route of its kind."""
 
-    Attributes:
-        route: Method and path.
-        name: The `operationId`.
-        summary: The effect, in one line.
-        description: Further facts that a client must know.
-        request: The message in the body; None for a route without a body.
-        query: The message that travels as a query.
-        reply: The message in the reply, or a schema; None for an empty reply.
-        media: The content type of the reply.
-        status: The status of a good reply.
-        errors: Statuses of errors beside those of every route of its kind.
-        example: An example of the body.
-        links: Operations that may follow, on the session of the reply or of the request.
-    """
-
-    route: str
-    name: str
+    route: str  # method and path
+    name: str  # the `operationId`
     summary: str
     description: str
-    request: type[Any] | None = None
-    query: type[Any] | None = None
+    request: type[Any] | None = None  # the message in the body
+    query: type[Any] | None = None  # the message that travels as a query
     reply: type[Any] | Schema | None = None
-    media: str = "application/json"
-    status: int = 200
+    media: str = "application/json"  # of the reply
+    status: int = 200  # of a good reply
     errors: tuple[int, ...] = ()
-    example: Schema | None = None
-    links: tuple[str, ...] = ()
+    example: Schema | None = None  # of the body
+    links: tuple[str, ...] = ()  # operations that may follow on the session
 
     @property
     def path(self) -> str:

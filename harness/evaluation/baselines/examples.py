@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 import agentgyms
-from agentgyms.core.env import Observation, TextEnv
+from agentgyms.core.env import TextEnv
 from agentgyms.core.errors import BadOption, UnknownSplit
 from agentgyms.core.outcome import text_of
 from agentgyms.core.tasks import Task, TaskSet
-from agentgyms.group import GroupEnv
+from agentgyms.registration import GroupEnv
 from harness import prompts
 from harness.config import EvaluationConfig
 from harness.evaluation.evaluate import choose
@@ -106,12 +107,8 @@ def _solved(env: TextEnv, task: Task, style: prompts.PromptStyle, index: int) ->
         while not over:
             action = expert(observation, info)
             if not is_partners(info):
-                turns.append(
-                    {
-                        "observation": _observation_text(observation),
-                        "action": style.example(action),
-                    }
-                )
+                seen = cut_middle(text_of(observation), _LONGEST_OBSERVATION)
+                turns.append({"observation": seen, "action": style.example(action)})
             observation, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
     except BadOption as e:
@@ -122,18 +119,10 @@ def _solved(env: TextEnv, task: Task, style: prompts.PromptStyle, index: int) ->
     return _Example(task, part.render(goal=info["goal"], turns=turns).strip())
 
 
-def _observation_text(observation: Observation) -> str:
-    return cut_middle(text_of(observation), _LONGEST_OBSERVATION)
-
-
 def _one_family_in_turn(examples: Sequence[_Example]) -> list[_Example]:
     """Return the examples, one of each family in turn, short ones first."""
     families: dict[str, list[_Example]] = {}
     for example in sorted(examples, key=lambda e: (len(e.text), e.task.task_id)):
         families.setdefault(example.task.family, []).append(example)
-    ranked = [
-        (rank, order, example)
-        for order, family in enumerate(families.values())
-        for rank, example in enumerate(family)
-    ]
-    return [example for _, _, example in sorted(ranked, key=lambda r: r[:2])]
+    rounds = zip_longest(*families.values())
+    return [example for one_of_each in rounds for example in one_of_each if example]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from harness import prompts
 from harness.config import EvaluationConfig
-from harness.evaluation.baselines.expert import ExpertActor, RandomActor
 from harness.evaluation.baselines.reflexion import Reflection, Reflector
 from harness.evaluation.baselines.searching import BestOf, Mcts, Searcher
 from harness.inference.completers import Completer, Sampling
 from harness.prompts.truncation import Preamble
-from harness.rollouts.agent import SUMMARY_TOKENS, Agent
+from harness.rollouts.agent import SUMMARY_TOKENS, Agent, choices_of
+from harness.rollouts.demonstrations import expert_answer
 from harness.rollouts.search.budget import Budget, Metered
 from harness.rollouts.search.policies import (
     Proposals,
@@ -22,10 +23,10 @@ from harness.rollouts.search.policies import (
     rollout_value,
     solver_value,
 )
-from harness.rollouts.views import Actor
+from harness.rollouts.views import Actor, Decision, EpisodeView
 from harness.types.errors import ConfigError
 from harness.types.messages import Message
-from harness.types.rollout import Rollout
+from harness.types.rollout import Completion, Rollout, Usage
 
 _T = TypeVar("_T")
 
@@ -63,7 +64,13 @@ class Baseline:
         if completer is None and config.model.backend not in ("expert", "random"):
             raise ConfigError(f"the backend {config.model.backend!r} needs a model, got none")
         self.searcher = self._searcher(config)
-        self.prompt_versions = self._versions()
+        names = ["episode", "examples"] if self._examples else []
+        names += ["memory", "reflect"] if self._reflector else []
+        names += ["summarise", "summary"] if agent.context == "summary" else []
+        names += ["scratchpad"] if agent.scratchpad else []
+        parts = [prompts.load_part(name, self._env_id) for name in names]
+        versions = {part.name: part.version for part in parts}
+        self.prompt_versions = {self._style.name: self._style.version, **versions}
 
     def actor(self, reflections: Sequence[str] = ()) -> Actor:
         """Return the actor of a trial; `reflections` are those on earlier trials, oldest first.
@@ -137,14 +144,6 @@ class Baseline:
     def _preamble(self, reflections: Sequence[str]) -> Preamble:
         return Preamble(self._env_id, self._examples, self._remembered(reflections))
 
-    def _versions(self) -> dict[str, str]:
-        names = ["episode", "examples"] if self._examples else []
-        names += ["memory", "reflect"] if self._reflector else []
-        names += ["summarise", "summary"] if self._agent.context == "summary" else []
-        names += ["scratchpad"] if self._agent.scratchpad else []
-        parts = [prompts.load_part(name, self._env_id) for name in names]
-        return {self._style.name: self._style.version, **{p.name: p.version for p in parts}}
-
 
 def _required(value: _T | None, key: str) -> _T:
     if value is None:
@@ -159,3 +158,37 @@ class _NoModel:
 
     async def complete(self, messages: Sequence[Message], sampling: Sampling, seed: int) -> Any:
         raise AssertionError("the expert and the random actor call no model")
+
+
+_ANSWERED = Usage(calls=1)
+
+
+class ExpertActor:
+    """Plays the expert's actions (`info["oracle"]`) through an agent's prompts and parsing."""
+
+    def __init__(self, agent: Agent, kind: str = "best") -> None:
+        self._agent, self._kind = agent, kind
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return the expert's action; raises the errors of `expert_answer`."""
+        self._agent.messages(view)
+        answer = expert_answer(self._agent.style, view, self._kind)
+        return self._agent.decide(view, Completion(answer, usage=_ANSWERED))
+
+
+class RandomActor:
+    """Plays legal actions uniformly at random through an agent's prompts and parsing.
+
+    Open arguments are filled with the goal; if no action can be listed, the action is the goal.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    async def act(self, view: EpisodeView, seed: int) -> Decision:
+        """Return a random action; raises `ConfigError` if the style cannot write it."""
+        self._agent.messages(view)
+        choices = choices_of(view)
+        action = random.Random(seed).choice(choices or [view.info["goal"]])
+        answer = self._agent.style.answer(action, choices)
+        return self._agent.decide(view, Completion(answer, usage=_ANSWERED))

@@ -42,6 +42,11 @@ class Reflection:
     answer: str  # without thoughts; "" if there is none
     usage: Usage
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as recordings keep it."""
+        tokens = [self.usage.prompt, self.usage.response]
+        return {"prompt": self.prompt, "answer": self.answer, "tokens": tokens}
+
 
 class Reflector:
     """Asks a model for its errors in a trial; the prompt has the trial's texts, but no images.

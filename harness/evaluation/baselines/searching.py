@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agentgyms.recording import recording_format
 from harness.config import SearchConfig
@@ -27,21 +27,6 @@ Parts = Callable[[Budget], tuple[Proposals, StateValue]]
 """Returns a policy and the values of a tree search, paid from its budget."""
 
 
-class Searcher(Protocol):
-    """Plays a task with a search."""
-
-    async def play(
-        self, play_one: PlayOne, draws: int, unit_seed: int
-    ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the episode that counts, and the cost of the search beside it.
-
-        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's seeds. The
-        cost has `steps`, `tokens` and `calls`, and the search's figures. The episode may have an
-        error.
-        """
-        ...
-
-
 class BestOf:
     """Plays several episodes of a task and keeps one.
 
@@ -55,7 +40,12 @@ class BestOf:
     async def play(
         self, play_one: PlayOne, draws: int, unit_seed: int
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the chosen episode; see `Searcher.play`."""
+        """Return the chosen episode, and the cost of the search beside it.
+
+        `draws` is the seed of the search's draws, `unit_seed` one of the evaluation's seeds. The
+        cost has `steps`, `tokens` and `calls`, and the search's figures. The episode may have an
+        error.
+        """
         played: list[Rollout] = []
         for number in range(self._count):
             played.append(await play_one(number, run_episode))
@@ -85,7 +75,7 @@ class Mcts:
     async def play(
         self, play_one: PlayOne, draws: int, unit_seed: int
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Return the episode; see `Searcher.play`."""
+        """Return the episode; see `BestOf.play`."""
         own, made = self._search, list[tuple[TreeSearch, Budget]]()
         assert own.backup is not None
         plan = Plan(own.simulations, own.exploration, own.discount, own.backup)
@@ -113,6 +103,10 @@ class Mcts:
             pairs = search.preferences(unit_seed, own.min_visits)
             about["preferences"] = [asdict(pair) for pair in pairs]
         return rollout, about
+
+
+Searcher = BestOf | Mcts
+"""Plays a task with a search."""
 
 
 def _as_json(usage: Usage) -> dict[str, Any]:

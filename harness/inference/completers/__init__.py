@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
-from agentgyms import tracing
+from agentgyms.core import tracing
 from agentgyms.models import types
 from harness.types.errors import ContextOverflow
 from harness.types.messages import Message

@@ -238,14 +238,11 @@ class HFCompleter:
         ended = sampled and token in self._stop_ids
         full = len(request.response_ids) == request.sampling.max_tokens
         if (ended or full) and not request.done.done():
-            request.done.set_result(self._completion(request, ended))
+            logprobs, tokenizer = tuple(request.logprobs), self.policy.chat_tokenizer
+            made = GeneratedTokens(tuple(request.response_ids), logprobs, ended, request.inserted)
+            answer = completion_of(tokenizer, request.prompt_ids, made, request.images)
+            request.done.set_result(answer)
         return ended or full
-
-    def _completion(self, request: Request, ended: bool) -> Completion:
-        made = GeneratedTokens(
-            tuple(request.response_ids), tuple(request.logprobs), ended, request.inserted
-        )
-        return completion_of(self.policy.chat_tokenizer, request.prompt_ids, made, request.images)
 
 
 def _released(requests: Sequence[Request]) -> list[Request]:

@@ -131,11 +131,8 @@ class Request:
             self.logprobs.append(logprob)
         self.response_ids.append(token)
         if len(self.response_ids) == self.check_at:
-            self._check_thought()
+            room = self.limit.room(self.response_ids)
+            self.check_at = len(self.response_ids) + room if room else None
+            if room == 0:
+                self.forced = list(self.limit.closing)
         return token
-
-    def _check_thought(self) -> None:
-        size, room = len(self.response_ids), self.limit.room(self.response_ids)
-        self.check_at = size + room if room else None
-        if room == 0:
-            self.forced = list(self.limit.closing)

@@ -14,7 +14,7 @@ from agentgyms.core.images import encode_png
 from agentgyms.models import types
 from agentgyms.models.cache import PNG_ADDRESS, CachedClient
 from agentgyms.models.client import ChatClient
-from agentgyms.models.setting_names import SettingNames
+from agentgyms.models.types import SettingNames
 from harness.config import ServiceConfig
 from harness.inference.completers import Sampling
 from harness.types.errors import ConfigError, ContextOverflow, ModelUnavailable
@@ -94,7 +94,8 @@ class OpenAICompleter:
         """
         refuse_thought_limit(sampling.max_thought_tokens)
         with _harness_errors():
-            answer = await self._client.complete(_api_messages(messages), sampling, seed)
+            sent = [_api_message(message) for message in messages]
+            answer = await self._client.complete(sent, sampling, seed)
         shown, usage = images_of(messages), Usage(answer.prompt, answer.response, 1)
         return Completion(
             _with_thoughts(answer) + _written(answer.calls),
@@ -182,11 +183,6 @@ def _written(calls: Sequence[types.ServedCall]) -> str:
         "</tool_call>"
         for call in calls
     )
-
-
-def _api_messages(messages: Sequence[Message]) -> list[types.Message]:
-    """Return the messages as the API takes them."""
-    return [_api_message(message) for message in messages]
 
 
 def _api_message(message: Message) -> types.Message:

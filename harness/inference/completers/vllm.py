@@ -202,7 +202,7 @@ class VLLMCompleter:
             while self._pending and not self._failure:
                 await asyncio.sleep(0)  # every episode that can make a request does so first
                 if self._failure or not self.engine.has_unfinished_requests():
-                    self._fail_lost()
+                    self._fail_pending("vLLM lost a request and did not answer it")
                     continue  # the callers have not run yet
                 for output in self.engine.step():
                     done = self._pending.pop(output.request_id, None)
@@ -212,14 +212,11 @@ class VLLMCompleter:
             _log.warning("vLLM's engine failed", exc_info=True)
             self._fail(f"vLLM's engine failed: {type(e).__name__}: {e}")
 
-    def _fail_lost(self) -> None:
-        """Fail the requests that the engine does not have any more."""
-        for done in self._pending.values():
-            if not done.done():
-                done.set_exception(ModelUnavailable("vLLM lost a request and did not answer it"))
-
     def _fail(self, reason: str) -> None:
         self._failure = reason
+        self._fail_pending(reason)
+
+    def _fail_pending(self, reason: str) -> None:
         for done in self._pending.values():
             if not done.done():
                 done.set_exception(ModelUnavailable(reason))

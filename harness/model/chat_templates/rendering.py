@@ -22,7 +22,7 @@ from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 
-from harness.config.error_messages import nearest
+from harness.config.allowed_values import nearest
 from harness.model.chat_templates import clock
 from harness.types.errors import ConfigError
 from harness.types.messages import tools_of

@@ -95,11 +95,11 @@ def allow_packed(model: Any, *, shares: bool = False) -> None:
     """
     obstacle = sharing_obstacle(model) if shares else packing_obstacle(model)
     if obstacle is not None:
-        name = "share_prefixes" if shares else "padding_free"
-        cure = "" if shares else ", or policy.attention to 'sdpa' or 'flash_attention_2'"
+        name = "shared" if shares else "packed"
+        cure = "" if shares else ", or set policy.attention to 'sdpa' or 'flash_attention_2'"
         raise ConfigError(
-            f"optimizer.{name} is not for this {model.config.model_type}: {obstacle}; set it to "
-            f"false{cure}"
+            f"optimizer.packing {name!r} is not for this {model.config.model_type}: {obstacle}; "
+            f"leave it out{cure}"
         )
     if model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(NAME)

@@ -84,8 +84,7 @@ def check_path(network: Any, path: str) -> None:
         alone = [_by_path(network, [row])[0] for row in sequences(network)]
         return _difference(network, alone, path)
 
-    setting = {PACKED: "padding_free", SHARED: "share_prefixes"}[path]
-    compare(network, path, difference, f"set optimizer.{setting} to false")
+    compare(network, path, difference, "set optimizer.packing to 'padded'")
 
 
 def compare(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.audit.agreement import NAMES, Agreement
 from harness.reporting import figure as pictures
-from harness.reporting.credit_view.audit_scores import GROUP_SIZE
+from harness.reporting.credit_view.audit_text import GROUP_SIZE
 from harness.reporting.figure import Line, Panel
 from harness.reporting.results.agent_names import method_name
 
@@ -21,10 +21,7 @@ _BY_SIZE: Final = ("spearman", "within_rollouts", "gradient", "sign", "snr")
 
 
 def draw(
-    path: Path,
-    agreement: Agreement,
-    title: str,
-    parts: Mapping[str, Mapping[str, Agreement]],
+    path: Path, agreement: Agreement, title: str, parts: Mapping[str, Mapping[str, Agreement]]
 ) -> None:
     """Draw a panel for each defined figure; methods are rows, in their order.
 
@@ -91,17 +88,11 @@ def _draw_sizes(figure: Any, sizes: Mapping[int, Agreement], shown: list[str]) -
         for i, method in enumerate(next(iter(ordered.values())).figures):
             figures = {size: one.figures[method] for size, one in ordered.items()}
             known = {size: own[name].value for size, own in figures.items() if name in own}
-            lines.append(
-                Line(
-                    method_name(method),
-                    tuple(known),
-                    tuple(known.values()),
-                    colour=colours.colors[(2 * i + i // 10) % colours.N],
-                    marker=markers[i % len(markers)],
-                )
-            )
+            colour = colours.colors[(2 * i + i // 10) % colours.N]
+            look = {"colour": colour, "marker": markers[i % len(markers)]}
+            lines.append(Line.through(method_name(method), known, **look))
         known = {size: one.ceilings[name] for size, one in ordered.items() if name in one.ceilings}
-        ceiling = Line("", tuple(known), tuple(known.values()), colour=_CEILING, dashed=True)
+        ceiling = Line.through("", known, colour=_CEILING, dashed=True)
         axes = figure.add_subplot(1, len(shown), number)
         axes.set_xscale("log", base=2)
         title = f"{name.replace('_', ' ')} by group size"

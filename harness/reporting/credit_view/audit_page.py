@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from agentgyms.core.env import Feedback
 from harness.audit.agreement import NAMES, Agreement
 from harness.audit.evidence import clear
-from harness.audit.intervals import Figure
 from harness.audit.truth_sets import TruthSet
 from harness.credit.table import TurnTable
-from harness.reporting import pages
 from harness.reporting.credit_view import audit_text
+from harness.reporting.credit_view.audit_text import number
 from harness.reporting.credit_view.compare import Choice, Credit
 from harness.reporting.credit_view.figures import four_digits
-from harness.reporting.credit_view.page import FILES, SCRIPTS, TRUTH, contents
+from harness.reporting.credit_view.page import PAGE, TRUTH, contents
 from harness.reporting.credit_view.recordings import RecordedRollouts
 from harness.types.rollout import Completion, Rollout, Turn
 
@@ -39,28 +38,50 @@ def render(truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit])
     measured = Credit(Choice(TRUTH, TRUTH, asdict(truth.options)), truth.advantage)
     rollouts = _rollouts(truth_set)[: _most(truth.turns)]
     rows = sum(len(rollout.turns) for rollout in rollouts)
-    shown = RecordedRollouts(rollouts, _first(truth.turns, rows), "", "")
+    columns = {name: column for name, column in vars(truth.turns).items() if column is not None}
+    table = TurnTable(**{name: column[:rows] for name, column in columns.items()})
     cut = [
         replace(one, advantage=one.advantage[:rows])
         for one in (measured, *results)
         if one.advantage is not None
     ]
     missing = [one for one in results if one.advantage is None]
-    data = contents(shown, [*cut, *missing], drawn=())
+    data = contents(RecordedRollouts(rollouts, table, "", ""), [*cut, *missing], drawn=())
     for group in data["groups"]:
-        group["truth"] = _truth_of(truth_set, np.flatnonzero(shown.turns.group == group["id"]))
-    return pages.render(
-        FILES,
-        SCRIPTS,
+        own = np.flatnonzero(table.group == group["id"])
+        group["truth"] = {
+            "advantage": [four_digits(x) for x in truth.advantage[own]],
+            "error": [four_digits(x) for x in truth.error[own]],
+            "clear": clear(truth)[own].tolist(),
+        }
+    shown, played = len(rollouts), len(truth.turns.starts)
+    held = (
+        "A truth set holds each turn's action and what followed; the task's words, the first "
+        "observation, prompts and answers of a model it does not hold."
+    )
+    held += f" The first {shown} of {played} rollouts are shown." if shown < played else ""
+    return PAGE.render(
         title=f"Audit of credit: {title}",
         lead=audit_text.summary(truth_set, agreement).removeprefix(f"{title}; "),
         audit={
             "figures": [name.replace("_", " ") for name in NAMES],
-            "rows": list(_rows(agreement)),
-            "notes": [*audit_text.LEGEND.splitlines(), _held(truth_set, len(rollouts))],
+            "rows": [{"name": name, "cells": cells} for name, cells in _cells(agreement)],
+            "notes": [*audit_text.LEGEND.splitlines(), held],
         },
         data=data,
     )
+
+
+def _cells(agreement: Agreement) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the name and the cells of each method, of the ceiling, and of what bears them."""
+    for name, figures in agreement.figures.items():
+        own = [figures[title] for title in NAMES]
+        ends = [tuple(map(number, one.interval)) if np.isfinite(one.value) else () for one in own]
+        texts = [f"({', '.join(pair)})" if pair else "" for pair in ends]
+        yield name, [(number(one.value), text) for one, text in zip(own, texts, strict=True)]
+    yield "ceiling", [(number(agreement.ceilings.get(title, np.nan)), "") for title in NAMES]
+    for name, known in audit_text.counts(agreement).items():
+        yield name, [(f"{known[title]:,}", "") for title in NAMES]
 
 
 def _most(turns: TurnTable) -> int:
@@ -71,12 +92,6 @@ def _most(turns: TurnTable) -> int:
     begins = np.flatnonzero(np.diff(groups, prepend=-1))
     whole = begins[begins <= MOST_ROLLOUTS]
     return int(whole[-1]) or MOST_ROLLOUTS
-
-
-def _first(turns: TurnTable, rows: int) -> TurnTable:
-    """Return the first rows of a table."""
-    columns = {name: column for name, column in vars(turns).items() if column is not None}
-    return TurnTable(**{name: column[:rows] for name, column in columns.items()})
 
 
 def _rollouts(truth_set: TruthSet) -> list[Rollout]:
@@ -112,40 +127,4 @@ def _turn(turns: TurnTable, row: int, seen: str) -> Turn:
         next_observation=outcome,
         next_state_key=turns.next_state_key[row],
         progress=0.0,
-    )
-
-
-def _truth_of(truth_set: TruthSet, rows: Any) -> dict[str, list[Any]]:
-    """Return the truth of a group's rows, its standard errors, and where it is clear."""
-    truth = truth_set.truth
-    advantage, error = truth.advantage[rows], truth.error[rows]
-    return {
-        "advantage": [four_digits(x) for x in advantage],
-        "error": [four_digits(x) for x in error],
-        "clear": clear(truth)[rows].tolist(),
-    }
-
-
-def _rows(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    """Yield the name and the cells of each method, of the ceiling, and of what bears them."""
-    for name, figures in agreement.figures.items():
-        yield {"name": name, "cells": [_cell(figures, title) for title in NAMES]}
-    ceilings = [agreement.ceilings.get(title, np.nan) for title in NAMES]
-    yield {"name": "ceiling", "cells": [(audit_text.number(one), "") for one in ceilings]}
-    for name, known in audit_text.counts(agreement).items():
-        yield {"name": name, "cells": [(f"{known[title]:,}", "") for title in NAMES]}
-
-
-def _cell(figures: Mapping[str, Figure], title: str) -> tuple[str, str]:
-    figure = figures[title]
-    low, high = map(audit_text.number, figure.interval)
-    return audit_text.number(figure.value), f"({low}, {high})" if np.isfinite(figure.value) else ""
-
-
-def _held(truth_set: TruthSet, shown: int) -> str:
-    played = len(truth_set.truth.turns.starts)
-    cut = f" The first {shown} of {played} rollouts are shown." if shown < played else ""
-    return (
-        "A truth set holds each turn's action and what followed; the task's words, the first "
-        f"observation, prompts and answers of a model it does not hold.{cut}"
     )

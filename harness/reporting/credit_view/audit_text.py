@@ -1,21 +1,27 @@
-"""An audit as text: a table for the terminal, CSV, and JSON with all digits."""
+"""All figures of an audit, computed and as text: a table, CSV, and JSON with all digits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
+
+import numpy as np
 
 from agentgyms.registration import short_name
 from harness.audit import spread
-from harness.audit.agreement import NAMES, Agreement
+from harness.audit.agreement import NAMES, Agreement, agree
 from harness.audit.evidence import CLEAR
+from harness.audit.fresh_groups import regroup
 from harness.audit.intervals import Figure
+from harness.audit.parts import by_group_size, by_thirds, check_sizes
 from harness.audit.truth_sets import TruthSet
-from harness.reporting.credit_view.compare import Credit
+from harness.credit.table import TurnTable
+from harness.reporting.credit_view.compare import Choice, Credit, compare, measured_with
 from harness.reporting.results.setting import Setting
 from harness.reporting.table import Table
+from harness.types.arrays import Floats
 
 _COLUMN: Final = 21
 _METHOD: Final = 16
@@ -55,8 +61,17 @@ def report(
     truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit], parts: Parts
 ) -> str:
     """Return the summary and all tables, with what they mean."""
-    tables = (table(agreement, results), LEGEND, spread_table(agreement), part_tables(parts))
-    return "\n\n".join(one for one in (summary(truth_set, agreement), *tables) if one)
+    blocks = [summary(truth_set, agreement), table(agreement, results), LEGEND]
+    if any(spread.NAMES[0] in figures for figures in agreement.figures.values()):
+        blocks += [_lines([(name, agreement, name) for name in spread.NAMES]), SPREAD_LEGEND]
+    tables = []
+    for by, agreements in parts.items():
+        for title in _PART_FIGURES:
+            columns = [(part, own, title) for part, own in agreements.items()]
+            figures = [one.get(title) for _, own, _ in columns for one in own.figures.values()]
+            if any(one is not None and math.isfinite(one.value) for one in figures):
+                tables.append(f"{title} by {by}\n{_lines(columns)}")
+    return "\n\n".join([*blocks, *tables])
 
 
 def summary(truth_set: TruthSet, agreement: Agreement) -> str:
@@ -106,30 +121,6 @@ def _ceilings(agreement: Agreement) -> dict[str, Mapping[str, float]]:
     return ceilings | ({"half's ceiling": h} if (h := agreement.half_ceilings) else {})
 
 
-def spread_table(agreement: Agreement) -> str:
-    """Return the figures over fresh groups, "" if there are none."""
-    if not any(spread.NAMES[0] in figures for figures in agreement.figures.values()):
-        return ""
-    lines = _lines([(name, agreement, name) for name in spread.NAMES])
-    return f"{lines}\n\n{SPREAD_LEGEND}"
-
-
-def part_tables(parts: Parts) -> str:
-    """Return a table for each of the shown figures and each way to part the turns."""
-    tables = []
-    for by, agreements in parts.items():
-        for title in _PART_FIGURES:
-            columns = [(part, agreement, title) for part, agreement in agreements.items()]
-            if any(_known(agreement, title) for _, agreement, _ in columns):
-                tables += [f"{title} by {by}", _lines(columns), ""]
-    return "\n".join(tables[:-1])
-
-
-def _known(agreement: Agreement, title: str) -> bool:
-    found = (figures.get(title) for figures in agreement.figures.values())
-    return any(one is not None and math.isfinite(one.value) for one in found)
-
-
 def _lines(columns: Sequence[tuple[str, Agreement, str]]) -> str:
     """Return a line for each method, the ceilings, and how much bears the figures.
 
@@ -165,21 +156,18 @@ def number(value: float) -> str:
 def to_csv(agreement: Agreement, parts: Parts) -> str:
     """Return a row for each method and figure; ceilings are those of the method `ceiling`.
 
-    The tasks and turns that bear a figure are those of the methods `tasks` and `turns`.
-
-    The last column, `part`, is "" in the rows of all turns.
+    The tasks and turns that bear a figure are those of the methods `tasks` and `turns`. The last
+    column, `part`, is "" in the rows of all turns.
     """
-    named = [(f"{by} {part}", own) for by, found in parts.items() for part, own in found.items()]
-    rows = [[*row, part] for part, own in [("", agreement), *named] for row in _rows(own)]
+    named = {f"{by} {part}": own for by, found in parts.items() for part, own in found.items()}
+    rows: list[list[Any]] = []
+    for part, one in {"": agreement, **named}.items():
+        for name, figures in one.figures.items():
+            rows += [[name, title, *_flat(own).values(), part] for title, own in figures.items()]
+        for name, values in (_ceilings(one) | counts(one)).items():
+            empty = [""] * (len(_FIELDS) - 1)
+            rows += [[name, title, value, *empty, part] for title, value in values.items()]
     return Table(["method", "figure", *_FIELDS, "part"], rows).csv()
-
-
-def _rows(agreement: Agreement) -> Iterator[list[Any]]:
-    for name, figures in agreement.figures.items():
-        yield from ([name, title, *_flat(one).values()] for title, one in figures.items())
-    for name, values in (_ceilings(agreement) | counts(agreement)).items():
-        empty = [""] * (len(_FIELDS) - 1)
-        yield from ([name, title, value, *empty] for title, value in values.items())
 
 
 _FIELDS: Final = ("value", "low", "high", "over_first", "over_first_low", "over_first_high")
@@ -191,10 +179,7 @@ def _flat(figure: Figure) -> dict[str, float]:
 
 
 def to_json(
-    truth_set: TruthSet,
-    agreement: Agreement,
-    results: Sequence[Credit],
-    parts: Parts,
+    truth_set: TruthSet, agreement: Agreement, results: Sequence[Credit], parts: Parts
 ) -> dict[str, Any]:
     """Return all figures, what they are of, and the truth's digest. Undefined figures are None."""
     return {
@@ -215,8 +200,8 @@ def to_json(
 def _plain(agreement: Agreement) -> dict[str, Any]:
     """Return the figures as JSON has them."""
 
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
+    def known(values: Mapping[str, float]) -> dict[str, float | None]:
+        return {name: v if math.isfinite(v) else None for name, v in values.items()}
 
     evidence = agreement.evidence
     return {
@@ -229,13 +214,59 @@ def _plain(agreement: Agreement) -> dict[str, Any]:
             "of": {title: asdict(count) for title, count in evidence.of.items()},
             "warnings": evidence.warnings,
         },
-        "ceilings": {name: known(value) for name, value in agreement.ceilings.items()},
-        "half_ceilings": {name: known(value) for name, value in agreement.half_ceilings.items()},
+        "ceilings": known(agreement.ceilings),
+        "half_ceilings": known(agreement.half_ceilings),
         "methods": {
-            name: {
-                title: {key: known(value) for key, value in _flat(figure).items()}
-                for title, figure in figures.items()
-            }
+            name: {title: known(_flat(figure)) for title, figure in figures.items()}
             for name, figures in agreement.figures.items()
         },
     }
+
+
+GROUP_SIZE = "group size"
+"""The name of what `by_group_size` parts by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The figures of an audit."""
+
+    results: list[Credit]
+    agreement: Agreement
+    parts: Parts
+
+
+def score(
+    truth_set: TruthSet,
+    choices: Sequence[Choice],
+    sizes: Sequence[int] = (),
+    by: Sequence[str] = (),
+) -> Scores:
+    """Return the figures of methods on a truth set, also of groups of `sizes` and parts `by`."""
+    truth, about = truth_set.truth, truth_set.about
+    turns, repeats, fresh = truth.credited(), int(about.get("repeats", 1)), None
+    choices = [measured_with(choice, truth.options.gamma) for choice in choices]
+    measured = [choice.name for choice in choices if choice.is_measured]
+    played = np.bincount(truth.turns.group[truth.turns.starts]).max()
+    check_sizes(sizes, int(about.get("group_size", played)) * repeats)
+    if repeats > 1:
+        groups = regroup(turns, int(about["group_size"]))
+        fresh = groups.several
+        results = [
+            one if one.advantage is None else replace(one, advantage=groups.in_order(one.advantage))
+            for one in compare(groups.turns, choices)
+        ]
+    else:
+        results = compare(turns, choices)
+    advantages = _computed(results)
+
+    def estimators(turns: TurnTable) -> dict[str, Floats]:
+        return _computed(compare(turns, choices))
+
+    parts = {GROUP_SIZE: by_group_size(truth, sizes, estimators, measured)} if sizes else {}
+    parts |= {one: by_thirds(truth, advantages, one, measured) for one in by}
+    return Scores(results, agree(truth, advantages, measured=measured, fresh=fresh), parts)
+
+
+def _computed(results: Sequence[Credit]) -> dict[str, Floats]:
+    return {one.choice.name: one.advantage for one in results if one.advantage is not None}

@@ -56,25 +56,24 @@ def choose(
 ) -> list[Choice]:
     """Return the methods to compute, with all their hyperparameters.
 
-    Args:
-        names: Methods of `harness.config.methods`, estimators, or `module:attribute`. If empty,
-            all that learn from advantages, each combination of estimator and settings once.
-        overrides: Such as `ecpo.kappa=4`: a method or an estimator, a hyperparameter, and a TOML
-            value or plain text.
-        preset_name: `paper` or `verl_agent`.
-
-    Raises:
-        ConfigError: A name or a hyperparameter is unknown.
+    Names are of methods, estimators, or `module:attribute`; without names, all that learn from
+    advantages, each combination of estimator and settings once. An override such as `ecpo.kappa=4`
+    has a method or an estimator, a hyperparameter, and a TOML value or plain text. The preset is
+    `paper` or `verl_agent`. Raises `ConfigError` if a name or a hyperparameter is unknown.
     """
     for name in names:
         if ":" in name:
             methods.get(name)  # which imports the module that the user names
-    known = _known()
+    rows = methods.rows()
+    named = {row.name: row.estimator for row in rows.values()}
+    known = {**named, **{name: name for name in credit.names() if name not in named}}
     for name in names:
         if name not in known:
             raise ConfigError(unknown("method", name, list(known), "harness methods"))
     changes = _parse(overrides)
-    chosen = list(dict.fromkeys(names)) or _usual(known)
+    taken = set(named.values())  # without names: what learns from advantages, each estimator
+    usual = [n for n in known if (rows[n].loss != SUPERVISED if n in rows else n not in taken)]
+    chosen = list(dict.fromkeys(names)) or usual
     unused = [n for n in changes if n not in chosen and n not in {known[c] for c in chosen}]
     if unused:
         raise ConfigError(
@@ -96,19 +95,6 @@ def measured_with(choice: Choice, gamma: float) -> Choice:
 def compare(turns: TurnTable, choices: Sequence[Choice]) -> list[Credit]:
     """Return each method's advantages, or the columns that it lacks."""
     return [_compute(turns, choice) for choice in choices]
-
-
-def _known() -> dict[str, str]:
-    """Return the estimator of every method name and of every estimator name."""
-    named = {method.name: method.estimator for method in methods.rows().values()}
-    return {**named, **{name: name for name in credit.names() if name not in named}}
-
-
-def _usual(known: Mapping[str, str]) -> list[str]:
-    """Return the methods that learn from advantages, and the estimators that no method uses."""
-    rows = methods.rows()
-    taken = {row.estimator for row in rows.values()}
-    return [n for n in known if (rows[n].loss != SUPERVISED if n in rows else n not in taken)]
 
 
 def _parse(overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -156,11 +142,17 @@ def _distinct(choices: Sequence[Choice]) -> list[Choice]:
 def _compute(turns: TurnTable, choice: Choice) -> Credit:
     columns = columns_of(choice.estimator, choice.settings)
     if turns.kl is None and "kl" in columns and "kl_coefficient" not in choice.given:
-        choice, columns = _without_kl(choice), tuple(name for name in columns if name != "kl")
+        note = f"kl_coefficient 0 in place of {choice.settings['kl_coefficient']:g}"
+        choice = replace(choice, settings={**choice.settings, "kl_coefficient": 0.0}, note=note)
+        columns = tuple(name for name in columns if name != "kl")
     missing = tuple(name for name in columns if getattr(turns, name) is None)
     if missing:
         return Credit(choice, None, missing)
-    settings = _with_models(choice.settings)
+    settings = dict(choice.settings)
+    if any(name in str(settings) for name in _NEEDS_MODEL):
+        from harness.annotators import semantic  # which imports torch
+
+        settings = semantic.resolve(settings)
     return Credit(choice, credit.get(choice.estimator)(turns, **settings), settings=settings)
 
 
@@ -168,22 +160,6 @@ def columns_of(estimator: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the optional columns that an estimator reads with these hyperparameters."""
     penalty = ("kl",) if settings.get("kl_coefficient") else ()
     return tuple(dict.fromkeys((*needs(estimator, settings), *penalty)))
-
-
-def _without_kl(choice: Choice) -> Choice:
-    """Return the method without its KL penalty, for tables without a `kl` column."""
-    left = choice.settings["kl_coefficient"]
-    settings = {**choice.settings, "kl_coefficient": 0.0}
-    return replace(choice, settings=settings, note=f"kl_coefficient 0 in place of {left:g}")
-
-
-def _with_models(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with loaded scorers; torch is imported only if one needs a model."""
-    if not any(name in str(settings) for name in _NEEDS_MODEL):
-        return dict(settings)
-    from harness.annotators import semantic
-
-    return semantic.resolve(settings)
 
 
 def setting_text(value: Any) -> str:

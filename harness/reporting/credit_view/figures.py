@@ -6,7 +6,7 @@ Then each group gets its part, with rows and rollouts numbered from 0 within the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from harness.credit.groups import encode, group_size
 from harness.credit.registry import Base, base_estimator
 from harness.credit.table import TurnTable
 from harness.reporting.credit_view.compare import Credit
-from harness.types.arrays import Bools, Floats, Ints
+from harness.types.arrays import Ints
 from harness.types.hyperparameters import keyword_defaults
 
 Intern = Callable[[str], int]
@@ -69,16 +69,20 @@ class FigureData:
         """Take the observation before each turn, length N, and a function that stores texts."""
         self._turns, self._observations, self._intern = turns, observations, intern
         ecpo_, salt_, scpo_ = (first_result(results, name) for name in ("ecpo", "salt", "scpo"))
-        self._anchors = _anchors(turns, ecpo_.settings) if ecpo_ else None
+        self._anchors: list[ecpo.Anchor] | None = None
+        self._plans: list[scpo.Alignment] | None = None
+        if ecpo_:
+            self._anchors = ecpo.anchors(turns, **_only(ecpo_.settings, credit.get("ecpo")))
+        if scpo_:
+            self._plans = scpo.plan(turns, **_only(scpo_.settings, scpo.plan))
         self._graph = _graph(turns, salt_) if salt_ else None
-        self._plans = _plans(turns, scpo_.settings) if scpo_ else None
 
     def of(self, part: GroupRows) -> dict[str, Any]:
         """Return a group's `anchors`, `graph` and `matrices`; None for a figure without data."""
         return {
             "anchors": None if self._anchors is None else self._anchors_of(part, self._anchors),
-            "graph": None if self._graph is None else self._graph.of(part),
-            "matrices": None if self._plans is None else _matrices(part, self._plans),
+            "graph": None if self._graph is None else self._graph(part),
+            "matrices": None if self._plans is None else [*_matrices(part, self._plans)],
         }
 
     def _anchors_of(self, part: GroupRows, anchors: Sequence[ecpo.Anchor]) -> dict[str, Any]:
@@ -91,18 +95,19 @@ class FigureData:
             "total": len(found),
             "comparable": len(comparable),
             "divergent": sum(anchor.divergent for anchor in comparable),
-            "shown": [self._anchor(part, anchor) for anchor in telling[:MOST_ANCHORS]],
-        }
-
-    def _anchor(self, part: GroupRows, anchor: ecpo.Anchor) -> dict[str, Any]:
-        seen = self._observations[int(anchor.actions[0].rows[0])]
-        return {
-            "state": self._intern(seen or anchor.state_key),
-            "visits": anchor.visits,
-            "mean": four_digits(anchor.mean),
-            "rho": four_digits(anchor.reliability),
-            "divergent": anchor.divergent,
-            "actions": [self._action(part, action) for action in anchor.actions],
+            "shown": [
+                {
+                    "state": self._intern(
+                        self._observations[int(anchor.actions[0].rows[0])] or anchor.state_key
+                    ),
+                    "visits": anchor.visits,
+                    "mean": four_digits(anchor.mean),
+                    "rho": four_digits(anchor.reliability),
+                    "divergent": anchor.divergent,
+                    "actions": [self._action(part, action) for action in anchor.actions],
+                }
+                for anchor in telling[:MOST_ANCHORS]
+            ],
         }
 
     def _action(self, part: GroupRows, action: ecpo.Action) -> dict[str, Any]:
@@ -124,69 +129,30 @@ def first_result(results: Sequence[Credit], estimator: str) -> Credit | None:
     return next(found, None)
 
 
-def _anchors(turns: TurnTable, settings: Mapping[str, Any]) -> list[ecpo.Anchor]:
-    return ecpo.anchors(turns, **_only(settings, credit.get("ecpo")))
-
-
-def _plans(turns: TurnTable, settings: Mapping[str, Any]) -> list[scpo.Alignment]:
-    return scpo.plan(turns, **_only(settings, scpo.plan))
-
-
-def _matrices(part: GroupRows, plans: Sequence[scpo.Alignment]) -> list[dict[str, Any]]:
-    """Return a similarity matrix for each failed rollout of the group.
+def _matrices(part: GroupRows, plans: Sequence[scpo.Alignment]) -> Iterator[dict[str, Any]]:
+    """Yield a similarity matrix for each failed rollout of the group.
 
     `score` is the matrix in hundredths, row by row. `credited` has triples in the order of steps:
     position in the reference, step of the failed rollout, credit.
     """
     own = set(part.rollouts.tolist())
-    return [
-        _matrix(part, plan)
-        for plan in plans
-        if plan.rollout in own and len(plan.rows) and len(plan.reference_rows)
-    ]
+    for plan in plans:
+        if plan.rollout in own and len(plan.rows) and len(plan.reference_rows):
+            assert plan.similarity is not None
+            assert plan.credit is not None
+            pairs = sorted(plan.credited, key=lambda pair: pair[1])
+            yield {
+                "failed": int(part.rollout[plan.rollout]),
+                "reference": int(part.rollout[plan.reference]),
+                "rows": part.row[plan.reference_rows].tolist(),
+                "columns": part.row[plan.rows].tolist(),
+                "score": np.rint(100 * plan.similarity).astype(int).reshape(-1).tolist(),
+                "credited": [[int(u), int(v), four_digits(plan.credit[v])] for u, v in pairs],
+            }
 
 
-def _matrix(part: GroupRows, plan: scpo.Alignment) -> dict[str, Any]:
-    assert plan.similarity is not None
-    assert plan.credit is not None
-    pairs = sorted(plan.credited, key=lambda pair: pair[1])
-    return {
-        "failed": int(part.rollout[plan.rollout]),
-        "reference": int(part.rollout[plan.reference]),
-        "rows": part.row[plan.reference_rows].tolist(),
-        "columns": part.row[plan.rows].tolist(),
-        "score": np.rint(100 * plan.similarity).astype(int).reshape(-1).tolist(),
-        "credited": [[int(u), int(v), four_digits(plan.credit[v])] for u, v in pairs],
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class _Graph:
-    """SALT's trajectory graphs."""
-
-    history: int  # number of turns in a node's history
-    before: Ints  # node before each turn; 0 is the task itself [N]
-    after: Ints  # node after each turn [N]
-    edge: Ints  # edge of each turn [N]
-    merged: Bools  # whether the edge has several turns [N]
-    value: Floats  # SALT's advantage [N]
-    base: Floats  # the base advantage, which SALT averages over an edge [N]
-
-    def of(self, part: GroupRows) -> dict[str, Any]:
-        edge, merged = self.edge[part.rows], self.merged[part.rows]
-        return {
-            "history": self.history,
-            "before": self.before[part.rows].tolist(),
-            "after": self.after[part.rows].tolist(),
-            "merged": np.where(merged, edge, -1).tolist(),
-            "shared": int(merged.sum()),
-            "sets": len(np.unique(edge[merged])),
-            "value": [four_digits(x) for x in self.value[part.rows]],
-            "base": [four_digits(x) for x in self.base[part.rows]],
-        }
-
-
-def _graph(turns: TurnTable, computed: Credit) -> _Graph:
+def _graph(turns: TurnTable, computed: Credit) -> Callable[[GroupRows], dict[str, Any]]:
+    """Return a function that returns a group's part of SALT's trajectory graphs."""
     settings = computed.settings
     how = {name: settings[name] for name in ("match", "threshold")}
     history = int(settings["history"])
@@ -195,12 +161,27 @@ def _graph(turns: TurnTable, computed: Credit) -> _Graph:
         after = salt.edges(turns, history=history - 1, **how) + 1
     else:
         after = encode(turns.group, turns.action_key, turns.next_state_key) + 1
-    before = np.where(turns.turn == 0, 0, np.roll(after, 1))
+    before = np.where(turns.turn == 0, 0, np.roll(after, 1))  # [N]; 0 is the task itself
     base: Base = settings["base"]
     own = keyword_defaults(credit.get("salt"))
     below = base_estimator(base, {k: v for k, v in settings.items() if k not in own})(turns)
     assert computed.advantage is not None
-    return _Graph(history, before, after, edge, group_size(edge) > 1, computed.advantage, below)
+    value, has_several = computed.advantage, group_size(edge) > 1
+
+    def part_of(part: GroupRows) -> dict[str, Any]:
+        own, merged = edge[part.rows], has_several[part.rows]
+        return {
+            "history": history,  # number of turns in a node's history
+            "before": before[part.rows].tolist(),
+            "after": after[part.rows].tolist(),
+            "merged": np.where(merged, own, -1).tolist(),
+            "shared": int(merged.sum()),
+            "sets": len(np.unique(own[merged])),
+            "value": [four_digits(x) for x in value[part.rows]],
+            "base": [four_digits(x) for x in below[part.rows]],  # averaged over an edge
+        }
+
+    return part_of
 
 
 def _only(settings: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:

@@ -21,23 +21,16 @@ from harness.reporting.credit_view.figures import (
 from harness.reporting.credit_view.recordings import RecordedRollouts
 from harness.types.rollout import Rollout
 
-FILES: Final = Path(__file__).parent / "page"
-SCRIPTS: Final = (
-    "credit.js",
-    "turns.js",
-    "anchors.js",
-    "graph.js",
-    "matrix.js",
-    "main.js",
+PAGE: Final = pages.Page(
+    Path(__file__).parent / "page",
+    ("credit.js", "turns.js", "anchors.js", "graph.js", "matrix.js", "main.js"),
 )
-TITLE: Final = "Credit, turn by turn"
 TRUTH: Final = "truth"
 """The estimator of measured advantages, in place of a method's."""
 _TEXT_BYTES: Final = 2_000_000
 """Approximate maximum bytes of all texts of a page."""
 _LEAST_TEXT, _MOST_TEXT = 60, 4000
 """Lower and upper end of the maximum bytes of one text."""
-
 _MOST_TITLE: Final = 400
 """Maximum characters of a goal or a task's name."""
 
@@ -47,12 +40,9 @@ def render(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
 
     Texts are shortened so that the page stays small, and escaped.
     """
+    lead = f"{recorded.source}: {recorded.counts}. Rewards: {recorded.reward}."
     data = contents(recorded, results)
-    return pages.render(FILES, SCRIPTS, title=TITLE, lead=_lead(recorded), audit=None, data=data)
-
-
-def _lead(recorded: RecordedRollouts) -> str:
-    return f"{recorded.source}: {recorded.counts}. Rewards: {recorded.reward}."
+    return PAGE.render(title="Credit, turn by turn", lead=lead, audit=None, data=data)
 
 
 def contents(
@@ -126,12 +116,9 @@ class _Texts:
     """The texts of a page, each once, and shortened so that all of them fit."""
 
     def __init__(self, rollouts: Sequence[Rollout]) -> None:
-        distinct = {
-            text
-            for rollout in rollouts
-            for turn in rollout.turns
-            for text in (turn.action, turn.observation, turn.next_observation)
-        }
+        turns = [turn for rollout in rollouts for turn in rollout.turns]
+        texts = ((turn.action, turn.observation, turn.next_observation) for turn in turns)
+        distinct = {text for three in texts for text in three}
         fair = _TEXT_BYTES // max(1, len(distinct))
         self._limit = min(_MOST_TEXT, max(_LEAST_TEXT, fair))
         self._numbers: dict[str, int] = {}
@@ -141,11 +128,7 @@ class _Texts:
         """Return the number of a text; a new text is added."""
         if text not in self._numbers:
             self._numbers[text] = len(self.kept)
-            self.kept.append(self._cut(text))
+            coded = text.encode("utf-8", "replace")
+            cut = coded[: self._limit].decode("utf-8", "ignore")
+            self.kept.append(cut + "…" * (len(coded) > self._limit))
         return self._numbers[text]
-
-    def _cut(self, text: str) -> str:
-        coded = text.encode("utf-8", "replace")
-        if len(coded) <= self._limit:
-            return coded.decode("utf-8")
-        return coded[: self._limit].decode("utf-8", "ignore") + "…"

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+import agentgyms
+from agentgyms.core import experts
+from agentgyms.core.env import Feedback, TextEnv
+from agentgyms.core.outcome import text_of
 from harness.credit.table import TurnTable
-from harness.reporting.credit_view import example
 from harness.rollouts import rollout_files
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError, TableError
 from harness.types.json_files import read_object
-from harness.types.rollout import Rollout
+from harness.types.rollout import Completion, Rollout, StopReason, Turn
 
 _REWARD_TEXTS: Final = {"environment": "the environment's", "success": "1 for success"}
 
@@ -45,38 +51,45 @@ def load(
     """Return the rollouts of files and of runs' folders as one table.
 
     Groups of different files stay different. From a run's folder the last kept step is read, and
-    its configuration gives the defaults of `reward` and `reward_scale`.
-
-    Args:
-        paths: Files that `rollout_files.read` reads, or folders of runs.
-        reward: See `TurnTable.from_rollouts`; None takes the run's, or else `environment`.
-        reward_scale: Factor on the rewards; None takes the run's, or else 10.
-
-    Raises:
-        ConfigError: A folder has no rollouts.
-        DataMissing: There is no such file.
-        DataCorrupt: A file cannot be read.
-        TableError: No rollout can be credited.
+    its configuration gives the defaults of `reward` and `reward_scale`, else `environment` and 10.
+    Raises `ConfigError` if a folder has no rollouts, `DataMissing` or `DataCorrupt` if a file
+    cannot be read, `TableError` if no rollout can be credited.
     """
     rollouts: list[Rollout] = []
     columns: list[tuple[int, Mapping[str, Floats]]] = []
-    trained_on: dict[str, float | str] = {}
+    trained_on: dict[str, Any] = {}
     groups = 0
     for path in paths:
         if path.is_dir():
-            trained_on |= _trained_on(path)
-        kept = rollout_files.read(_last_step(path) if path.is_dir() else path)
+            with suppress(ConfigError, LookupError, TypeError):  # it cannot be read
+                method = read_object(path / "config.json", ConfigError)["method"]
+                trained_on |= {name: method[name] for name in ("reward", "reward_scale")}
+            steps = sorted((path / "rollouts").glob("step-*.jsonl*"))
+            if not steps:
+                raise ConfigError(
+                    f"{path} has no rollouts yet: those of its last step are kept at its end, "
+                    "others with --set run.keep_rollouts=10; or give a file"
+                )
+        kept = rollout_files.read(steps[-1] if path.is_dir() else path)
         rollouts += [replace(rollout, group=rollout.group + groups) for rollout in kept.rollouts]
         columns.append((sum(len(rollout.turns) for rollout in kept.rollouts), kept.columns))
         groups = max((rollout.group for rollout in rollouts), default=-1) + 1
+    own = str(trained_on.get("reward", "environment"))
+    if ":" in own and not reward:  # a file alone must not get code imported
+        raise ConfigError(
+            f"the run was trained on the reward {own!r}, code outside this package: give it with "
+            f"--reward {own}, or another reward"
+        )
+    filled = [named for turns, named in columns if turns]  # columns that all files with turns have
+    shared = set.intersection(*map(set, filled)) if filled else set()
     return from_rollouts(
         rollouts,
         ", ".join(path.name for path in paths),
-        reward=reward or _own_reward(trained_on),
+        reward=reward or own,
         reward_scale=float(
             trained_on.get("reward_scale", 10.0) if reward_scale is None else reward_scale
         ),
-        columns=_joined(columns),
+        columns={name: np.concatenate([one[name] for one in filled]) for name in sorted(shared)},
     )
 
 
@@ -85,7 +98,7 @@ def load_example(
 ) -> RecordedRollouts:
     """Return the bundled example: ALFWorld tasks played by a noisy expert."""
     return from_rollouts(
-        example.rollouts(),
+        example_rollouts(),
         "ALFWorld, generated tasks, played by an expert who errs",
         reward=reward or "environment",
         reward_scale=10.0 if reward_scale is None else reward_scale,
@@ -120,41 +133,67 @@ def from_rollouts(
     )
 
 
-def _last_step(run: Path) -> Path:
-    steps = sorted((run / "rollouts").glob("step-*.jsonl*"))
-    if not steps:
-        raise ConfigError(
-            f"{run} has no rollouts yet: those of its last step are kept at its end, others with "
-            "--set run.keep_rollouts=10; or give a file"
-        )
-    return steps[-1]
+ENV_ID: Final = "agentgyms/ALFWorld-v0"
+TASKS: Final = (
+    "small-valid_seen-heat-0011",
+    "small-valid_seen-cool-0037",
+    "small-valid_seen-pick2-0030",
+)
+GROUP_SIZE: Final = 8
+MAX_TURNS: Final = 18
+_NOISE: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""Share of turns in which each member of a group does not follow the expert."""
+_BROKEN: Final = "I should look around first."
+"""An action in a wrong format."""
 
 
-def _own_reward(trained_on: Mapping[str, float | str]) -> str:
-    """Return the reward that a run was trained on; refuse code outside this package.
+def example_rollouts() -> list[Rollout]:
+    """Return three groups of eight rollouts of ALFWorld's generated tasks.
 
-    A file alone must not get code imported.
+    Each member of a group follows the expert less often than the member before; its other actions
+    are random admissible ones, or sometimes malformed.
     """
-    name = str(trained_on.get("reward", "environment"))
-    if ":" in name:
-        raise ConfigError(
-            f"the run was trained on the reward {name!r}, code outside this package: give it with "
-            f"--reward {name}, or another reward"
+    played: list[Rollout] = []
+    settings = {"split": "valid_seen", "oracle": True, "max_turns": MAX_TURNS}
+    with agentgyms.make_group(ENV_ID, GROUP_SIZE, **settings) as group:
+        for index, task in enumerate(TASKS):
+            begun = zip(*group.reset(seed=index, options={"task_id": task}), strict=True)
+            for member, (env, (seen, info)) in enumerate(zip(group.envs, begun, strict=True)):
+                rollout = Rollout(task, info["family"], index, member, index)
+                played.append(_play(env, text_of(seen), info, rollout))
+    return played
+
+
+def _play(env: TextEnv, observation: str, info: dict[str, Any], rollout: Rollout) -> Rollout:
+    rng = random.Random(f"{rollout.task_id} {rollout.member}")
+    rollout.goal, over = info["goal"], False
+    while not over:
+        action = _choose(info, rng, _NOISE[rollout.member])
+        seen, reward, terminated, truncated, after = env.step(action)
+        broken = action == _BROKEN
+        turn = Turn(
+            observation=observation,
+            state_key=info["state_key"],
+            completion=Completion(action),
+            action=action,
+            action_key=after["action_key"],
+            feedback=Feedback.MALFORMED.value if broken else after["feedback"],
+            reward=float(reward),
+            next_observation=text_of(seen),
+            next_state_key=after["state_key"],
+            progress=after["progress"],
         )
-    return name
+        rollout.turns.append(turn)
+        observation, info, over = turn.next_observation, after, terminated or truncated
+    rollout.success, rollout.score = info["success"], info["score"]
+    rollout.stop_reason = StopReason.TERMINATED if terminated else StopReason.TURN_LIMIT
+    return rollout
 
 
-def _trained_on(run: Path) -> dict[str, float | str]:
-    """Return `reward` and `reward_scale` of a run's configuration; {} if it cannot be read."""
-    try:
-        method = read_object(run / "config.json", ConfigError)["method"]
-        return {name: method[name] for name in ("reward", "reward_scale")}
-    except (ConfigError, LookupError, TypeError):
-        return {}
-
-
-def _joined(files: Sequence[tuple[int, Mapping[str, Floats]]]) -> dict[str, Floats]:
-    """Return the columns that all files with turns have, concatenated."""
-    filled = [columns for turns, columns in files if turns]
-    shared = set.intersection(*(set(columns) for columns in filled)) if filled else set()
-    return {name: np.concatenate([columns[name] for columns in filled]) for name in sorted(shared)}
+def _choose(info: dict[str, Any], rng: random.Random, noise: float) -> str:
+    if rng.random() >= noise:
+        return experts.choose(json.loads(info["oracle"]), "best")
+    if rng.random() < 0.1:
+        return _BROKEN
+    actions: list[str] = info["admissible_actions"]
+    return rng.choice(actions)

@@ -39,17 +39,10 @@ def _range(recorded: RecordedRollouts, credit: Credit) -> list[str]:
     if a is None:
         return [name, f"  not computed: needs {', '.join(credit.missing)}"]
     numbers = [f"{number:.3f}" for number in (a.min(), a.max(), a.std())]
-    zero, levels = f"{100 * (a == 0).mean():.0f} %", f"{_levels(recorded, credit):.1f}"
-    return [name, *numbers, zero, levels, f"  {credit.choice.note}" if credit.choice.note else ""]
-
-
-def _levels(recorded: RecordedRollouts, credit: Credit) -> float:
-    assert credit.advantage is not None
-    rounded = np.round(credit.advantage, 9)
-    counts = [
-        len(np.unique(part)) for part in np.split(rounded, recorded.turns.starts[1:].tolist())
-    ]
-    return float(np.mean(counts))
+    rollouts = np.split(np.round(a, 9), recorded.turns.starts[1:].tolist())
+    levels = np.mean([len(np.unique(part)) for part in rollouts])
+    zero, note = f"{100 * (a == 0).mean():.0f} %", credit.choice.note
+    return [name, *numbers, zero, f"{levels:.1f}", f"  {note}" if note else ""]
 
 
 def table(recorded: RecordedRollouts, results: Sequence[Credit], group: int, width: int) -> str:
@@ -81,7 +74,13 @@ def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int, 
     start, lines = int(recorded.turns.starts[rollout]), []
     for t, turn in enumerate(recorded.rollouts[rollout].turns):
         reward = recorded.turns.reward[start + t]
-        values = [_value(credit, start + t, column) for credit in results]
+        values = []
+        for credit in results:
+            assert credit.advantage is not None
+            value = credit.advantage[start + t]
+            text = f"{value:{column}.{2 if abs(value) < 100 else 0}f}"
+            colour = "blue" if value > 0 else "yellow" if value < 0 else None
+            values.append(click.style(text, fg=colour))
         lines.append([t + 1, f"  {_action_cell(turn)}", f"{reward:g}" if reward else "", *values])
     names = [credit.choice.name[: column - 1] for credit in results]
     forms = (">4", f"{_ACTION_WIDTH + 2}", ">8", *[f">{column}"] * len(names))
@@ -89,43 +88,25 @@ def _block(recorded: RecordedRollouts, results: Sequence[Credit], rollout: int, 
 
 
 def _action_cell(turn: Turn) -> str:
-    text = printable(turn.action)
+    text = " ".join("".join(c if c.isprintable() else " " for c in turn.action).split())
     mark = _MARKS.get(str(turn.feedback), "")
     room = _ACTION_WIDTH - (2 if mark else 0)
     shortened = text if len(text) <= room else f"{text[: room - 1]}…"
     return f"{mark} {shortened}" if mark else shortened
 
 
-def printable(text: str) -> str:
-    """Return text in one line, without control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def _value(credit: Credit, row: int, column: int) -> str:
-    assert credit.advantage is not None
-    value = credit.advantage[row]
-    text = f"{value:{column}.{2 if abs(value) < 100 else 0}f}"
-    return click.style(text, fg="blue" if value > 0 else "yellow" if value < 0 else None)
-
-
 def _turns(recorded: RecordedRollouts, results: Sequence[Credit]) -> Table:
     """Return a row for each turn: its position, its action, and each method's advantage."""
     computed = {c.choice.name: c.advantage for c in results if c.advantage is not None}
     taken = [(rollout, turn) for rollout in recorded.rollouts for turn in rollout.turns]
-    headings = (
-        *("group", "rollout", "turn", "task_id", "success"),
-        *("state_key", "action", "feedback", "reward", *computed),
-    )
-    rows = [
-        [
-            *(rollout.group, rollout.member, int(recorded.turns.turn[row]), rollout.task_id),
-            *(rollout.success, turn.state_key, turn.action, str(turn.feedback)),
-            float(recorded.turns.reward[row]),
-            *(float(advantage[row]) for advantage in computed.values()),
-        ]
-        for row, (rollout, turn) in enumerate(taken)
-    ]
-    return Table(headings, rows)
+    headings = ("group", "rollout", "turn", "task_id", "success", "state_key", "action")
+    rows = []
+    for row, (rollout, turn) in enumerate(taken):
+        place = rollout.group, rollout.member, int(recorded.turns.turn[row])
+        acted = turn.state_key, turn.action, str(turn.feedback), float(recorded.turns.reward[row])
+        credited = (float(advantage[row]) for advantage in computed.values())
+        rows.append([*place, rollout.task_id, rollout.success, *acted, *credited])
+    return Table([*headings, "feedback", "reward", *computed], rows)
 
 
 def to_csv(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
@@ -135,13 +116,17 @@ def to_csv(recorded: RecordedRollouts, results: Sequence[Credit]) -> str:
 
 def to_json(recorded: RecordedRollouts, results: Sequence[Credit]) -> dict[str, Any]:
     """Return methods and turns as plain values, with all digits."""
+
+    def plain(value: Any) -> Any:
+        return value if isinstance(value, str | int | float | None) else setting_text(value)
+
     return {
         "source": recorded.source,
         "rewards": recorded.reward,
         "methods": {
             credit.choice.name: {
                 "estimator": credit.choice.estimator,
-                "settings": {key: _plain(value) for key, value in credit.choice.settings.items()},
+                "settings": {key: plain(value) for key, value in credit.choice.settings.items()},
                 "same_as": list(credit.choice.aliases),
                 "needs": list(credit.missing),
                 "note": credit.choice.note,
@@ -150,7 +135,3 @@ def to_json(recorded: RecordedRollouts, results: Sequence[Credit]) -> dict[str, 
         },
         "turns": _turns(recorded, results).records(),
     }
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) else setting_text(value)

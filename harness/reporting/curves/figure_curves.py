@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -55,8 +55,13 @@ def read(
         ]
         kept = [series for series in named if series.steps]
         if not kept:
-            known = {name for group in logged for run in group for line in run for name in line}
-            raise ResultError(_unknown(name, known - {"step"}, from_step))
+            known = sorted({n for group in logged for run in group for line in run for n in line})
+            known.remove("step")
+            near = [n for n in known if n.startswith(f"{name.partition('/')[0]}/")] or known
+            shown = ", ".join(near[:_SHOWN]) + (", ..." if len(near) > _SHOWN else "")
+            raise ResultError(
+                f"no run has logged {name!r} from step {from_step} on: expected such as {shown}"
+            )
         found += kept
     return found
 
@@ -76,25 +81,14 @@ def _series(
     return Series(figure, group_name(group), steps, table, group[0].world)
 
 
-def _unknown(figure: str, known: set[str], from_step: int) -> str:
-    room = figure.partition("/")[0]
-    near = [name for name in sorted(known) if name.startswith(f"{room}/")] or sorted(known)
-    shown = ", ".join(near[:_SHOWN]) + (", ..." if len(near) > _SHOWN else "")
-    return f"no run has logged {figure!r} from step {from_step} on: expected such as {shown}"
-
-
 def to_markdown(found: Sequence[Series]) -> str:
     """Return a table: a row for each figure and group, means ± deviations over its seeds.
 
     A jump is the largest change from one logged value to the next, a rolling deviation the mean of
     the sample deviations of 5 values in a row: ECPO, section 6.1, names both and gives no window.
     """
-    worlds = "".join(f"- {escaped(world)}\n" for world in _worlds(found))
-    return f"{Table(_HEADINGS, map(_row, found)).markdown()}\n\n{worlds}"
-
-
-def _worlds(found: Sequence[Series]) -> list[str]:
-    return list(dict.fromkeys(series.world for series in found))
+    worlds = dict.fromkeys(f"- {escaped(series.world)}\n" for series in found)
+    return f"{Table(_HEADINGS, map(_row, found)).markdown()}\n\n{''.join(worlds)}"
 
 
 def _row(series: Series) -> list[str]:
@@ -103,12 +97,19 @@ def _row(series: Series) -> list[str]:
         np.mean, np.median, lambda x: x[0], lambda x: x[-1],
         lambda x: np.abs(np.diff(x)).max() if len(x) > 1 else np.nan, _rolling_std,
     ]  # fmt: skip
+
+    def shown(reduce: Callable[[Any], float]) -> str:
+        mean, std = mean_and_std([float(reduce(run)) for run in series.values])
+        if mean is None or not np.isfinite(mean):
+            return "-"
+        return f"{mean:.4g}" if std is None else f"{mean:.4g}±{std:.2g}"
+
     return [
         f"`{series.figure}`",
         escaped(series.label),
         str(len(series.values)),
         f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else str(steps[0]),
-        *(_mean_and_std([float(reduce(run)) for run in series.values]) for reduce in reduced),
+        *map(shown, reduced),
     ]
 
 
@@ -119,23 +120,15 @@ def _rolling_std(x: Any) -> float:
     return float(windows.std(axis=1, ddof=1).mean())
 
 
-def _mean_and_std(values: Sequence[float]) -> str:
-    mean, std = mean_and_std(values)
-    if mean is None or not np.isfinite(mean):
-        return "-"
-    return f"{mean:.4g}" if std is None else f"{mean:.4g}±{std:.2g}"
-
-
 def to_csv(found: Sequence[Series]) -> str:
     """Return every value: figure, run, step, mean, deviation ("" for one seed), seeds, world."""
     headings = ("figure", "run", "step", "mean", "std", "seeds", "world")
-    return Table(headings, (row for series in found for row in _values(series))).csv()
-
-
-def _values(series: Series) -> Iterator[tuple[Any, ...]]:
-    for step, values in zip(series.steps, series.values.T, strict=True):
-        figures = *mean_and_std(values.tolist()), len(values)
-        yield series.figure, series.label, step, *figures, series.world
+    rows = [
+        (one.figure, one.label, step, *mean_and_std(values.tolist()), len(values), one.world)
+        for one in found
+        for step, values in zip(one.steps, one.values.T, strict=True)
+    ]
+    return Table(headings, rows).csv()
 
 
 def smoothed(x: Any, steps: int) -> Any:
@@ -156,16 +149,15 @@ def draw(path: Path, found: Sequence[Series], smooth: int = 1) -> None:
     for one in found:
         panels.setdefault(one.figure, []).append(_line(one, smooth, colours[one.label]))
     drawn = [Panel(n, tuple(lines), labels=("training step", "")) for n, lines in panels.items()]
-    figure.draw(path, drawn, "; ".join(_worlds(found)))
+    figure.draw(path, drawn, "; ".join(dict.fromkeys(series.world for series in found)))
 
 
 def _line(series: Series, smooth: int, colour: str) -> Line:
     values = smoothed(series.values, smooth)
     mean, count = values.mean(axis=0), len(values)
+    points = dict(zip(series.steps, mean, strict=True))
     if count == 1:
-        return Line(series.label, series.steps, tuple(mean), colour=colour)
+        return Line.through(series.label, points, colour=colour)
     std = values.std(axis=0, ddof=1)
     label = f"{series.label} ({count} seeds, mean ± std)"
-    return Line(
-        label, series.steps, tuple(mean), tuple(mean - std), tuple(mean + std), colour=colour
-    )
+    return Line.through(label, points, [*zip(mean - std, mean + std, strict=True)], colour=colour)

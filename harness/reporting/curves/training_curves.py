@@ -1,16 +1,20 @@
-"""Draws the metrics of a training run: one picture with nine panels."""
+"""Draws success over training steps, and the metrics of one run in nine panels."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from harness.evaluation.breakdowns import in_order
+from harness.evaluation.statistics import mean_and_std
 from harness.reporting import figure
-from harness.reporting.figure import Line, Panel
+from harness.reporting.figure import COLOURS, Line, Panel
 from harness.reporting.results.agent_names import method_name
 from harness.reporting.results.training_runs import TrainingRun
 from harness.runs import metrics
@@ -47,7 +51,8 @@ def panels(run: TrainingRun, records: Records) -> list[Panel]:
         "update/kl_reference": "to the reference",
         "mismatch/kl_k3": "generator to policy",
     }
-    others = _other_losses(steps)
+    losses = {name for record in steps for name in record if name.endswith("/loss")}
+    others = {name: name.split("/")[0] for name in sorted(losses - {"update/loss"})}
     turns = _evaluated(run, run.splits[0], lambda e: float(e["turns"]))
     found = [
         Panel("success and score (%)", tuple(_outcomes(run, steps)), 100),
@@ -70,14 +75,8 @@ def _lines(records: Records, names: Mapping[str, str], scale: float = 1.0) -> tu
         values = {int(r["step"]): scale * r[name] for r in records if r.get(name) is not None}
         if values:
             mean = running_mean(tuple(values.values())) if len(values) > _SMOOTHED else ()
-            lines.append(Line(label, tuple(values), tuple(values.values()), smoothed=mean))
+            lines.append(Line.through(label, values, smoothed=mean))
     return tuple(lines)
-
-
-def _other_losses(steps: Records) -> dict[str, str]:
-    """Return the losses of models trained beside the policy, such as a critic."""
-    names = {name for record in steps for name in record if name.endswith("/loss")}
-    return {name: name.split("/")[0] for name in sorted(names - {"update/loss"})}
 
 
 def _outcomes(run: TrainingRun, steps: Records) -> Iterable[Line]:
@@ -94,19 +93,19 @@ def _outcomes(run: TrainingRun, steps: Records) -> Iterable[Line]:
 def _families(run: TrainingRun) -> Iterable[Line]:
     """Yield the success of each family of the validation tasks, if there are several."""
     names = in_order({n for e in run.on_split(run.splits[0]) for n in e["families"]})
+
+    def rate(evaluation: Mapping[str, Any], name: str) -> float:
+        won, count = evaluation["families"].get(name) or (0, 0)
+        return 100 * won / count if count else float("nan")
+
     for name in names if len(names) > 1 else ():
-        yield _evaluated(run, name, lambda e, name=name: _rate(e["families"].get(name)))  # type: ignore[misc]
-
-
-def _rate(counts: Sequence[int] | None) -> float:
-    return 100 * counts[0] / counts[1] if counts and counts[1] else float("nan")
+        yield _evaluated(run, name, partial(rate, name=name))
 
 
 def _evaluated(run: TrainingRun, label: str, value: Callable[[Mapping[str, Any]], float]) -> Line:
     """Return the line of a figure over the evaluations of the validation split."""
-    evaluations = run.on_split(run.splits[0])
-    steps = tuple(int(e["step"]) for e in evaluations)
-    return Line(label, steps, tuple(value(e) for e in evaluations), marker="o")
+    points = {int(e["step"]): value(e) for e in run.on_split(run.splits[0])}
+    return Line.through(label, points, marker="o")
 
 
 def _times(records: Records) -> Iterable[Line]:
@@ -124,7 +123,7 @@ def _times(records: Records) -> Iterable[Line]:
     total = sum(totals.values())
     shown = [p for p in totals if totals[p] > 0.01 * total]
     for phase in sorted(shown, key=lambda p: -totals[p]):
-        yield Line(phase, tuple(seconds), tuple(s.get(phase, 0.0) for s in seconds.values()))
+        yield Line.through(phase, {step: s.get(phase, 0.0) for step, s in seconds.items()})
 
 
 def running_mean(values: Sequence[float]) -> tuple[float, ...]:
@@ -134,3 +133,86 @@ def running_mean(values: Sequence[float]) -> tuple[float, ...]:
     place = np.arange(len(values))
     low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(values))
     return tuple(((sums[high] - sums[low]) / (high - low)).tolist())
+
+
+_MOST_TITLE: Final = 85
+"""Characters of a line that fit above the picture."""
+
+
+def draw_success(path: str | Path, groups: Sequence[Sequence[TrainingRun]]) -> None:
+    """Draw learning curves into a `.png` or `.svg` file; an existing one is overwritten.
+
+    For one run: success of each split with its 95 % interval, the mean score if it differs
+    from success, and success on the training tasks. For several: one line for each group of
+    runs that differ in their seeds alone, the mean on the validation split with a band of one
+    deviation.
+    """
+    figure.check_kind(path)
+    single = len(groups) == 1 and len(groups[0]) == 1
+    drawn = by_split(groups[0][0]) if single else [[group_curve(group)] for group in groups]
+    lines = [
+        replace(line, colour=COLOURS[number % len(COLOURS)])
+        for number, curves in enumerate(drawn)
+        for line in curves
+    ]
+    training = _on_training_tasks(groups[0][0]) if single else []
+    labels = ("training step", "success (%)")
+    runs = [run for group in groups for run in group]
+    methods = ", ".join(dict.fromkeys(method_name(run.method) for run in runs))
+    title = f"{methods} on {'; '.join(dict.fromkeys(run.world for run in runs))}"
+    title = textwrap.fill(title, _MOST_TITLE)
+    figure.draw(path, [Panel(title, (*training, *lines), 100, labels=labels)], size=(7, 4.2))
+
+
+def by_split(run: TrainingRun) -> list[list[Line]]:
+    """Return the curves of a run, grouped by split; a split that is evaluated less has points."""
+    found = []
+    for split in run.splits:
+        evaluations = run.on_split(split)
+        curves = [_curve(f"{split} (95 % interval)", evaluations)]
+        scored = [e for e in evaluations if "score" in e]
+        if any(abs(e["score"] - e["success"]) > 1e-9 for e in scored):
+            scores = {int(e["step"]): 100 * float(e["score"]) for e in scored}
+            curves.append(Line.through(f"{split}: score", scores, dashed=True))
+        if len(evaluations) < len(run.on_split(run.splits[0])):
+            curves = [
+                replace(line, points=True, joined=False, marker="x" if line.dashed else "s")
+                for line in curves
+            ]
+        found.append(curves)
+    return found
+
+
+def _curve(label: str, evaluations: Sequence[Mapping[str, Any]]) -> Line:
+    """Return the curve of success, with its 95 % intervals."""
+    points = {int(e["step"]): 100 * float(e["success"]) for e in evaluations}
+    ends = [[100 * float(end) for end in e["interval"]] for e in evaluations]
+    return Line.through(label, points, ends, marker="o")
+
+
+def group_curve(group: Sequence[TrainingRun]) -> Line:
+    """Return the mean success over runs on their validation split, at the steps that all have.
+
+    The band is one standard deviation (ddof 1) to both sides; for a single run it is the 95 %
+    interval.
+    """
+    split, label = group[0].splits[0], method_name(group[0].method)
+    if len(group) == 1:
+        label = f"{label}, {group[0].folder.resolve().name} (95 % interval)"
+        return _curve(label, group[0].on_split(split))
+    by_step = [
+        {int(e["step"]): 100 * float(e["success"]) for e in run.on_split(split)} for run in group
+    ]
+    steps = sorted(set.intersection(*map(set, by_step)))
+    figures = {step: mean_and_std([run[step] for run in by_step]) for step in steps}
+    means = {step: mean or 0.0 for step, (mean, _) in figures.items()}
+    stds = {step: std or 0.0 for step, (_, std) in figures.items()}
+    ends = [(means[step] - stds[step], means[step] + stds[step]) for step in steps]
+    return Line.through(f"{label} ({len(group)} seeds, mean ± std)", means, ends, marker="o")
+
+
+def _on_training_tasks(run: TrainingRun) -> list[Line]:
+    records = [r for r in metrics.read(run.folder) if r.get("rollout/success") is not None]
+    points = {int(r["step"]): 100 * float(r["rollout/success"]) for r in records}
+    line = Line.through("training tasks", points, colour="#9ca3af", width=0.8)
+    return [line] if points else []

@@ -14,6 +14,8 @@ from agentgyms.recording.recording_format import RecordedTurn, Recording
 from harness.evaluation.episodes import EPISODE_KEY
 from harness.rollouts.self_play import goal_of, is_own
 
+_ANSWER: Final = ("prompt", "left_out", "answer", "valid", "finished", "tokens")
+"""Parts of a turn that its agent recorded."""
 _SEARCH_STEPS: Final = 12
 """Steps of the binary search for the maximum size of an episode."""
 
@@ -53,8 +55,11 @@ class Packing:
         episode = episode_contents(recording)
         preamble = episode["preamble"]
         number = self._preambles.setdefault(preamble, len(self._preambles)) if preamble else None
+        reflection = episode["reflection"] and {**episode["reflection"], "prompt": ""}
+        bare = {"preamble": None, "prompts": False, "reflection": reflection or None}
+        turns = [{**turn, "prompt": ""} for turn in episode["turns"]]
         self._whole.append(pack({**episode, "preamble": number}))
-        self._bare.append(pack(_without_prompts(episode)))
+        self._bare.append(pack({**episode, **bare, "turns": turns}))
 
     @property
     def count(self) -> int:
@@ -96,34 +101,16 @@ def episode_contents(recording: Recording) -> dict[str, Any]:
 
 
 def _turn(turn: RecordedTurn) -> dict[str, Any]:
-    info, agent = serialization.encode_info(turn.info), turn.agent
+    info = serialization.encode_info(turn.info)
     return {
         "turn": turn.turn,
         "own": is_own(turn),
-        "prompt": agent["prompt"],
-        "left_out": agent["left_out"],
-        "answer": agent["answer"],
-        "valid": agent["valid"],
-        "finished": agent["finished"],
-        "tokens": agent["tokens"],
+        **{name: turn.agent[name] for name in _ANSWER},
         "action": turn.action,
-        "feedback": info["feedback"],
-        "feedback_text": info["feedback_text"],
+        **{name: info[name] for name in ("feedback", "feedback_text")},
         "reward": serialization.encode_number(turn.reward),
-        "progress": info["progress"],
-        "score": info["score"],
+        **{name: info[name] for name in ("progress", "score")},
         "observation": serialization.encode_observation(turn.observation),
-    }
-
-
-def _without_prompts(episode: dict[str, Any]) -> dict[str, Any]:
-    reflection = episode["reflection"]
-    return {
-        **episode,
-        "preamble": None,
-        "prompts": False,
-        "reflection": {**reflection, "prompt": ""} if reflection else None,
-        "turns": [{**turn, "prompt": ""} for turn in episode["turns"]],
     }
 
 
@@ -134,26 +121,19 @@ def _cap(sizes: Sequence[int], limit: int) -> int:
     low, high = 0, max(sizes)
     for _ in range(_SEARCH_STEPS):
         middle = (low + high) // 2
-        if sum(min(size, middle) for size in sizes) <= limit:
-            low = middle
-        else:
-            high = middle
+        fits = sum(min(size, middle) for size in sizes) <= limit
+        low, high = (middle, high) if fits else (low, middle)
     return low
 
 
 def _shortened(episode: dict[str, Any], cap: int) -> str:
     """Return the packed episode with as many turns of its start and its end as fit."""
-    turns = episode["turns"]
-    low, high = 0, len(turns)
-    best = _pack_turns(episode, 0)
+    low, high = 0, len(episode["turns"])
     while high - low > 1:
         middle = (low + high) // 2
-        packed = _pack_turns(episode, middle)
-        if len(packed) <= cap:
-            low, best = middle, packed
-        else:
-            high = middle
-    return best
+        fits = len(_pack_turns(episode, middle)) <= cap
+        low, high = (middle, high) if fits else (low, middle)
+    return _pack_turns(episode, low)
 
 
 def _pack_turns(episode: dict[str, Any], count: int) -> str:

@@ -22,16 +22,12 @@ from harness.rollouts.self_play import goal_of
 from harness.runs import fsync
 from harness.types.errors import PairingError
 
-FILES: Final = Path(__file__).parent / "page"
-SCRIPTS: Final = (
-    "contents.js",
-    "texts.js",
-    "results.js",
-    "tasks.js",
-    "listing.js",
-    "turns.js",
-    "reader.js",
-    "main.js",
+_PAGE: Final = pages.Page(
+    Path(__file__).parent / "page",
+    (
+        *("contents.js", "texts.js", "results.js", "tasks.js", "listing.js", "turns.js"),
+        *("reader.js", "main.js"),
+    ),
 )
 LIMIT: Final = 40_000_000
 """Maximum bytes of a page."""
@@ -39,14 +35,8 @@ LIMIT: Final = 40_000_000
 _SCRIPT_TAG: Final = len('<script type="text/plain" id="preamble-1000000"></script>\n')
 """Bytes around a packed episode or preamble, at most."""
 
-_MOST_LABEL: Final = 200
-"""Maximum characters of an evaluation's label."""
-
-_MOST_GOAL: Final = 300
-"""Maximum characters of a goal in the list of episodes."""
-
-_MOST_ERROR: Final = 1000
-"""Maximum characters of a missing episode's error."""
+_MOST_LABEL, _MOST_GOAL, _MOST_ERROR = 200, 300, 1000
+"""Maximum characters of an evaluation's label, of a listed goal, and of an error."""
 
 
 def write(path: str | Path, evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> None:
@@ -74,7 +64,10 @@ def render(evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> st
             for number, one in enumerate(evaluations)
             for row in _episodes(number, one, tasks, packing)
         ],
-        "pairs": _pairs(evaluations),
+        "pairs": [
+            {"first": i, "second": j, **_paired(a.result, b.result)}
+            for (i, a), (j, b) in itertools.combinations(enumerate(evaluations), 2)
+        ],
         "differences": [
             {"title": one.title, "settings": one.lines, "warning": one.warning}
             for one in run_differences(evaluations)
@@ -87,9 +80,7 @@ def render(evaluations: Sequence[LoadedEvaluation], *, limit: int = LIMIT) -> st
 
 def _page(values: dict[str, Any], embedded: Embedded) -> str:
     left_out = {"prompts": not embedded.prompts, "shortened": embedded.shortened}
-    return pages.render(
-        FILES,
-        SCRIPTS,
+    return _PAGE.render(
         title=values["title"],
         data={**values, "left_out": left_out},
         packed={"episode": embedded.episodes, "preamble": embedded.preambles},
@@ -99,17 +90,15 @@ def _page(values: dict[str, Any], embedded: Embedded) -> str:
 def _title(evaluations: Sequence[LoadedEvaluation]) -> str:
     """Return who played what on which data; evaluations on different tasks give their names."""
     labels = [one.label[:_MOST_LABEL] for one in evaluations]
-    played = {_played_tasks(one) for one in evaluations}
+    played = set()
+    for one in evaluations:
+        data = one.result["environment"].get("data_version")
+        where = f"{setting.setting_of(one.result).world} {one.split}".strip()
+        played.add(f"{where}, data {data}" if data else where)
     if len(played) > 1:
         return " · ".join(labels)
     who = str(evaluations[0].result["model"]["name"])[:_MOST_LABEL] if len(labels) == 1 else ""
     return f"{who or ' · '.join(labels)} on {played.pop()}"
-
-
-def _played_tasks(one: LoadedEvaluation) -> str:
-    data = one.result["environment"].get("data_version")
-    where = f"{setting.setting_of(one.result).world} {one.split}".strip()
-    return f"{where}, data {data}" if data else where
 
 
 class _Tasks:
@@ -119,66 +108,44 @@ class _Tasks:
         self.rows: list[list[str]] = []
         self._numbers: dict[str, int] = {}
 
-    def number(self, task_id: str, family: str = "") -> int:
-        """Return the number of a task; a new task is added."""
-        if task_id not in self._numbers:
-            self._numbers[task_id] = len(self.rows)
+    def number(self, task_id: str, family: str = "", goal: str = "") -> int:
+        """Return the number of a task; a new task is added, its first goal is kept."""
+        number = self._numbers.setdefault(task_id, len(self.rows))
+        if number == len(self.rows):
             self.rows.append([task_id, family, ""])
-        return self._numbers[task_id]
-
-    def set_goal(self, number: int, goal: str) -> None:
-        """Set the goal of a task that has none."""
         self.rows[number][2] = self.rows[number][2] or goal[:_MOST_GOAL]
+        return number
 
 
 def _evaluation(one: LoadedEvaluation, tasks: _Tasks) -> dict[str, Any]:
     result = one.result
     played = [tasks.number(task_id, family) for task_id, family in result["tasks"]]
+    where = setting.setting_of(result)
+    of_data = setting.labels(where.data)  # that it is not the benchmark
     return {
         "label": one.label[:_MOST_LABEL],
         "settings": settings_of(result),
-        "warnings": [*_played(result), *setting.warnings(result)],
+        "warnings": [*(f"{where.world}: {text}" for text in of_data), *setting.warnings(result)],
         "seeds": result["seeds"],
         "episodes": result["episodes"],
         "missing": [
-            [
-                tasks.number(lost["task_id"]),
-                lost["seed"],
-                lost["trial"],
-                lost["error"][:_MOST_ERROR],
-            ]
-            for lost in result["missing"]
+            [tasks.number(one["task_id"]), one["seed"], one["trial"], one["error"][:_MOST_ERROR]]
+            for one in result["missing"]
         ],
         "figures": result["figures"],
         "tasks": played,
     }
 
 
-def _played(result: dict[str, Any]) -> list[str]:
-    """Return what was played if it is not the benchmark that the environment is named after."""
-    played = setting.setting_of(result)
-    return [f"{played.world}: {text}" for text in setting.labels(played.data)]
-
-
-def _pairs(evaluations: Sequence[LoadedEvaluation]) -> list[dict[str, Any]]:
-    """Return the comparison of each pair of evaluations, or why there is none."""
-    return [
-        {"first": i, "second": j, **_paired(evaluations[i].result, evaluations[j].result)}
-        for i, j in itertools.combinations(range(len(evaluations)), 2)
-    ]
-
-
 def _paired(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return the comparison of two evaluations, or why there is none."""
     try:
         found = pair(first, second)
     except PairingError as e:
         return {"why": str(e)[:_MOST_ERROR]}
+    counts = ("units", "wins", "losses", "both", "neither")
     return {
-        "units": found.units,
-        "wins": found.wins,
-        "losses": found.losses,
-        "both": found.both,
-        "neither": found.neither,
+        **{name: getattr(found, name) for name in counts},
         "success": dataclasses.asdict(found.success),
         "score": dataclasses.asdict(found.score),
         "p": found.p_value,
@@ -189,33 +156,16 @@ def _episodes(
     number: int, one: LoadedEvaluation, tasks: _Tasks, packing: Packing
 ) -> Iterator[list[Any]]:
     """Yield a row for each episode of an evaluation, and pack the recorded ones."""
-    if "recordings" not in one.result:
-        yield from _outcomes(number, one.result, tasks)
+    if "recordings" not in one.result:  # a training run's episodes have outcomes only
+        for index, *outcome in one.result["outcomes"]:
+            task = tasks.number(one.result["tasks"][index][0])
+            yield [number, task, *outcome, "", *[None] * 5]
         return
     for recording in one.recordings():
         record = episode_record(recording)
-        task = tasks.number(record.task_id, record.family)
-        tasks.set_goal(task, goal_of(recording))
-        yield [
-            number,
-            task,
-            record.seed,
-            record.trial,
-            record.success,
-            encode_number(record.score),
-            record.turns,
-            record.stop_reason.value,
-            record.invalid,
-            record.failed,
-            record.unfinished,
-            record.cut,
-            packing.count,
-        ]
+        task = tasks.number(record.task_id, record.family, goal_of(recording))
+        outcome = [record.success, encode_number(record.score), record.turns]
+        counts = [record.invalid, record.failed, record.unfinished, record.cut]
+        about = [record.stop_reason.value, *counts, packing.count]
+        yield [number, task, record.seed, record.trial, *outcome, *about]
         packing.add(recording)
-
-
-def _outcomes(number: int, result: dict[str, Any], tasks: _Tasks) -> Iterator[list[Any]]:
-    """Yield rows of a training run's episodes, which have outcomes only."""
-    for index, seed, trial, success, score, turns in result["outcomes"]:
-        task = tasks.number(result["tasks"][index][0])
-        yield [number, task, seed, trial, success, score, turns, "", *[None] * 5]

@@ -11,8 +11,7 @@ from harness.reporting.leaderboard.submissions import Submission, plain
 from harness.reporting.results.agent_names import AgentName, agent_name
 from harness.reporting.results.setting import Setting, warnings
 from harness.reporting.tables.columns import Column, columns
-from harness.reporting.tables.comparison import points
-from harness.reporting.tables.over_seeds import is_total
+from harness.reporting.tables.details import points
 from harness.reporting.tables.rows import Cell, cell_of, marked
 from harness.types.errors import PairingError
 
@@ -40,9 +39,8 @@ class Entry:
     def agent(self) -> AgentName:
         """The agent's name, as text that can be shown."""
         name = agent_name(self.result)
-        return AgentName(
-            *(plain(text, _MOST_NAME) for text in (name.model, name.type, name.method))
-        )
+        texts = (plain(text, _MOST_NAME) for text in (name.model, name.type, name.method))
+        return AgentName(*texts)
 
     @property
     def page(self) -> str:
@@ -115,12 +113,9 @@ class Board:
             except PairingError as e:
                 yield [*names, plain(str(e), 300), "", ""]
                 continue
-            p = "" if found.p_value is None else _probability(found.p_value)
-            yield [*names, points(found.success), f"{found.wins} : {found.losses}", p]
-
-
-def _probability(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+            p = found.p_value
+            shown = "" if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+            yield [*names, points(found.success), f"{found.wins} : {found.losses}", shown]
 
 
 def build(entries: Sequence[Entry]) -> list[Board]:
@@ -133,24 +128,17 @@ def build(entries: Sequence[Entry]) -> list[Board]:
         Board(tuple(sorted(group, key=lambda one: (-one.success, one.label, one.page))))
         for group in groups.values()
     ]
-    return sorted(boards, key=_order)
 
+    def order(board: Board) -> tuple[Any, ...]:
+        first = board.entries[0]
+        where = first.setting.name, first.setting.data != "official", first.setting
+        return *where, first.data_version, len(first.departures), first.departures
 
-def _order(board: Board) -> tuple[Any, ...]:
-    first = board.entries[0]
-    where = first.setting
-    return (
-        where.name,
-        where.data != "official",
-        where,
-        first.data_version,
-        len(first.departures),
-        first.departures,
-    )
+    return sorted(boards, key=order)
 
 
 def shown_columns(result: Mapping[str, Any]) -> tuple[Column, ...]:
     """Return the totals of an evaluation."""
-    found = filter(is_total, columns(str(result["environment"]["id"]), result["figures"]))
+    found = columns(str(result["environment"]["id"]), result["figures"])
     counted = bool(warnings(result))
-    return tuple(marked(column) if counted else column for column in found)
+    return tuple(marked(one) if counted else one for one in found if one.is_total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,7 @@ from harness.reporting.tables.settings_table import settings_of
 from harness.runs import fsync
 from harness.types.errors import ResultError
 
-FILES: Final = Path(__file__).parent / "page"
+_PAGE: Final = pages.Page(Path(__file__).parent / "page", ("page.js",))
 INDEX: Final = "index.html"
 LIST: Final = "leaderboard.json"
 FORMAT: Final = "agentgyms-leaderboard-1"
@@ -119,7 +119,10 @@ def _verify_all(found: Sequence[Submission], output: Path) -> tuple[list[Entry],
             try:
                 entries.append(verify(one, output, known, bar))
             except DAMAGED as e:
-                not_listed.append(NotListed(one.label, _reason(one, e)))
+                text = str(e) if isinstance(e, _TOLD) else f"it is damaged: {type(e).__name__}: {e}"
+                for place in (str(one.folder), str(one.folder.resolve())):
+                    text = text.replace(f"{place}/", "").replace(place, "the folder")
+                not_listed.append(NotListed(one.label, plain(text, _MOST_REASON)))
     return entries, not_listed
 
 
@@ -148,28 +151,16 @@ def verify(one: Submission, output: Path, known: dict[str, str], bar: Any) -> En
         boards.shown_columns(result),
         verified.episodes,
     )
-    _row(
-        entry, [column.heading for column in entry.columns]
-    )  # whatever in it cannot be shown is found here
+    # Whatever in it cannot be shown is found here.
+    _row(entry, [column.heading for column in entry.columns])
     evaluation_page.write(output / entry.page, [replace(verified.evaluation, label=one.label)])
     known[digest] = one.label
     return entry
 
 
-def _reason(one: Submission, error: BaseException) -> str:
-    text = str(error)
-    if not isinstance(error, _TOLD):
-        text = f"it is damaged: {type(error).__name__}: {error}"
-    for place in (str(one.folder), str(one.folder.resolve())):
-        text = text.replace(f"{place}/", "").replace(place, "the folder")
-    return plain(text, _MOST_REASON)
-
-
 def render(site: Site) -> str:
     """Return the page with the tables as one HTML text."""
-    return pages.render(
-        FILES,
-        ("page.js",),
+    return _PAGE.render(
         title="Leaderboard",
         data={},
         packed={},
@@ -184,12 +175,9 @@ def _board(number: int, board: Board) -> dict[str, Any]:
     rows = [_row(entry, board.headings) for entry in board.entries]
     return {
         "id": f"table-{number}",
-        "title": board.title,
-        "protocol": board.protocol,
+        **{name: getattr(board, name) for name in ("title", "protocol", "headings", "legend")},
         "departures": board.entries[0].departures,
         "warnings": setting.warnings(board.entries[0].result),
-        "headings": board.headings,
-        "legend": board.legend,
         "claims": [name for name in ("tokens", "cost") if any(row[name] for row in rows)],
         "rows": rows,
         "differences": list(board.differences()),
@@ -203,32 +191,28 @@ def _row(entry: Entry, headings: Sequence[str]) -> dict[str, Any]:
     settings = dict(settings_of(entry.result))
     played = entry.result["model"].get("backend") not in protocol.NO_MODEL
     shown = (*_MODEL_FACTS, *_COMMON_FACTS) if played else _COMMON_FACTS
+    names, links = [str(task_id) for task_id, _ in entry.result["tasks"]], []
+    for index, seed, trial, success, _, _ in entry.result["outcomes"][:_MOST_LINKS]:
+        address = urlencode({"episode": names[index], "seed": seed, "trial": trial})
+        outcome, name = "solved" if success else "not solved", f"{names[index]}, seed {seed}"
+        links.append((f"{entry.page}#{address}", outcome, plain(name, 120)))
     return {
         "label": entry.label,
         "agent": entry.agent,
         "page": entry.page,
         "bar": [f"{100 * value:.2f}" for value in (entry.success, low, high)],
         "cells": [
-            (heading, *cell_text(cell).partition(" ")[::2]) if cell else (heading, NONE, "")
-            for heading, cell in ((heading, entry.cell(heading)) for heading in headings)
+            (name, *(cell_text(cell).partition(" ")[::2] if cell else (NONE, "")))
+            for name, cell in ((name, entry.cell(name)) for name in headings)
         ],
         "turns": NONE if figures["turns"] is None else f"{figures['turns']:.1f}",
         "tokens": "" if entry.tokens is None else f"{entry.tokens:,.0f}",
         "cost": "" if cost is None else f"{cost:.2f}",
         "episodes": f"{entry.episodes:,}",
         "facts": [(name, plain(settings[name], 200)) for name in shown if name in settings],
-        "links": list(_links(entry)),
+        "links": links,
         "more": max(0, entry.episodes - _MOST_LINKS),
     }
-
-
-def _links(entry: Entry) -> Iterator[tuple[str, str, str]]:
-    """Yield address, outcome and name of each episode."""
-    names = [str(task_id) for task_id, _ in entry.result["tasks"]]
-    for index, seed, trial, success, _, _ in entry.result["outcomes"][:_MOST_LINKS]:
-        where = urlencode({"episode": names[index], "seed": seed, "trial": trial})
-        outcome = "solved" if success else "not solved"
-        yield f"{entry.page}#{where}", outcome, plain(f"{names[index]}, seed {seed}", 120)
 
 
 def _listing(site: Site) -> Mapping[str, Any]:

@@ -48,7 +48,8 @@ def find(root: Path) -> list[Submission]:
     for place, folders, files in os.walk(root):
         depth = len(Path(place).relative_to(root).parts)
         folders.sort()
-        if _MARKS & set(files) or _MARKS & {name for name in folders if _is_link(place, name)}:
+        links = {n for n in folders if os.path.islink(os.path.join(place, n))}  # noqa: PTH114, PTH118
+        if _MARKS & (set(files) | links):
             found.append(_submission(root, Path(place)))
             folders.clear()
         if depth >= _DEEPEST:
@@ -61,10 +62,6 @@ def find(root: Path) -> list[Submission]:
             "harness eval writes them"
         )
     return sorted(found, key=lambda one: (one.label, one.slug))
-
-
-def _is_link(place: str, name: str) -> bool:
-    return os.path.islink(os.path.join(place, name))  # noqa: PTH114, PTH118 (names from os.walk)
 
 
 def _submission(root: Path, folder: Path) -> Submission:

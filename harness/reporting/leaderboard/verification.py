@@ -55,7 +55,11 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
     _check_sizes(read_json(folder / RESULT))
     one = loading.evaluation(folder)
     result = one.result
-    _check_complete(result)
+    planned, missing = len(result["seeds"]) * len(result["tasks"]), result["episodes"]["missing"]
+    if missing or result["missing"] or result["episodes"]["finished"] != planned:
+        raise ResultError(
+            f"{missing} of {planned} episodes are missing: harness eval --resume plays them"
+        )
     with closing(_open(result)) as env:
         units = _units(result, env)
         on_plan(len(result["outcomes"]))
@@ -65,12 +69,18 @@ def verify(folder: Path, on_plan: Callable[[int], Any], on_episode: Callable[[],
             for recording in recording_format.parse(lines, path.name):
                 unit = played.add(recording)
                 _check_header(recording.header, result, env, unit)
-                _replay(env, recording, unit)
+                try:
+                    replay_in(env, recording, (*COMPARED, *OUTCOMES))
+                except (AgentGymsError, gym.error.Error) as e:
+                    raise ResultError(f"{_name(unit)} does not replay: {e}") from None
                 on_episode()
         played.check_whole()
         split_tasks, source = len(env.tasks), env.data_source
-    usual = _usual_turns(result)
-    return Verified(one, split_tasks, usual, source, played.episodes)
+    environment = result["environment"]
+    given = {**environment["kwargs"], "split": environment["split"]}
+    with closing(make_here(_environment_id(result), given)) as env:
+        usual_turns = env.max_turns
+    return Verified(one, split_tasks, usual_turns, source, played.episodes)
 
 
 def _check_sizes(result: Mapping[str, Any]) -> None:
@@ -83,20 +93,17 @@ def _check_sizes(result: Mapping[str, Any]) -> None:
             raise ResultError(f"it names {len(result[name])} {name}: at most {most} are counted")
 
 
-def _check_complete(result: Mapping[str, Any]) -> None:
-    planned, missing = len(result["seeds"]) * len(result["tasks"]), result["episodes"]["missing"]
-    if missing or result["missing"] or result["episodes"]["finished"] != planned:
-        raise ResultError(
-            f"{missing} of {planned} episodes are missing: harness eval --resume plays them"
-        )
-
-
 def _open(result: Mapping[str, Any]) -> TextEnv:
     """Return the environment that a result describes; refuse one with other data."""
     environment = result["environment"]
-    env_id, given = str(environment["id"]), dict(environment["kwargs"])
-    found = plugins.find_environment(check_id(env_id))
-    _refuse_models(found, given, result)
+    found, given = _environment_id(result), dict(environment["kwargs"])
+    private = private_names(find_maker(found)[0], given)
+    for role in _MODELS:  # a model took part whose answers cannot be replayed
+        if role in private:
+            raise ResultError(
+                f"its {role} is the model {result.get(role)!s:.80}: what a model answered cannot "
+                "be replayed, so its scores cannot be verified here"
+            )
     limit = result["config"]["env"].get("max_turns")  # None: the environment's own
     given |= {"split": environment["split"], **({} if limit is None else {"max_turns": limit})}
     env = make_here(found, given)
@@ -110,17 +117,11 @@ def _open(result: Mapping[str, Any]) -> TextEnv:
 
 def _check_environment(env: TextEnv, result: Mapping[str, Any]) -> None:
     """Raise `ResultError` if an environment is not what the result says it was."""
-    environment = result["environment"]
-    if env.max_turns != environment["max_turns"]:
-        raise ResultError(
-            f"it names {environment['max_turns']!s:.20} turns, and its environment has "
-            f"{env.max_turns}"
-        )
-    if env.data_version != environment["data_version"]:
-        raise ResultError(
-            f"it is of other data: {environment['data_version']!s:.60}, and here is "
-            f"{env.data_version}"
-        )
+    turns, data = (result["environment"][name] for name in ("max_turns", "data_version"))
+    if env.max_turns != turns:
+        raise ResultError(f"it names {turns!s:.20} turns, and its environment has {env.max_turns}")
+    if env.data_version != data:
+        raise ResultError(f"it is of other data: {data!s:.60}, and here is {env.data_version}")
     parties = {name: result.get(name) for name in _MODELS if result.get(name)}
     if dict(env.parties) != parties:
         raise ResultError(f"it names {parties!s:.80}, and its environment has {env.parties}")
@@ -129,24 +130,8 @@ def _check_environment(env: TextEnv, result: Mapping[str, Any]) -> None:
         raise ResultError(f"it names the data {recorded!r:.40}, which is {env.data_source!r}")
 
 
-def _refuse_models(env_id: str, given: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-    """Raise `ResultError` if a model took part whose answers cannot be replayed."""
-    private = private_names(find_maker(env_id)[0], given)
-    for role in _MODELS:
-        if role in private:
-            raise ResultError(
-                f"its {role} is the model {result.get(role)!s:.80}: what a model answered cannot "
-                "be replayed, so its scores cannot be verified here"
-            )
-
-
-def _usual_turns(result: Mapping[str, Any]) -> int:
-    environment = result["environment"]
-    given = {**environment["kwargs"], "split": environment["split"]}
-    with closing(
-        make_here(plugins.find_environment(check_id(str(environment["id"]))), given)
-    ) as env:
-        return env.max_turns
+def _environment_id(result: Mapping[str, Any]) -> str:
+    return plugins.find_environment(check_id(str(result["environment"]["id"])))
 
 
 def _units(result: Mapping[str, Any], env: TextEnv) -> dict[tuple[int, int], PlannedUnit]:
@@ -217,13 +202,6 @@ def _check_header(
                 f"{_name(unit)} is no episode of this evaluation: {name} {recorded!s:.80} in place "
                 f"of {wanted!s:.80}"
             )
-
-
-def _replay(env: TextEnv, recording: Recording, unit: PlannedUnit) -> None:
-    try:
-        replay_in(env, recording, (*COMPARED, *OUTCOMES))
-    except (AgentGymsError, gym.error.Error) as e:
-        raise ResultError(f"{_name(unit)} does not replay: {e}") from None
 
 
 def _name(unit: PlannedUnit) -> str:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,48 +21,48 @@ SHARED: Final = Path(__file__).parent
 _SHARED_SCRIPTS: Final = ("colour.js", "drawing.js", "theme.js")
 
 
-def render(folder: Path, scripts: Sequence[str], **fields: Any) -> str:
-    """Return the page of a folder as one HTML text.
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A kind of page: its template, style and scripts."""
 
-    The page's Content-Security-Policy names the hash of its script, so no other script runs.
-    A lone surrogate becomes a question mark.
+    folder: Path  # holds `page.html`, which extends `base.html`, `page.css` and the scripts
+    scripts: tuple[str, ...]  # in the order in which they run, after the shared scripts
 
-    Args:
-        folder: Holds `page.html`, which extends `base.html`, `page.css` and the scripts.
-        scripts: File names in the order in which they run, after the shared scripts.
-        fields: The templates' values. `title` and `data` are required; `data` is written as
-            JSON.
+    def render(self, **fields: Any) -> str:
+        """Return a page as one HTML text; a lone surrogate becomes a question mark.
 
-    Raises:
-        jinja2.UndefinedError: A template shows a field that is not in `fields`.
-        ValueError: A number in `data` is nan or infinite.
-    """
-    paths = [*(SHARED / name for name in _SHARED_SCRIPTS), *(folder / name for name in scripts)]
-    script = '"use strict";\n' + _joined(paths)
-    digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, SHARED]),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["script_json"] = script_json
-    style = _joined([SHARED / "common.css", folder / "page.css"])
-    page = environment.get_template("page.html").render(
-        fields,
-        style=Markup(style),  # noqa: S704 (a file of this package)
-        script=Markup(script),  # noqa: S704 (files of this package)
-        script_hash=f"sha256-{base64.b64encode(digest).decode()}",
-    )
-    return page.encode("utf-8", "replace").decode("utf-8")
+        The page's Content-Security-Policy names the hash of its script, so no other script runs.
+        `fields` are the template's values: `title`, `data`, which is written as JSON, and its own.
+        Raises `jinja2.UndefinedError` if one is missing, `ValueError` if a number in `data` is nan
+        or infinite.
+        """
+        scripts = [SHARED / name for name in _SHARED_SCRIPTS]
+        scripts += [self.folder / name for name in self.scripts]
+        script = '"use strict";\n' + _joined(scripts)
+        digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader([self.folder, SHARED]),
+            undefined=jinja2.StrictUndefined,
+            autoescape=True,
+            trim_blocks=True,
+            keep_trailing_newline=True,
+        )
+        environment.filters["script_json"] = _script_json
+        style = _joined([SHARED / "common.css", self.folder / "page.css"])
+        page = environment.get_template("page.html").render(
+            fields,
+            style=Markup(style),  # noqa: S704 (a file of this package)
+            script=Markup(script),  # noqa: S704 (files of this package)
+            script_hash=f"sha256-{base64.b64encode(digest).decode()}",
+        )
+        return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def _joined(paths: Sequence[Path]) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-def script_json(values: Any) -> Markup:
+def _script_json(values: Any) -> Markup:
     """Return finite values as JSON for a `<script>`, without `<`, `>`, `&` and line separators."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":

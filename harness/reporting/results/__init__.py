@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgyms.core.lazy import lazy_names
+from agentgyms.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from harness.reporting.results.loading import LoadedEvaluation, load, load_all
 
 __all__ = ["LoadedEvaluation", "load", "load_all"]
 
-__getattr__ = lazy_names(
-    __name__,
-    dict.fromkeys(__all__, "harness.reporting.results.loading"),
-)
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "harness.reporting.results.loading"))

@@ -50,8 +50,17 @@ class AgentName:
 
 def agent_name(result: Mapping[str, Any]) -> AgentName:
     """Return the name of an evaluation's agent, from its `result.json`."""
-    name, search = _without_search(result), _search(result)
-    return replace(name, method=f"{name.method} + {search}") if search else name
+    name = _without_search(result)
+    kind = result["agent"].get("kind")
+    if kind not in SEARCHES:
+        return name
+    search = result["config"]["search"]
+    if kind == "mcts":  # what the search knows that none may know is named
+        way = "MCTS" + (" (value by the solver)" if search["value"] == "solver" else "")
+    else:
+        by = "an oracle" if search["select"] == "oracle" else search["select"]
+        way = f"best of {search['episodes']} (by {by})"
+    return replace(name, method=f"{name.method} + {way}")
 
 
 def _without_search(result: Mapping[str, Any]) -> AgentName:
@@ -62,33 +71,18 @@ def _without_search(result: Mapping[str, Any]) -> AgentName:
     run = model.get("trained") if kind in ("trained", *SEARCHES) else None
     if kind == "trained":
         run = run or model
+    base = _short(str(model.get("name") or ""))
     if not run:
         named = "react" if kind in SEARCHES else kind
-        return AgentName(_base(model), "Prompting", _AGENTS.get(named, named))
+        return AgentName(base, "Prompting", _AGENTS.get(named, named))
     method = run.get("method")
     if method is None:
-        return AgentName(_base(model), "RL", "trained")
+        return AgentName(base, "RL", "trained")
     return AgentName(
         _short(str(run.get("model") or run.get("name") or "")),
         "SFT" if method in _SUPERVISED else "RL",
         method_name(str(method)),
     )
-
-
-def _search(result: Mapping[str, Any]) -> str:
-    """Return what an agent's search is, and whether it knows what none may know; "" without."""
-    kind = result["agent"].get("kind")
-    if kind not in SEARCHES:
-        return ""
-    search = result["config"]["search"]
-    if kind == "mcts":
-        return "MCTS" + (" (value by the solver)" if search["value"] == "solver" else "")
-    by = "an oracle" if search["select"] == "oracle" else search["select"]
-    return f"best of {search['episodes']} (by {by})"
-
-
-def _base(model: Mapping[str, Any]) -> str:
-    return _short(str(model.get("name") or ""))
 
 
 def _short(name: str) -> str:

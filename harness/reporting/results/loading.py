@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,12 +10,11 @@ from typing import Any, Final
 from agentgyms.data.manifests import digest_file
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
-from harness.evaluation import verify_result
+from harness.evaluation import figures
+from harness.evaluation.episode_store import RECORDINGS
 from harness.evaluation.results import FORMAT, read_json
 from harness.reporting.results import run_results, training_runs
-from harness.reporting.results.choice import LAST, Choice
-from harness.reporting.results.result_checks import read_through
-from harness.reporting.results.training_runs import TrainingRun
+from harness.reporting.results.training_runs import LAST, Choice, TrainingRun
 from harness.types.errors import ResultError
 
 _SECTIONS: Final[dict[str, type]] = {
@@ -29,31 +28,27 @@ _SECTIONS: Final[dict[str, type]] = {
     "figures": dict,
     "tasks": list,
     "outcomes": list,
+    "recordings": dict,
 }
+
+_SHARES: Final = ("invalid_share", "failed_share", "unfinished_share", "cut_share")
+
+_NO_THOUGHTS: Final = {"tokens": 0, "longest": 0, "cut_share": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedEvaluation:
     """A finished evaluation, or a training run's last evaluation of a split.
 
-    Attributes:
-        folder: Its folder.
-        result: The content of `result.json`. For training runs it is made from the episodes
-            that they keep: unknown figures are None, and `training` has the step and the
-            runs' names.
-        label: A short name, unique among the evaluations loaded together; those of one
-            `group` and split share it.
-        group: Number of its group of training runs, which differ only in their seeds; None
-            for a folder of an evaluation.
-        over_steps: Number of steps of a training run whose mean counts, this one's among
-            them; 1 if it counts alone.
+    `result` is the content of `result.json`. For training runs it is made from the episodes that
+    they keep: unknown figures are None, and `training` has the step and the runs' names.
     """
 
     folder: Path
     result: dict[str, Any]
-    label: str
-    group: int | None = None
-    over_steps: int = 1
+    label: str  # unique among evaluations loaded together; those of one group and split share it
+    group: int | None = None  # number of its group of training runs, which differ in seeds alone
+    over_steps: int = 1  # number of steps of a training run whose mean counts, this one's too
 
     @property
     def env_id(self) -> str:
@@ -136,7 +131,9 @@ def load_all(paths: Sequence[str | Path], choice: Choice = LAST) -> list[LoadedE
     loaded: list[LoadedEvaluation] = []
     for number, folder in enumerate(folders):
         if number not in runs:
-            loaded.append(_over_steps(evaluation(folder), choice))
+            one = evaluation(folder)
+            trained = one.result["model"].get("trained")  # perhaps part of a mean over steps
+            loaded.append(replace(one, over_steps=choice.count) if trained else one)
         for place, group in enumerate(groups):
             if group[0] is runs.get(number):
                 loaded += _trained(group, place, choice)
@@ -151,19 +148,24 @@ def evaluation(path: Path) -> LoadedEvaluation:
     """
     file = path if path.suffix == ".json" else path / "result.json"
     if not file.exists():
-        raise ResultError(_absent(path))
+        why = "is neither an evaluation nor a training run: it has no result.json"
+        if not path.exists():
+            why = "does not exist: expected the folder of an evaluation or of a training run"
+        elif (path / RECORDINGS).exists():
+            why = f"holds an evaluation that has not ended: harness eval --resume {path}"
+        raise ResultError(f"{path} {why}")
     result = read_json(file)
     if result.get("format") != FORMAT:
         raise ResultError(
             f"{file} has format {result.get('format')!r}: expected {FORMAT!r}, as harness eval "
             "writes it"
         )
-    for name, kind in {**_SECTIONS, "recordings": dict}.items():
+    for name, kind in _SECTIONS.items():
         if not isinstance(result.get(name), kind):
             raise ResultError(f"{file} is damaged: {name} must be of type {kind.__name__}")
     try:
         read_through(result)
-        wrong = verify_result.check(file.parent, result)
+        wrong = figures.check(file.parent, result)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as e:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
     if wrong:
@@ -172,19 +174,6 @@ def evaluation(path: Path) -> LoadedEvaluation:
             f"eval --resume {file.parent} counts again from the recordings"
         )
     return LoadedEvaluation(file.parent, result, file.parent.resolve().name)
-
-
-def _absent(path: Path) -> str:
-    if not path.exists():
-        return f"{path} does not exist: expected the folder of an evaluation or of a training run"
-    if (path / "recordings.jsonl").exists():
-        return f"{path} holds an evaluation that has not ended: harness eval --resume {path}"
-    return f"{path} is neither an evaluation nor a training run: it has no result.json"
-
-
-def _over_steps(one: LoadedEvaluation, choice: Choice) -> LoadedEvaluation:
-    """Return an evaluation; that of a run's checkpoint may be part of a mean over steps."""
-    return replace(one, over_steps=choice.count) if one.result["model"].get("trained") else one
 
 
 def _trained(
@@ -203,18 +192,72 @@ def _distinct(loaded: Sequence[LoadedEvaluation]) -> list[LoadedEvaluation]:
 
     Evaluations of one group of training runs, at several steps, keep one label.
     """
+    keys = [i if one.group is None else -1 - one.group for i, one in enumerate(loaded)]
     owners: dict[str, list[int]] = {}
-    for number, one in enumerate(loaded):
-        owners_here = owners.setdefault(one.label, [])
-        if _owner(one, number) not in owners_here:
-            owners_here.append(_owner(one, number))
+    for key, one in zip(keys, loaded, strict=True):
+        if key not in owners.setdefault(one.label, []):
+            owners[one.label].append(key)
     return [
-        replace(one, label=f"{one.label} #{owners[one.label].index(_owner(one, number)) + 1}")
+        replace(one, label=f"{one.label} #{owners[one.label].index(key) + 1}")
         if len(owners[one.label]) > 1
         else one
-        for number, one in enumerate(loaded)
+        for key, one in zip(keys, loaded, strict=True)
     ]
 
 
-def _owner(one: LoadedEvaluation, number: int) -> int:
-    return number if one.group is None else -1 - one.group
+def read_through(result: Mapping[str, Any]) -> None:
+    """Read every value that reports use, so that a missing or wrong one raises here."""
+    str(result["environment"]["id"]), str(result["environment"]["split"])
+    result["agent"]["kind"], result["environment"]["tasks"]
+    if not isinstance(backend := result["model"].get("backend", ""), str):
+        raise TypeError(f"model.backend must be a text, got {backend!r:.40}")
+    file, _ = result["recordings"]["file"], result["recordings"]["sha256"]
+    if Path(file).name != file:
+        raise ValueError(f"recordings.file must be a file of the folder, got {file!r:.80}")
+    for name in ("planned", "finished", "missing"):
+        int(result["episodes"][name])
+    for lost in result["missing"]:
+        lost["task_id"], lost["seed"], lost["trial"], lost["error"]
+    trials, counted = int(result["agent"]["trials"]), len(result["figures"]["trials"])
+    if trials != counted:
+        raise ValueError(f"agent.trials is {trials}, and figures.trials has {counted}")
+    names = [task_id for task_id, _ in result["tasks"]]
+    for index, seed, trial, success, score, turns in result["outcomes"]:
+        str(names[index]), int(seed), int(trial), bool(success), float(score), int(turns)
+    _read_figures(result["figures"])
+
+
+def _read_figures(figures: Mapping[str, Any]) -> None:
+    figures["breakdowns"].items()
+    parties = figures.get("parties") or {"tokens": {}, "cost": None}
+    for counts in (figures["stop_reasons"], figures.get("tokens") or {}, parties["tokens"]):
+        _check_numbers(counts)
+    shown = {name: figures.get(name) for name in ("cost", *_SHARES)}
+    shown |= {"turns": figures["turns"], "parties.cost": parties["cost"]}
+    _check_numbers({name: value for name, value in shown.items() if value is not None})
+    _check_numbers({n: (figures.get("thoughts") or _NO_THOUGHTS)[n] for n in _NO_THOUGHTS})
+    for one in (figures.get("documentation") or {}).values():
+        _check_numbers({n: one[n] for n in ("calls", "share") if one[n] is not None})
+    for mean in _means(figures):
+        per_seed, interval = mean["per_seed"], mean["interval"] or (0, 0)
+        numbers = {name: mean[name] for name in ("mean", "std") if mean[name] is not None}
+        low, high = interval
+        _check_numbers({**numbers, "count": mean["count"], "low": low, "high": high})
+        len(per_seed)
+
+
+def _means(figures: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for group in (figures, *figures["families"].values()):
+        yield group["success"]
+        yield group["score"]
+    yield from (trial["success"] for trial in figures["trials"])
+    if samples := figures.get("samples"):
+        int(samples["n"]), [int(one["k"]) for one in samples["pass"]]
+        yield samples["average"]
+        yield from (one["success"] for one in samples["pass"])
+
+
+def _check_numbers(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int | float):
+            raise TypeError(f"{name!s:.40} must be a number, got {value!r:.40}")

@@ -60,19 +60,10 @@ def _rows(table: Mapping[str, Any]) -> Iterator[Reported]:
             end = start + len(headings)
             numbers = {h: parse(c) for h, c in zip(headings, cells[start:end], strict=True) if c}
             start = end
-            yield Reported(
-                source,
-                table["kind"],
-                model,
-                kind,
-                method,
-                block["environment"],
-                block["split"],
-                block.get("partner", ""),
-                block.get("judge", ""),
-                numbers,
-                table["note"],
-            )
+            parties = block.get("partner", ""), block.get("judge", "")
+            where = block["environment"], block["split"], *parties
+            row = source, table["kind"], model, kind, method
+            yield Reported(*row, *where, numbers, table["note"])
         if start != len(cells):
             raise ValueError(f"{source}, {method}: {len(cells)} numbers, expected {start}")
 
@@ -94,11 +85,7 @@ def comparable_results(
     These are the results on this split and those whose split the paper does not name, with the
     same partner and judge. Dates and owners in models' names are ignored.
     """
-    parties = _model_name(partner), _model_name(judge)
+    parties = tuple(_DATE.sub("", name.lower().rpartition("/")[2]) for name in (partner, judge))
     rows = [r for r in load() if r.kind == kind and r.environment == environment]
     rows = [row for row in rows if (row.partner, row.judge) == parties]
     return [row for row in rows if row.split in ("", split)]
-
-
-def _model_name(model: str) -> str:
-    return _DATE.sub("", model.lower().rpartition("/")[2])

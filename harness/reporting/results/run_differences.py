@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -102,7 +103,13 @@ def _differences(env: str, runs: Sequence[LoadedEvaluation]) -> RunDifferences:
         if not any(comparisons.differs(key, knowing[0], other) for other in knowing):
             continue
         settings[key] = _shown(key, knowing, [labels[i] for i in known])
-        if any(_is_unexplained(key, *pair) for pair in combinations(knowing, 2)):
+        asked = [pair for pair in combinations(knowing, 2) if key not in _SHOWN_BY_TABLES]
+        if any(
+            comparisons.differs(key, *pair)
+            and not comparisons.is_own(key, *pair)
+            and not any(key in run.get("swept", ()) for run in pair)
+            for pair in asked
+        ):
             unexplained.append(key)
     return RunDifferences(env, settings, unexplained)
 
@@ -110,13 +117,6 @@ def _differences(env: str, runs: Sequence[LoadedEvaluation]) -> RunDifferences:
 def _is_in(key: str, parts: Sequence[str]) -> bool:
     """Return whether a setting is one of these, or in one of these sections."""
     return any(key == part or key.startswith(f"{part}.") for part in parts)
-
-
-def _is_unexplained(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two runs differ in what is not their methods' own, and was not asked for."""
-    if key in _SHOWN_BY_TABLES or any(key in run.get("swept", ()) for run in (first, second)):
-        return False
-    return comparisons.differs(key, first, second) and not comparisons.is_own(key, first, second)
 
 
 def _shown(
@@ -127,25 +127,13 @@ def _shown(
     for run, label in zip(runs, labels, strict=True):
         value = json.dumps(run[key], sort_keys=True) if key in run else _ABSENT
         owners.setdefault(value, []).append(label)
-    plain = {value: _plain(value) for value in owners}
+    plain = {v: str(json.loads(v)) if v.startswith('"') else v for v in owners}
     if len(set(plain.values())) < len(plain):  # a text stands beside the number that it reads as
         plain = {value: value for value in owners}
-    start = max(0, _alike([text for text in plain.values() if len(text) > _MOST]) - _BEFORE)
+    long = [text for text in plain.values() if len(text) > _MOST]
+    alike = len(os.path.commonprefix(long)) if long[1:] else 0  # noqa: RUF071 (of characters)
+    start = max(0, alike - _BEFORE)
     return {_cut(plain[value], start): labels_here for value, labels_here in owners.items()}
-
-
-def _plain(value: str) -> str:
-    """Return a value in JSON as a reader writes it: texts without quotation marks."""
-    return str(json.loads(value)) if value.startswith('"') else value
-
-
-def _alike(texts: Sequence[str]) -> int:
-    """Return how many characters several texts begin with alike; 0 for one alone."""
-    if len(texts) < 2:
-        return 0
-    places = zip(*texts, strict=False)
-    ends = min(len(text) for text in texts)
-    return next((i for i, characters in enumerate(places) if len(set(characters)) > 1), ends)
 
 
 def _cut(text: str, start: int) -> str:

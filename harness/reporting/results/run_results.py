@@ -10,19 +10,19 @@ from typing import Any, Final
 from harness.evaluation.breakdowns import env_name
 from harness.evaluation.figures import summarise
 from harness.evaluation.results import without_addresses
-from harness.reporting.results.choice import LAST, Choice
-from harness.reporting.results.training_runs import TrainingRun, episode_record, finished
+from harness.reporting.results.training_runs import (
+    LAST,
+    Choice,
+    TrainingRun,
+    episode_record,
+    finished,
+)
 from harness.types.rollout import StopReason
 
 _log = logging.getLogger(__name__)
 
 _UNKNOWN: Final = (
-    "failed_share",
-    "unfinished_share",
-    "cut_share",
-    "tokens",
-    "samples",
-    "documentation",
+    *("failed_share", "unfinished_share", "cut_share", "tokens", "samples", "documentation"),
 )
 """Figures that a training run does not record; its seeds are no samples of one model."""
 
@@ -38,22 +38,19 @@ def results(group: Sequence[TrainingRun], choice: Choice = LAST) -> Iterator[dic
     for split in group[0].splits:
         chosen = [run.chosen(split, choice) for run in runs]
         if not all(chosen):
-            _log.warning(_not_evaluated(runs[0], split, choice))
+            run = runs[0]
+            steps = ", ".join(str(e["step"]) for e in run.on_split(split))
+            _log.warning(
+                f"{split} is left out: {run.folder} evaluated it at the steps {steps} alone; "
+                f"evaluate its checkpoints with: harness eval --model {run.folder} --checkpoint "
+                f"{choice.name} --split {split}"
+            )
         elif choice.kind == "mean":
             for run, evaluations in zip(runs, chosen, strict=True):
                 yield from (_result([run], split, {run.seed: e}) for e in evaluations)
         else:
             counted = {run.seed: found[0] for run, found in zip(runs, chosen, strict=True)}
             yield _result(runs, split, counted)
-
-
-def _not_evaluated(run: TrainingRun, split: str, choice: Choice) -> str:
-    steps = ", ".join(str(e["step"]) for e in run.on_split(split))
-    return (
-        f"{split} is left out: {run.folder} evaluated it at the steps {steps} alone; evaluate its "
-        f"checkpoints with: harness eval --model {run.folder} --checkpoint {choice.name} --split "
-        f"{split}"
-    )
 
 
 def _result(
@@ -128,11 +125,10 @@ def _metrics(episode: Mapping[str, Any], env_id: str, split: str) -> dict[str, f
 
 def _invalid_share(evaluations: Sequence[Mapping[str, Any]]) -> float | None:
     """Return the share of invalid turns over the turns of all evaluations."""
-    counts = [sum(int(e["turns"]) for e in finished(evaluation)) for evaluation in evaluations]
     shares = [
-        (evaluation["invalid_share"], count)
-        for evaluation, count in zip(evaluations, counts, strict=True)
-        if count and isinstance(evaluation.get("invalid_share"), int | float)
+        (one.get("invalid_share"), sum(int(e["turns"]) for e in finished(one)))
+        for one in evaluations
     ]
-    turns = sum(count for _, count in shares)
-    return sum(share * count for share, count in shares) / turns if turns else None
+    known = [(share, n) for share, n in shares if n and isinstance(share, int | float)]
+    turns = sum(n for _, n in known)
+    return sum(share * n for share, n in known) / turns if turns else None

@@ -12,7 +12,7 @@ from harness.evaluation.breakdowns import ALL
 from harness.evaluation.statistics import mean_and_std
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.training_runs import grouped
-from harness.reporting.tables.columns import Column
+from harness.reporting.tables.columns import Column, inner
 from harness.types.errors import ResultError
 
 
@@ -37,8 +37,12 @@ class SeedGroup:
     def training_seeds(self) -> list[int]:
         """Seeds of the training runs; empty if no training run's model was evaluated."""
         if "training" in self.first.result:
-            return sorted({int(seed) for one in self.members for seed in one.result["seeds"]})
+            return self._result_seeds
         return sorted({seed for one in self.members if (seed := _training_seed(one)) is not None})
+
+    @property
+    def _result_seeds(self) -> list[int]:
+        return sorted({int(seed) for one in self.members for seed in one.result["seeds"]})
 
     @property
     def steps(self) -> list[int]:
@@ -48,9 +52,7 @@ class SeedGroup:
     @property
     def seeds(self) -> list[int]:
         """Seeds of the evaluations; empty for a training run's own evaluation."""
-        if "training" in self.first.result:
-            return []
-        return sorted({int(seed) for one in self.members for seed in one.result["seeds"]})
+        return [] if "training" in self.first.result else self._result_seeds
 
     def episodes(self, name: str) -> int:
         """Return how many episodes were `planned`, `finished` or are `missing`."""
@@ -59,10 +61,8 @@ class SeedGroup:
     @property
     def incomplete_scenarios(self) -> int:
         """Number of AppWorld's scenarios with unfinished tasks, which SGC leaves out."""
-        difficulties = [one.figures["breakdowns"].get("Difficulty", {}) for one in self.members]
-        return sum(
-            int(levels.get(ALL, {}).get("incomplete_scenarios", 0)) for levels in difficulties
-        )
+        wholes = (inner(one.figures, ("breakdowns", "Difficulty", ALL)) for one in self.members)
+        return sum(int((whole or {}).get("incomplete_scenarios", 0)) for whole in wholes)
 
     @property
     def unrated(self) -> int:
@@ -123,21 +123,17 @@ def group_by_seeds(evaluations: Sequence[LoadedEvaluation]) -> list[SeedGroup]:
     """
     groups = [SeedGroup(tuple(group)) for group in grouped(evaluations, _settings, _fits)]
     for group in groups:
-        _check_steps(group)
+        steps: dict[int | None, set[int]] = {}
+        for one in group.members:
+            steps.setdefault(_training_seed(one), set()).update(_steps(one))
+        for seed, found in steps.items():
+            if len(found) != (wanted := group.first.over_steps) > 1:
+                raise ResultError(
+                    f"{group.first.label}: a mean over {wanted} steps needs evaluations of "
+                    f"{wanted} checkpoints, and training seed {seed} has {len(found)}: play them "
+                    f"with harness eval --model RUN --checkpoint last-{wanted}"
+                )
     return groups
-
-
-def _check_steps(group: SeedGroup) -> None:
-    steps: dict[int | None, set[int]] = {}
-    for one in group.members:
-        steps.setdefault(_training_seed(one), set()).update(_steps(one))
-    for seed, found in steps.items():
-        if len(found) != (wanted := group.first.over_steps) > 1:
-            raise ResultError(
-                f"{group.first.label}: a mean over {wanted} steps needs evaluations of {wanted} "
-                f"checkpoints, and training seed {seed} has {len(found)}: play them with harness "
-                f"eval --model RUN --checkpoint last-{wanted}"
-            )
 
 
 def _settings(one: LoadedEvaluation) -> str:
@@ -150,18 +146,16 @@ def _settings(one: LoadedEvaluation) -> str:
     if "training" in result:
         return f"training {one.group} {one.label}"
     config = {name: dict(of) for name, of in result["config"].items() if isinstance(of, Mapping)}
+    model, chosen = dict(result["model"]), config.get("model", {})
     config.pop("service", None)
-    for name in ("name", "seeds"):
-        config.get("run", {}).pop(name, None)
-    model = dict(result["model"])
-    checkpoint = config.get("model", {}).pop("checkpoint", None)
+    left_out = [(config.get("run", {}), "name"), (config.get("run", {}), "seeds")]
     if model.get("trained"):
         model["trained"] = {k: v for k, v in model["trained"].items() if k != "seed"}
-        for name in ("name", "revision"):
-            model.pop(name, None)
-            config.get("model", {}).pop(name, None)
-        if checkpoint == "best" or one.over_steps > 1:
-            model.pop("step", None)
+        left_out += [(part, name) for part in (model, chosen) for name in ("name", "revision")]
+        if chosen.get("checkpoint") == "best" or one.over_steps > 1:
+            left_out.append((model, "step"))
+    for part, name in [*left_out, (chosen, "checkpoint")]:
+        part.pop(name, None)
     names = ("environment", "agent", "sampling", "judge", "partner", "tasks")
     sections = [result.get(name) for name in names]
     return json.dumps([config, model, *sections], sort_keys=True)
@@ -170,16 +164,12 @@ def _settings(one: LoadedEvaluation) -> str:
 def _fits(one: LoadedEvaluation, group: Sequence[LoadedEvaluation]) -> bool:
     if one.group is not None:
         return True
-    same_training = [
-        known
-        for known in group
-        if _training_seed(known) == _training_seed(one)
-        and (one.over_steps == 1 or _steps(known) == _steps(one))
-    ]
     return all(
         known.result["model"].get("revision") == one.result["model"].get("revision")
         and not set(known.result["seeds"]) & set(one.result["seeds"])
-        for known in same_training
+        for known in group
+        if _training_seed(known) == _training_seed(one)
+        and (one.over_steps == 1 or _steps(known) == _steps(one))
     )
 
 

@@ -1,24 +1,78 @@
-"""Reads folders of training runs in the form of `result.json`."""
+"""Training runs, read from their folders, and which of their evaluations count."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from harness.config import without_seed
 from harness.evaluation.episodes import EpisodeRecord
+from harness.evaluation.figures import differences
 from harness.evaluation.results import read_json
-from harness.evaluation.verify_result import differences
 from harness.reporting.results import setting
-from harness.reporting.results.choice import LAST, Choice
 from harness.types.errors import ResultError
-from harness.types.rollout import StopReason, Usage
+from harness.types.rollout import StopReason
 
 _Item = TypeVar("_Item")
+
+_MEAN: Final = re.compile(r"last-([1-9]\d{0,3})")
+FORMS: Final = "last, best, or last-N such as last-5"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice among a run's evaluations, made on its validation split."""
+
+    # `"last"`, `"best"` (GVPO, OPRL, SCPO's Fig. 6) or `"mean"` of the last (SALT's Table 1)
+    kind: str = "last"
+    count: int = 1  # number of evaluations whose mean counts
+
+    @classmethod
+    def parse(cls, text: str) -> Choice:
+        """Return the choice that a text names; refuse a text that is none of `FORMS`."""
+        if count := count_of_last(text):
+            return cls("mean", count)
+        if text in ("last", "best"):
+            return cls(text)
+        raise ResultError(f"--checkpoint must be {FORMS}, got {text!r:.60}")
+
+    @property
+    def name(self) -> str:
+        """Its text."""
+        return f"last-{self.count}" if self.kind == "mean" else self.kind
+
+    def steps(self, evaluations: Sequence[Mapping[str, Any]], figure: str, run: str) -> list[int]:
+        """Return the steps that count, in order; raise `ResultError` if there are too few.
+
+        The evaluations are of the validation split, by step, at least one. The best one has the
+        greatest `figure`, `"success"` or `"score"`; of equal ones the earlier counts. `run` names
+        the run in the error.
+        """
+        if len(evaluations) < self.count:
+            raise ResultError(
+                f"{run} has {len(evaluations)} evaluations of {evaluations[0]['split']}, and "
+                f"--checkpoint {self.name} needs {self.count}: expected a smaller number, or a "
+                "longer run"
+            )
+        if self.kind != "best":
+            return [int(e["step"]) for e in evaluations[-self.count :]]
+        best = max(evaluations, key=lambda e: (float(e.get(figure, e["success"])), -int(e["step"])))
+        return [int(best["step"])]
+
+
+def count_of_last(text: str) -> int | None:
+    """Return N of the text `last-N`, None of another one."""
+    found = _MEAN.fullmatch(text)
+    return int(found[1]) if found else None
+
+
+LAST: Final = Choice()
+"""The choice where nothing else is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,29 +164,25 @@ def _check(file: Path, evaluation: Mapping[str, Any]) -> None:
         float(low), float(high)
         for won, count in evaluation["families"].values():
             int(won), int(count)
-        for number, episode in enumerate(finished(evaluation)):
-            episode_record(episode, number, 0, {})
+        records = [episode_record(e, i, 0, {}) for i, e in enumerate(finished(evaluation))]
         dict(evaluation.get("parties", {}))
-        wrong = differences(evaluation, _counted(evaluation))
+        wrong = differences(evaluation, _counted(evaluation, records))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise ResultError(f"{file} is damaged: {type(e).__name__}: {e}") from None
     if wrong:
         raise ResultError(f"{file} does not agree with its own episodes: {'; '.join(wrong)}")
 
 
-def _counted(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(evaluation: Mapping[str, Any], played: Sequence[EpisodeRecord]) -> dict[str, Any]:
     """Return success and score of an evaluation as its episodes have them."""
-    played = finished(evaluation)
     families: dict[str, list[int]] = {}
-    for episode in played:
-        won, count = families.get(episode["family"], [0, 0])
-        families[episode["family"]] = [won + bool(episode["success"]), count + 1]
-    success = sum(bool(episode["success"]) for episode in played)
-    score = math.fsum(float(episode["score"]) for episode in played)
+    for one in played:
+        won, count = families.get(one.family, [0, 0])
+        families[one.family] = [won + one.success, count + 1]
     count = len(played)
     return {
-        "success": success / count if count else math.nan,
-        "score": score / count if count else math.nan,
+        "success": sum(one.success for one in played) / count if count else math.nan,
+        "score": math.fsum(one.score for one in played) / count if count else math.nan,
         "families": families,
         "missing": len(evaluation["episodes"]) - count,
     }
@@ -144,10 +194,14 @@ def group_by_settings(runs: Sequence[TrainingRun]) -> list[list[TrainingRun]]:
     Runs of one group were last evaluated after the same steps and have different seeds.
     """
 
+    def settings(run: TrainingRun) -> str:
+        last = {split: run.last(split)["step"] for split in run.splits}
+        return json.dumps([without_seed(run.config), last], sort_keys=True)
+
     def has_new_seed(run: TrainingRun, group: Sequence[TrainingRun]) -> bool:
         return all(known.seed != run.seed for known in group)
 
-    return grouped(runs, _settings, has_new_seed)
+    return grouped(runs, settings, has_new_seed)
 
 
 def group_name(group: Sequence[TrainingRun]) -> str:
@@ -172,11 +226,6 @@ def grouped(
     return list(groups.values())
 
 
-def _settings(run: TrainingRun) -> str:
-    last = {split: run.last(split)["step"] for split in run.splits}
-    return json.dumps([without_seed(run.config), last], sort_keys=True)
-
-
 def finished(evaluation: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the finished episodes of an evaluation, as its file has them."""
     return [episode for episode in evaluation["episodes"] if not episode.get("error")]
@@ -195,11 +244,6 @@ def episode_record(
         success=bool(episode["success"]),
         score=float(episode["score"]),
         turns=int(episode["turns"]),
-        invalid=0,
-        failed=0,
-        unfinished=0,
-        cut=0,
         stop_reason=StopReason(episode["stop_reason"]),
-        usage=Usage(),
         metrics=metrics,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,12 +18,23 @@ class Column:
     scale: float = 100.0  # factor on the mean before it is shown: 100 for percent
     decimals: int = 1
 
+    @property
+    def is_total(self) -> bool:
+        """Whether it is of all tasks, and not of a family or a question set."""
+        return self.path[0] != "families" and ("Data set" not in self.path or ALL in self.path)
+
     def mean(self, figures: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return this column's mean in the form of `mean_of`, or None if there is none."""
-        found: Any = figures
-        for key in self.path:
-            found = found.get(key) if isinstance(found, Mapping) else None
+        found = inner(figures, self.path)
         return found if found and found["mean"] is not None else None
+
+
+def inner(values: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """Return a value of nested dictionaries; None if there is none."""
+    found: Any = values
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
 
 
 def columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
@@ -44,43 +55,33 @@ def detail_columns(env_id: str, figures: Mapping[str, Any]) -> list[Column]:
     AppWorld has both goal completions by difficulty, as in SALT's Table 3, SOTOPIA has its
     dimensions, and Sokoban has success by number of boxes.
     """
-    make = _DETAILED.get(env_name(env_id))
-    found = make(figures.get("breakdowns", {})) if make else []
+    name, breakdowns = env_name(env_id), figures.get("breakdowns", {})
+    found: list[Column] = []
+    if name == "AppWorld":
+        levels = [level for level in breakdowns.get("Difficulty", {}) if level != ALL]
+        found = [
+            Column(f"{goal} D{level}", ("breakdowns", "Difficulty", level, goal))
+            for goal in ("TGC", "SGC")
+            for level in levels
+        ]
+    elif name == "SOTOPIA":
+        at = ("breakdowns", "Dimension")
+        found = [Column(name, (*at, name, "Mean"), 1.0, 2) for name in DIMENSIONS.values()]
+    elif name in ("Sokoban", "VisualSokoban") and len(breakdowns.get("Boxes", {})) > 1:
+        found = [
+            Column(f"{n} box{'' if n == '1' else 'es'}", ("breakdowns", "Boxes", n, "success"))
+            for n in breakdowns["Boxes"]
+        ]
     return [column for column in found if column.mean(figures)]
-
-
-def _levels(breakdowns: Mapping[str, Any]) -> list[Column]:
-    levels = [level for level in breakdowns.get("Difficulty", {}) if level != ALL]
-    return [
-        Column(f"{name} D{level}", ("breakdowns", "Difficulty", level, name))
-        for name in ("TGC", "SGC")
-        for level in levels
-    ]
-
-
-def _dimensions(_: Mapping[str, Any]) -> list[Column]:
-    at = ("breakdowns", "Dimension")
-    return [Column(name, (*at, name, "Mean"), 1.0, 2) for name in DIMENSIONS.values()]
-
-
-def _boxes(breakdowns: Mapping[str, Any]) -> list[Column]:
-    numbers = list(breakdowns.get("Boxes", {}))
-    return [
-        Column(f"{n} box{'' if n == '1' else 'es'}", ("breakdowns", "Boxes", n, "success"))
-        for n in (numbers if len(numbers) > 1 else ())
-    ]
 
 
 def _families(figures: Mapping[str, Any]) -> list[Column]:
     names = [name for name in figures.get("families", {}) if name]
     named = [Column(name, ("families", name, "success")) for name in names]
-    scores = [Column("Score", ("score",))] if _score_differs(figures) else []
+    means = [figures.get(name, {}).get("mean") for name in ("score", "success")]
+    differs = None not in means and abs(means[0] - means[1]) > 1e-9
+    scores = [Column("Score", ("score",))] if differs else []
     return [*(named if len(named) > 1 else []), Column(ALL, ("success",)), *scores]
-
-
-def _score_differs(figures: Mapping[str, Any]) -> bool:
-    score, success = (figures.get(name, {}).get("mean") for name in ("score", "success"))
-    return score is not None and success is not None and abs(score - success) > 1e-9
 
 
 def _data_sets(figures: Mapping[str, Any]) -> list[Column]:
@@ -108,10 +109,4 @@ _FIXED: Final[dict[str, tuple[Column, ...]]] = {
 _FROM_FIGURES: Final[dict[str, Callable[[Mapping[str, Any]], list[Column]]]] = {
     "SearchQA": _data_sets,
     "SOTOPIA": _goals,
-}
-_DETAILED: Final[dict[str, Callable[[Mapping[str, Any]], list[Column]]]] = {
-    "AppWorld": _levels,
-    "SOTOPIA": _dimensions,
-    "Sokoban": _boxes,
-    "VisualSokoban": _boxes,
 }

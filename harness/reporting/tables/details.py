@@ -1,16 +1,21 @@
-"""All figures of one evaluation, as Markdown."""
+"""All figures of one evaluation, and the comparison of two, as Markdown."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from itertools import combinations
+from typing import Any, Final
 
 from harness.config import SEARCHES
+from harness.evaluation.pairing import Difference, Pairing, pair
 from harness.reporting.results import setting
 from harness.reporting.results.loading import LoadedEvaluation
+from harness.reporting.results.setting import setting_of
 from harness.reporting.table import Table, escaped
 from harness.reporting.tables.formats import NONE, cell_text, tables_to_markdown
 from harness.reporting.tables.rows import Cell, build
+from harness.types.errors import PairingError
 
 
 def to_markdown(one: LoadedEvaluation) -> str:
@@ -29,10 +34,8 @@ def _tables(figures: Mapping[str, Any], counted: bool) -> Iterator[str]:
         rated = title in ("Goal", "Dimension")
         heading = setting.programmatic_heading(title) if rated and counted else title
         yield _means(heading, groups, 1.0 if rated else 100.0)
-    trials = figures["trials"]
-    if len(trials) > 1:
-        within = {str(t["trial"]): {"success": t["success"]} for t in trials}
-        yield _means("Trials", within)
+    if len(figures["trials"]) > 1:
+        yield _means("Trials", {str(one["trial"]): one for one in figures["trials"]})
     if samples := figures.get("samples"):
         yield _samples(samples)
 
@@ -70,8 +73,9 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
     figures, episodes = one.figures, one.result["episodes"]
     yield f"- episodes: {episodes['finished']} of {episodes['planned']} finished"
     if episodes["missing"]:
-        errors = _missing_errors(one)
-        yield f"- MISSING: {episodes['missing']} episodes; they count nowhere: {errors}"
+        errors = sorted({str(missing["error"]) for missing in one.result["missing"]})
+        shown = "; ".join([*(escaped(e)[:200] for e in errors[:3]), *["..."] * bool(errors[3:])])
+        yield f"- MISSING: {episodes['missing']} episodes; they count nowhere: {shown}"
     if figures["turns"] is not None:
         yield f"- turns: {figures['turns']:.1f} per episode"
     shares = [
@@ -87,7 +91,12 @@ def _facts(one: LoadedEvaluation) -> Iterator[str]:
     if shares:
         yield f"- of the turns: {', '.join(shares)}"
     if found := figures.get("documentation"):
-        yield f"- documentation look-ups: {_lookups(found)}"
+        lookups = (
+            f"{n} {one['calls']:.1f} per episode ({100 * (one['share'] or 0):.1f} % of the turns)"
+            for n, one in found.items()
+            if one["calls"] is not None
+        )
+        yield f"- documentation look-ups: {', '.join(lookups)}"
     yield f"- ended by: {_counts(figures['stop_reasons'])}"
     yield from _costs(one)
 
@@ -115,19 +124,65 @@ def _costs(one: LoadedEvaluation) -> Iterator[str]:
             yield f"- cost of partner and judge: {parties['cost']:.4f}"
 
 
-def _lookups(found: Mapping[str, Mapping[str, float | None]]) -> str:
-    return ", ".join(
-        f"{name} {one['calls']:.1f} per episode ({100 * (one['share'] or 0):.1f} % of the turns)"
-        for name, one in found.items()
-        if one["calls"] is not None
-    )
-
-
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{escaped(name)} {count:,}" for name, count in counts.items()) or NONE
 
 
-def _missing_errors(one: LoadedEvaluation) -> str:
-    errors: Sequence[str] = sorted({str(missing["error"]) for missing in one.result["missing"]})
-    shown = "; ".join(escaped(error)[:200] for error in errors[:3])
-    return shown + ("; ..." if errors[3:] else "")
+MOST_TASKS: Final = 30
+"""Maximum number of listed tasks with different outcomes."""
+
+
+def comparison(evaluations: Sequence[LoadedEvaluation]) -> str:
+    """Return the comparison of each pair of evaluations of one environment and split.
+
+    Raises `PairingError` if no two have the same, or two cannot be compared.
+    """
+    pairs = [
+        (a, b)
+        for a, b in combinations(evaluations, 2)
+        if (a.env_id, a.split) == (b.env_id, b.split)
+    ]
+    if not pairs:
+        given = ", ".join(f"{one.env_id} {one.split}" for one in evaluations)
+        raise PairingError(
+            "a comparison needs two evaluations of one environment and split, got " + given
+        )
+    return "\n".join("\n".join(_lines(a, b, pair(a.result, b.result))) for a, b in pairs)
+
+
+def _lines(first: LoadedEvaluation, second: LoadedEvaluation, paired: Pairing) -> Iterator[str]:
+    yield f"**{escaped(first.label)} against {escaped(second.label)}**\n"
+    played = dict.fromkeys(setting_of(one.result).title for one in (first, second))
+    yield f"- {escaped('; '.join(played))}"
+    yield (
+        f"- the same {paired.units} episodes of {paired.tasks} tasks; left out: "
+        f"{paired.only_first} that only the first finished, {paired.only_second} only the second"
+    )
+    for name, what in (("kwargs", "the environment's arguments"), ("max_turns", "turn limits")):
+        values = [one.result["environment"].get(name) for one in (first, second)]
+        if values[0] != values[1]:
+            a, b = (escaped(json.dumps(value, sort_keys=True)) for value in values)
+            yield f"- {what} differ, and so may the tasks: {a} and {b}"
+    yield (
+        f"- wins {paired.wins}, losses {paired.losses}, ties {paired.ties} "
+        f"({paired.both} solved by both, {paired.neither} by none)"
+    )
+    yield f"- difference of success: {points(paired.success)}"
+    yield f"- difference of score: {points(paired.score)}"
+    if paired.p_value is not None:
+        yield f"- exact McNemar test: p = {paired.p_value:.4f}"
+    for title, won in (("first", True), ("second", False)):
+        names = [f"{one.task_id} (seed {one.seed})" for one in paired.changed if one.first == won]
+        if names:
+            more = f", and {len(names) - MOST_TASKS} more" if names[MOST_TASKS:] else ""
+            yield f"- solved by the {title} alone: {escaped(', '.join(names[:MOST_TASKS]))}{more}"
+    yield ""
+
+
+def points(difference: Difference) -> str:
+    """Return a difference in points of percent, with its interval."""
+    text = f"{100 * difference.mean:+.1f} points"
+    if difference.interval is None:
+        return f"{text}; no interval, since all tasks differ equally"
+    low, high = difference.interval
+    return f"{text} (95 % interval {100 * low:+.1f} to {100 * high:+.1f})"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from harness.reporting.results.agent_names import model_key
+from harness.reporting.results.run_differences import RunDifferences
 from harness.reporting.results.setting import labels
 from harness.reporting.table import Table, escaped
 from harness.reporting.tables.rows import Block, Cell, ResultTable, Row
@@ -41,21 +43,17 @@ _LATEX: Final = {
 
 def tables_to_markdown(tables: Sequence[ResultTable], *, bold: bool = False) -> str:
     """Return tables in Markdown, each with its notes."""
-    return "\n".join(_markdown(table, bold) for table in tables)
-
-
-def _markdown(table: ResultTable, bold: bool) -> str:
-    best = table.best() if bold else set()
-    rows = []
-    for index, row in enumerate(table.rows):
-        numbers = [
-            _bold(text, (index, place, heading) in best, "**{}**")
-            for place, heading, text in _texts(table, row, cell_text)
+    texts = []
+    for table in tables:
+        numbers = _numbers(table, "**{}**" if bold else "{}", NONE, str)
+        rows = [
+            [*map(escaped, _first_cells(table, row)), *cells]
+            for row, cells in zip(table.rows, numbers, strict=True)
         ]
-        rows.append([*map(escaped, _first_cells(table, row)), *numbers])
-    written = Table([*_first_headings(table), *_headings(table)], rows).markdown()
-    below = "\n".join(f"- {escaped(note)}" for note in notes(table))
-    return f"**{escaped(table.title)}**\n\n{written}\n\n{below}\n"
+        written = Table([*_first_headings(table), *_headings(table)], rows).markdown()
+        below = "\n".join(f"- {escaped(note)}" for note in notes(table))
+        texts.append(f"**{escaped(table.title)}**\n\n{written}\n\n{below}\n")
+    return "\n".join(texts)
 
 
 def notes(table: ResultTable) -> list[str]:
@@ -87,18 +85,13 @@ def _latex(table: ResultTable, bold: bool) -> str:
         *_latex_blocks(table.blocks, len(first)),
         f"{' & '.join(tex(h) for h in [*first, *_headings(table, prefixed=False)])} \\\\",
     ]
-    best, model = table.best() if bold else set(), None
-    for index, row in enumerate(table.rows):
+    model, numbers = None, _numbers(table, "\\textbf{{{}}}" if bold else "{}", "--", tex)
+    for row, own in zip(table.rows, numbers, strict=True):
         if model_key(row.agent.model) != model:
             model = model_key(row.agent.model)
             heading = f"\\textit{{{tex(row.agent.model or 'no model')}}}"
             lines += ["\\midrule", f"\\multicolumn{{{width}}}{{l}}{{{heading}}} \\\\"]
-        numbers = [
-            _bold(text, (index, place, heading) in best, "\\textbf{{{}}}")
-            for place, heading, text in _texts(table, row, lambda cell: tex(cell_text(cell)))
-        ]
-        cells = [*(tex(text) for text in _first_cells(table, row)[1:]), *numbers]
-        lines.append(f"{' & '.join(cells)} \\\\")
+        lines.append(f"{' & '.join([*map(tex, _first_cells(table, row)[1:]), *own])} \\\\")
     caption = " ".join([f"{table.title}.", *(f"{note.rstrip('.')}." for note in notes(table))])
     end = ["\\bottomrule", "\\end{tabular}", f"\\caption{{{tex(caption)}}}", "\\end{table}", ""]
     return "\n".join([*lines, *end])
@@ -108,17 +101,34 @@ def _latex_blocks(blocks: Sequence[Block], skipped: int) -> Iterator[str]:
     """Yield the headings of the blocks, with rules under them."""
     titles = [f"\\multicolumn{{{len(b.columns)}}}{{c}}{{{tex(b.title)}}}" for b in blocks]
     yield f"{'& ' * skipped}{' & '.join(titles)} \\\\"
-    start = skipped + 1
-    rules = []
-    for block in blocks:
-        rules.append(f"\\cmidrule(lr){{{start}-{start + len(block.columns) - 1}}}")
-        start += len(block.columns)
-    yield " ".join(rules)
+    ends = list(accumulate((len(block.columns) for block in blocks), initial=skipped))
+    yield " ".join(f"\\cmidrule(lr){{{a + 1}-{b}}}" for a, b in pairwise(ends))
 
 
 def tex(text: str) -> str:
     """Return text as LaTeX shows it, in one line."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def settings_to_markdown(differences: Sequence[RunDifferences]) -> str:
+    """Return the settings in which runs differ, a list for each environment, with its warning."""
+    texts = []
+    for one in differences:
+        listed = "\n".join(f"- {escaped(key)}: {escaped(values)}" for key, values in one.lines)
+        warning = f"\nWARNING: {escaped(one.warning)}\n" if one.warning else ""
+        texts.append(f"**{escaped(one.title)}**\n\n{listed}\n{warning}")
+    return "\n".join(texts)
+
+
+def settings_to_latex(differences: Sequence[RunDifferences]) -> str:
+    """Return paragraphs and lists with the same content; "" without differences."""
+    lines = []
+    for one in differences:
+        items = [f"\\item \\texttt{{{tex(key)}}}: {tex(values)}" for key, values in one.lines]
+        lines += [f"\\paragraph{{{tex(one.title)}}}", "\\begin{itemize}", *items, "\\end{itemize}"]
+        lines += [f"\\textbf{{Warning:}} {tex(one.warning)}."] if one.warning else []
+        lines.append("")
+    return "\n".join(lines)
 
 
 def to_csv(tables: Sequence[ResultTable]) -> str:
@@ -136,7 +146,7 @@ def _csv_lines(table: ResultTable) -> Iterator[list[Any]]:
             yield [
                 *map(_cell_text, texts),
                 *("" if n is None else f"{n:.{cell.decimals + 3}f}" for n in numbers),
-                row.missing.get(place, ""),
+                row.groups[place].episodes("missing") if place in row.groups else "",
                 _cell_text("".join(labels(where.data)) or where.data),
             ]
 
@@ -165,15 +175,19 @@ def _headings(table: ResultTable, *, prefixed: bool = True) -> list[str]:
     ]
 
 
-def _texts(
-    table: ResultTable, row: Row, written: Callable[[Cell], str]
-) -> Iterator[tuple[int, str, str]]:
-    """Yield place of the block, heading and text of all cells of a row."""
-    for place, block in enumerate(table.blocks):
-        for column in block.columns:
-            cell = row.cells.get((place, column.heading))
-            empty = NONE if written is cell_text else "--"
-            yield place, column.heading, written(cell) if cell else empty
+def _numbers(
+    table: ResultTable, form: str, empty: str, written: Callable[[str], str]
+) -> Iterator[list[str]]:
+    """Yield the texts of each row's cells, the best of them in a form such as `**{}**`."""
+    best = table.best() if form != "{}" else set()
+    for index, row in enumerate(table.rows):
+        cells = [
+            ((place, column.heading), row.cells.get((place, column.heading)))
+            for place, block in enumerate(table.blocks)
+            for column in block.columns
+        ]
+        texts = {at: written(cell_text(cell)) if cell else empty for at, cell in cells}
+        yield [form.format(t) if (index, *at) in best else t for at, t in texts.items()]
 
 
 def cell_text(cell: Cell) -> str:
@@ -185,7 +199,3 @@ def cell_text(cell: Cell) -> str:
         return mean
     low, high = cell.interval
     return f"{mean} ({low:.{cell.decimals}f} to {high:.{cell.decimals}f})"
-
-
-def _bold(text: str, best: bool, form: str) -> str:
-    return form.format(text) if best else text

@@ -7,17 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.reporting.results import paper_results
+from harness.reporting.results import setting as settings
 from harness.reporting.results.agent_names import AgentName, agent_name, model_key
 from harness.reporting.results.loading import LoadedEvaluation
 from harness.reporting.results.seed_groups import SeedGroup, group_by_seeds
-from harness.reporting.results.setting import (
-    NOT_THE_BENCHMARK,
-    OFFICIAL,
-    Setting,
-    programmatic_heading,
-    setting_of,
-    warnings,
-)
+from harness.reporting.results.setting import OFFICIAL, Setting, setting_of, warnings
 from harness.reporting.tables.columns import Column, columns, detail_columns
 
 OURS: Final = "ours"
@@ -38,7 +32,7 @@ class Block:
 
     @property
     def title(self) -> str:
-        """Environment and split, partner and judge."""
+        """The setting in words."""
         return self.setting.title
 
 
@@ -60,8 +54,6 @@ class Row:
     source: str  # `OURS`, or `"reported: "` and the paper's table
     # cells by their block's index and their heading
     cells: dict[tuple[int, str], Cell] = field(default_factory=dict)
-    # number of missing episodes by the block's index; empty for a paper's row
-    missing: dict[int, int] = field(default_factory=dict)
     # evaluations by the block's index; empty for a paper's row
     groups: dict[int, SeedGroup] = field(default_factory=dict)
 
@@ -137,13 +129,12 @@ def build(
     for one in evaluations:
         blocks.setdefault(setting_of(one.result), []).append(one)
     built: list[ResultTable] = []
+    main, detail = (paper_results.MAIN, paper_results.DETAIL) if with_reported else ("", "")
     for keys in _side_by_side(blocks):
         sides = [(key, group_by_seeds(blocks[key])) for key in keys]
-        built.append(_table(sides, columns, paper_results.MAIN if with_reported else ""))
-        detailed = [(key, rows) for key, rows in sides if _union(rows, detail_columns)]
-        if detailed:
-            kind = paper_results.DETAIL if with_reported else ""
-            built.append(_table(detailed, detail_columns, kind))
+        built.append(_table(sides, columns, main))
+        if detailed := [(key, rows) for key, rows in sides if _union(rows, detail_columns)]:
+            built.append(_table(detailed, detail_columns, detail))
     return built
 
 
@@ -176,8 +167,9 @@ def _table(
         blocks.append(Block(where, _union(evaluations, chosen)))
         for agent, one in zip(_agent_names(evaluations), evaluations, strict=True):
             row = rows.setdefault(agent, Row(agent, OURS))
-            row.missing[place], row.groups[place] = one.episodes("missing"), one
-            row.cells |= {(place, c.heading): cell for c, cell in _cells(one, blocks[-1])}
+            row.groups[place] = one
+            means = ((column, one.mean(column)) for column in blocks[-1].columns)
+            row.cells |= {(place, c.heading): cell_of(mean, c) for c, mean in means if mean}
             notes.append(_note(row.agent, blocks[-1], one))
     if kind:
         notes += _add_reported(rows, blocks, kind)
@@ -197,25 +189,16 @@ def _union(evaluations: Sequence[SeedGroup], chosen: _Columns) -> tuple[Column, 
 
 def marked(column: Column) -> Column:
     """Return a column whose heading says that a program rated."""
-    return replace(column, heading=programmatic_heading(column.heading))
+    return replace(column, heading=settings.programmatic_heading(column.heading))
 
 
 def _agent_names(evaluations: Sequence[SeedGroup]) -> list[AgentName]:
     """Return the agents' names; equal names get the evaluations' labels."""
     plain = [agent_name(one.first.result) for one in evaluations]
     return [
-        AgentName(agent.model, agent.type, f"{agent.method} ({one.label})")
-        if plain.count(agent) > 1
-        else agent
+        replace(agent, method=f"{agent.method} ({one.label})") if plain.count(agent) > 1 else agent
         for agent, one in zip(plain, evaluations, strict=True)
     ]
-
-
-def _cells(one: SeedGroup, block: Block) -> Iterable[tuple[Column, Cell]]:
-    for column in block.columns:
-        mean = one.mean(column)
-        if mean is not None:
-            yield column, cell_of(mean, column)
 
 
 def cell_of(mean: Mapping[str, Any], column: Column) -> Cell:
@@ -255,11 +238,6 @@ def _note(agent: AgentName, block: Block, one: SeedGroup) -> str:
     return "; ".join([note, *warnings(result)])
 
 
-def _left_out(where: Setting) -> str:
-    why = "generated" if NOT_THE_BENCHMARK in where.title else "not the benchmark's"
-    return f"{where.world} {where.split}: the papers' numbers are left out, the tasks were {why}"
-
-
 def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> list[str]:
     """Add the papers' rows, equal rows of several papers as one, and return their notes."""
     found: dict[Any, Row] = {}
@@ -271,20 +249,21 @@ def _add_reported(rows: dict[Any, Row], blocks: Sequence[Block], kind: str) -> l
             name, split, kind, partner=partner, judge=judge
         )
         if comparable and data != OFFICIAL:
-            notes.append(_left_out(block.setting))
+            why = (
+                "generated" if settings.NOT_THE_BENCHMARK in block.title else "not the benchmark's"
+            )
+            left_out = "the papers' numbers are left out, the tasks were"
+            notes.append(f"{block.setting.world} {split}: {left_out} {why}")
         for result in comparable if data == OFFICIAL else ():
-            cells = {
-                (place, h): Cell(n.mean, n.std, None, n.decimals)
-                for h, n in result.numbers.items()
-                if h in headings
-            }
+            numbers = {h: n for h, n in result.numbers.items() if h in headings}
+            cells = {(place, h): Cell(n.mean, n.std, None, n.decimals) for h, n in numbers.items()}
             if cells:
                 agent = AgentName(result.model, result.type, result.method)
                 row = found.setdefault((result.source, agent), Row(agent, result.source))
                 row.cells |= cells
                 notes.append(f"{result.source}: {result.note}")
     for (_, agent), row in found.items():
-        numbers = tuple(sorted(row.cells.items(), key=str))
-        first = rows.setdefault((agent, str(numbers)), Row(agent, "reported: ", row.cells))
+        key = agent, str(tuple(sorted(row.cells.items(), key=str)))
+        first = rows.setdefault(key, Row(agent, "reported: ", row.cells))
         first.source += row.source if first.source == "reported: " else f"; {row.source}"
     return notes

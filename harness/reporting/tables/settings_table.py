@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 _NAMES: Final = {
@@ -55,22 +55,19 @@ _MOST: Final = 2000
 
 def settings_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the settings of a `result.json` as names and texts, without those that are None."""
-    found = dict(_found(result))
-    names = {key: name for key, name in _NAMES.items() if key in found}
-    names |= {key: key.replace(".", ": ", 1) for key in found if key not in names}
-    return [(names[key][:_MOST], found[key][:_MOST]) for key in names]
-
-
-def _found(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    found: dict[str, str] = {}
     for section in _SECTIONS:
         for key, value in result.get(section, {}).items():
             if value is not None and value not in ({}, [], ""):
-                yield f"{section}.{key}", _text(value)
+                found[f"{section}.{key}"] = _text(value)
     for key in ("seeds", "partner", "judge", "digest"):
         if result.get(key) not in (None, []):
-            yield key, _text(result[key])
+            found[key] = _text(result[key])
     if "recordings" in result:
-        yield "recordings.sha256", _text(result["recordings"]["sha256"])
+        found["recordings.sha256"] = _text(result["recordings"]["sha256"])
+    names = {key: name for key, name in _NAMES.items() if key in found}
+    names |= {key: key.replace(".", ": ", 1) for key in found if key not in names}
+    return [(names[key][:_MOST], found[key][:_MOST]) for key in names]
 
 
 def _text(value: Any) -> str:

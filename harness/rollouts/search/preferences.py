@@ -100,6 +100,16 @@ def read(path: str | Path) -> list[Preference]:
     return found
 
 
+def is_file_of(path: str | Path) -> bool:
+    """Return whether a file begins with a preference."""
+    try:
+        with Path(path).open(encoding="utf-8") as lines:
+            row = parse(next((one for one in lines if one.strip()), ""))
+    except (OSError, ValueError):
+        return False
+    return isinstance(row, dict) and "chosen" in row
+
+
 def decode(row: Any) -> Preference:
     """Return the preference of a JSON object; raise `BadRequest` if it is none."""
     if not isinstance(row, dict):

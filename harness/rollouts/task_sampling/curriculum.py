@@ -62,9 +62,8 @@ class Curriculum(TaskSampler):
         return draw
 
     def _is_drawn(self, task_id: str, position: int) -> bool:
-        share = {"easy": self._config.easy_share, "hard": self._config.hard_share}.get(
-            self.pool(self._name(task_id)), 1.0
-        )
+        hard, easy = self._config.shares
+        share = {"easy": easy, "hard": hard}.get(self.pool(self._name(task_id)), 1.0)
         return seed_of(self._seed, _LEFT_OUT, position) < share * 2**63
 
     def _name(self, task_id: str) -> str:
@@ -76,22 +75,22 @@ class Curriculum(TaskSampler):
         success = self._success.get(name)
         if success is None:
             return "normal"
-        if success >= self._config.easy:
+        hard, easy = self._config.bounds
+        if success >= easy:
             return "easy"
-        return "hard" if success <= self._config.hard else "normal"
+        return "hard" if success <= hard else "normal"
 
     def record(self, rollouts: Sequence[Rollout]) -> None:
         """Measure the task of a group anew, from its members without lost ones and siblings.
 
-        The success is `memory` * earlier + (1 - `memory`) * the members' mean.
+        The success is the mean of the earlier one and of the members' mean.
         """
         members = [one for one in rollouts if one.turns and not one.error and one.parent is None]
         if not members:
             return
         name = members[0].task_id if self._config.by == "task" else members[0].family
         success = sum(one.success for one in members) / len(members)
-        before, memory = self._success.get(name, success), self._config.memory
-        self._success[name] = memory * before + (1 - memory) * success
+        self._success[name] = 0.5 * self._success.get(name, success) + 0.5 * success
 
     def end_step(self) -> dict[str, float]:
         """End the step; return the shares of easy and hard tasks and the number left out."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agentgyms.core.tools import BadCall, ToolCall
 from agentgyms.models.types import ServedCall
-from agentgyms.tools import BadCall, ToolCall
 from harness.model.tokenizer import ChatTokenizer
 from harness.prompts import tool_formats
 from harness.prompts.answers import after_thoughts, has_thoughts, outside_thoughts

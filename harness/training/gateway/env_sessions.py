@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from agentgyms.core import serialization
 from agentgyms.core.errors import BadRequest, DataError, ServerUnavailable
-from agentgyms.protocol import framing
-from agentgyms.protocol.messages import SessionState
 from agentgyms.recording import recording_format
 from agentgyms.recording.recording_format import Recording
 from agentgyms.remote.http_transport import HttpTransport
+from agentgyms.remote.protocol import framing
+from agentgyms.remote.protocol.messages import SessionState
 from agentgyms.remote.transport import Transport
 from harness.training.gateway.chat_requests import Refused
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import waitress
 from flask import Flask
 
-from harness.config.gateway_address import is_loopback
+from harness.config.rollout_settings import is_loopback
 from harness.training.gateway.web import MAX_BODY_BYTES
 from harness.types.errors import ConfigError
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from harness.config import Config
 from harness.distributed.process_group import ProcessGroup
 from harness.distributed.signals import StopSignal
@@ -44,6 +44,6 @@ def make_player(
         return AheadPlayer(config, policy, generator, stop)
     if config.rollout.gateway is None:
         return Player(config, policy, completer, stop.run, processes)
-    with extras.needed("server"):
+    with imports.needed("server"):
         from harness.training.players.outside_agents import OutsideAgents
     return OutsideAgents(config, policy, completer, stop.run, processes)

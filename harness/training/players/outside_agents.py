@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from harness.config import Config
-from harness.config.gateway_address import read_address
+from harness.config.rollout_settings import read_address
 from harness.distributed.process_group import ProcessGroup
 from harness.inference.completers import Completer, Sampling
 from harness.model.policy import Policy

@@ -12,6 +12,7 @@ from harness.config import Config
 from harness.model.policy import Policy
 from harness.preflight import recorded_files
 from harness.rollouts import rollout_files
+from harness.rollouts.search import preferences
 from harness.rollouts.search.preferences import Preference
 from harness.training.players.player import StepRollouts, branch_figures, rollout_figures
 from harness.types.errors import ConfigError
@@ -22,9 +23,8 @@ from harness.types.task_draws import TaskSampler
 class RecordedPlayer:
     """Draws the groups of `rollout.recorded` in shuffled passes, each once per pass.
 
-    Each pair of `rollout.preferences` is a group of two rollouts, of one turn in one state. A
-    step's groups depend on the run's seed, the step and the files alone. All rollouts are in main
-    memory.
+    Each preference is a group of two rollouts, of one turn in one state. A step's groups depend on
+    the run's seed, the step and the files alone. All rollouts are in main memory.
     """
 
     curriculum = None
@@ -35,13 +35,14 @@ class RecordedPlayer:
         self._groups: dict[str, list[Rollout]] = {}
         self.data_version = ""
         for file in source.recorded:
+            if preferences.is_file_of(file):
+                for i, pair in enumerate(recorded_files.read_preferences(file)):
+                    compared = self._groups[f"{file} {i}"] = _compared(pair, i, policy)
+                    _check_turns(file, compared, most, policy)
+                continue
             self.data_version = str(recorded_files.header(file)["data_version"])
             for rollout in _usable(file, most, policy):
                 self._groups.setdefault(f"{file} {rollout.group}", []).append(rollout)
-        if source.preferences is not None:
-            for i, pair in enumerate(recorded_files.read_preferences(source.preferences)):
-                self._groups[str(i)] = _compared(pair, i, policy)
-                _check_turns(source.preferences, self._groups[str(i)], most, policy)
         if not self._groups:
             raise ConfigError(
                 f"rollout.recorded: {source.recorded[0]} holds no rollout to learn from"

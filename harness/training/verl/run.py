@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from harness.config import TINY_MODELS, Config
 from harness.preflight.defaults import resolve
 from harness.runs import fsync
@@ -99,7 +99,7 @@ def _check_installed() -> None:
     import importlib.util
 
     if importlib.util.find_spec("verl") is None:
-        raise ConfigError(extras.missing("verl", "harness,verl"))
+        raise ConfigError(imports.missing("verl", "harness,verl"))
 
 
 def _begun(config: Config) -> Path:

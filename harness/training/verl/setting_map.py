@@ -19,7 +19,7 @@ OURS: Final = frozenset(
         *("warmstart.episodes", "warmstart.expert", "warmstart.noise", "warmstart.steps"),
         *("warmstart.batch_size", "warmstart.learning_rate"),
         *("eval.split", "eval.tasks", "eval.max_turns", "eval.kwargs"),
-        *("method.annotators", "log.pictures"),
+        "method.annotators",
     }
 )
 """Settings that our part reads: episodes, prompts, rewards, credit, the warm start; and those that
@@ -60,8 +60,8 @@ TRANSLATED: Final = frozenset(
         *("policy.lora.targets", "agent.max_tokens", "agent.max_context"),
         *("rollout.backend", "rollout.engine", "rollout.old_logprobs"),
         *("rollout.correction", "rollout.correction_bounds"),
-        *("method.loss", "optimizer.padding_free", "eval.every", "eval.temperature"),
-        *("log.tensorboard", "log.wandb", "log.trackio"),
+        *("method.loss", "optimizer.packing", "eval.every", "eval.temperature"),
+        *("log.outputs", "log.project"),
     }
 )
 """Settings whose values verl writes otherwise; see `settings.translate`."""
@@ -78,13 +78,11 @@ REFUSED: Final = {
     "rollout.ahead": "this trainer of verl plays and learns in turn",
     "rollout.dynamic_sampling": "set it to false; verl's algorithm.filter_groups is another rule",
     "rollout.recorded": "verl plays each step",
-    "rollout.preferences": "verl plays each step",
     "rollout.branch": "verl's episodes have no forks",
     "rollout.curriculum": "verl draws all tasks alike",
     "rollout.gateway": "verl's own workers play",
     "method.rows": "credit is that of turns there: use 'turn'",
     "optimizer.name": "use 'adamw'",
-    "optimizer.share_prefixes": "verl has nothing like it",
     "eval.final_splits": "set it to [], and use `harness eval --model RUN` after the run",
     "checkpoint.keep_best": "verl keeps the newest alone",
     "checkpoint.best": "verl keeps the newest alone",

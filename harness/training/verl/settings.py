@@ -232,18 +232,13 @@ def _evaluation(config: Config) -> dict[str, Any]:
 
 def _optimizer(config: Config) -> dict[str, Any]:
     return {
-        f"{_MODEL}.use_remove_padding": config.optimizer.padding_free is not False,
+        f"{_MODEL}.use_remove_padding": config.optimizer.packing != "padded",
         f"{_ACTOR}.optim.betas": list(config.optimizer.betas),
     }
 
 
 def _log(config: Config) -> dict[str, Any]:
-    chosen = {
-        "console": True,
-        "tensorboard": config.log.tensorboard,
-        "wandb": config.log.wandb is not None,
-        "trackio": config.log.trackio is not None,
-    }
-    found: dict[str, Any] = {"trainer.logger": [name for name, is_on in chosen.items() if is_on]}
-    project = config.log.wandb or config.log.trackio
+    trackers = [name for name in config.log.outputs if name != "pictures"]
+    found: dict[str, Any] = {"trainer.logger": ["console", *trackers]}
+    project = config.log.project
     return found | ({"trainer.project_name": project} if project else {})

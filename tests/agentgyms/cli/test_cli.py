@@ -375,8 +375,10 @@ def test_a_library_import_says_what_is_missing_and_what_is_ours_is_not_hidden(tm
     said = program(["-c", code], tmp_path, "flask").stderr
     assert "DependencyNotInstalled: flask is not installed, run: pip install" in said
     for arguments in (["-c", code], ["-m", "env_servers", "--help"]):
-        done = program(arguments, tmp_path, "agentgyms.protocol.framing")
-        assert "ModuleNotFoundError: import of agentgyms.protocol.framing halted" in done.stderr
+        done = program(arguments, tmp_path, "agentgyms.remote.protocol.framing")
+        assert (
+            "ModuleNotFoundError: import of agentgyms.remote.protocol.framing halted" in done.stderr
+        )
         assert done.returncode == 1
     with pytest.raises(ImportError, match="nothing"):
         from env_servers import nothing  # noqa: F401

@@ -102,7 +102,7 @@ def test_the_current_folder_shadows_no_installed_module(tmp_path):
     (tmp_path / "beside.py").write_text("")
     (tmp_path / "tqdm.py").write_text("raise SystemExit('the wrong module')")
     code = (
-        "import sys; from agentgyms.core.lazy import import_named\n"
+        "import sys; from agentgyms.core.imports import import_named\n"
         "before = list(sys.path); import_named('json'); assert sys.path == before\n"
         "import_named('only_here'); assert sys.path == [*before, sys.argv[1]]\n"
         "sys.modules.pop('tqdm', None); import tqdm\n"

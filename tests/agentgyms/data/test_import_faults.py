@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data import datasets, replacing
+from agentgyms.data import datasets, folders
 from agentgyms.data.datasets import DataSet
 from agentgyms.data.manifests import Item, Part, digest_file
 from tests.fault_points import FAULTS, enumerate_faults, points, run_with_fault
@@ -126,13 +126,13 @@ def test_nothing_is_lost_at_any_point(imports):
 
 @pytest.mark.slow
 def test_nothing_is_lost_at_any_point_where_folders_cannot_be_exchanged(imports, monkeypatch):
-    monkeypatch.setattr(replacing, "exchange", lambda one, other: False)
+    monkeypatch.setattr(folders, "exchange", lambda one, other: False)
     check = imports.check_without_exchange
     assert enumerate_imports(imports, check, 1, ("kill", "EIO")) > 40
 
 
 def test_nothing_is_lost_while_folders_that_cannot_be_exchanged_are_moved(imports, monkeypatch):
-    monkeypatch.setattr(replacing, "exchange", lambda one, other: False)
+    monkeypatch.setattr(folders, "exchange", lambda one, other: False)
     found = points(lambda: imports.take(imports.new), imports.home)
     first = next(i for i, point in enumerate(found) if point.call.startswith("rename"))
     last = max(i for i, point in enumerate(found) if point.call.startswith("rename"))
@@ -168,7 +168,7 @@ def test_readers_always_find_a_whole_data_set(imports):
 
 def test_two_folders_are_exchanged_in_one_step(tmp_path):
     one, other = write(tmp_path / "one", OLD), write(tmp_path / "other", NEW)
-    assert replacing.exchange(one, other)
+    assert folders.exchange(one, other)
     assert (read(one), read(other)) == (NEW, OLD)
     with pytest.raises(FileNotFoundError):
-        replacing.exchange(one, tmp_path / "nowhere")
+        folders.exchange(one, tmp_path / "nowhere")

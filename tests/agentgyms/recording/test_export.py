@@ -15,8 +15,8 @@ from agentgyms.adapters.export import FORMS, rows
 from agentgyms.adapters.messages import parse_action
 from agentgyms.cli.main import main
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing
+from agentgyms.core.tools import ToolCall
 from agentgyms.recording import RecordEpisodes, recorder
-from agentgyms.tools import ToolCall
 
 PYTHON = os.environ.get("AGENTGYMS_ADAPTERS_PYTHON", "")
 CORRIDOR, ALFWORLD = "agentgyms/Corridor-v0", "agentgyms/ALFWorld-v0"

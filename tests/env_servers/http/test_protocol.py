@@ -15,7 +15,7 @@ from agentgyms.core import serialization
 from agentgyms.core.errors import BadRequest
 from agentgyms.core.spaces import UnicodeText
 from agentgyms.envs.corridor import CorridorEnv
-from agentgyms.protocol import framing, messages
+from agentgyms.remote.protocol import framing, messages
 from env_servers.sessions import task_pages
 
 texts = st.text(st.characters(), max_size=20)  # lone surrogates included

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from server_faults import CORRIDOR, Api
 
 from agentgyms import testing
-from agentgyms.protocol import error_codes, messages
+from agentgyms.remote.protocol import error_codes, messages
 from env_servers import create_app
 from env_servers.http.openapi.document import document_text
 

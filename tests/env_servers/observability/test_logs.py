@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from server_faults import CORRIDOR, FAULTY, TOKEN, Api, code
 
 from env_servers import create_app
-from env_servers.observability import logs, request_log
+from env_servers.observability import logs, requests
 
 EVIL = 'look\n2026-01-01T00:00:00.000Z INFO forged\r\x1b[2J\u2028\x00"\ud800'
 
@@ -134,7 +134,7 @@ def test_refusals_failures_and_slow_requests_are_always_told(said, monkeypatch):
     assert (first, second, message) == ("ERROR", "WARNING", "request failed")
     assert incident["incident"] in body["error"]["message"]
     assert fields["code"] == "internal"
-    monkeypatch.setattr(request_log, "SLOW_S", 0.0)
+    monkeypatch.setattr(requests, "SLOW_S", 0.0)
     seen = said(logging.INFO)
     api.get("/healthz")
     assert [(level, message) for level, message, _ in seen()] == [("INFO", "slow request")]

@@ -9,8 +9,8 @@ from importlib import resources
 import pytest
 from server_faults import CORRIDOR, TOKEN, Api, code
 
-from agentgyms.protocol import framing
 from agentgyms.recording import recorder
+from agentgyms.remote.protocol import framing
 from env_servers import create_app
 
 PAGE = resources.files("env_servers.play") / "page"

@@ -21,9 +21,9 @@ from agentgyms import registration, testing
 from agentgyms.core import errors
 from agentgyms.core.images import encode_png
 from agentgyms.core.spaces import UnicodeText
-from agentgyms.protocol import framing
 from agentgyms.recording import recorder
 from agentgyms.remote import InProcessTransport, RemoteEnv, Reply
+from agentgyms.remote.protocol import framing
 from env_servers import Server, create_app
 from env_servers.http.openapi.document import document_text
 

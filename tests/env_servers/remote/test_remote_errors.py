@@ -20,8 +20,8 @@ from snapshot_damage import DAMAGES, damaged
 
 from agentgyms.core import errors
 from agentgyms.envs.corridor import CorridorEnv
-from agentgyms.protocol import error_codes
 from agentgyms.remote import InProcessTransport, Patience, RemoteEnv, RemoteVectorEnv, Reply
+from agentgyms.remote.protocol import error_codes
 from env_servers import Server, create_app
 
 

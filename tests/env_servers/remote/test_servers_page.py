@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from agentgyms.protocol.error_codes import CODES
+from agentgyms.remote.protocol.error_codes import CODES
 from env_servers import create_app
 from env_servers.__main__ import main
 from env_servers.http.openapi import document

@@ -9,7 +9,7 @@ import agentgyms
 from agentgyms.adapters.messages import tools_of
 from agentgyms.adapters.trl import environment_factory
 from agentgyms.core.errors import BadOption, EnvUnavailable
-from agentgyms.tools import BadCall, Tool, Tools
+from agentgyms.core.tools import BadCall, Tool, Tools
 
 ENVS = ["ALFWorld", "Corridor", "Sokoban", "SearchQA", "SOTOPIA", "AppWorld", "WebShop"]
 

@@ -13,7 +13,7 @@ import requests
 from server_faults import CORRIDOR, TOKEN, Clock
 
 from env_servers import Server, create_app
-from env_servers.serving import guesses, single_write_channel
+from env_servers.serving import channel, guesses
 from env_servers.serving.guesses import Guesses
 
 LIMIT_S: Final = 30.0
@@ -60,7 +60,7 @@ class Waiting:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     passing = Waiting()
-    monkeypatch.setattr(single_write_channel, "time", passing)
+    monkeypatch.setattr(channel, "time", passing)
     return passing
 
 

@@ -49,6 +49,12 @@ def test_overrides():
         ("rollout.max_draws=3", "no setting rollout.max_draws any more: .* at most ten rounds"),
         ("optimizer.max_kl=0.1", "no setting optimizer.max_kl any more: .* with optimizer.epochs"),
         ("policy.tiny.initial_std=0.2", "no setting policy.tiny.initial_std any more"),
+        ("rollout.branch.max_steps=4", r"any more: use rollout.branch.budget = \{ steps"),
+        ("rollout.branch.budget={steps=0}", "branch.budget has 'steps' = 0: expected steps or"),
+        ("rollout.branch.budget={turns=4}", "branch.budget has 'turns' = 4: expected steps or"),
+        ("rollout.curriculum.easy=0.8", "any more: use the second of rollout.curriculum.bounds"),
+        ("log.wandb='agents'", 'any more: add "wandb" to log.outputs, and set log.project'),
+        ("log.outputs=['wandbs']", "one of 'pictures', .* got 'wandbs'; did you mean 'wandb'"),
         ("run.seed=-1", "run.seed must be at least 0"),
         ("optimizer.learning_rate=-1.0", r"optimizer.learning_rate must be in \(0, 10\]"),
         (

@@ -40,6 +40,7 @@ FREE = (
     "chat_template_kwargs",
     "engine",
     "correction_bounds",
+    "budget",
     "extra",
     "annotators",
     "credit",
@@ -66,5 +67,7 @@ def test_a_setting_is_listed_with_what_it_may_be():
     assert settings["optimizer.learning_rate"].allowed == "float in (0, 10]"
     assert settings["optimizer.max_grad_norm"].allowed == "float greater than 0"
     assert settings["eval.final_splits"].allowed == "list of str"
+    named = 'list of "pictures", "tensorboard", "trackio", "wandb"'
+    assert settings["log.outputs"].allowed == named
     assert settings["env.kwargs"].allowed == "table"
     assert settings["rollout.sleep"].default == "false"

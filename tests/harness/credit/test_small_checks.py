@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.annotators import semantic
-from harness.reporting.credit_view import example
+from harness.reporting.credit_view import recordings
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDIES = ROOT / "benchmarks" / "studies"
@@ -37,7 +37,7 @@ def checks():
 @pytest.fixture(scope="module")
 def series(checks):
     """Figures of two steps: the bundled rollouts, and those of their first groups."""
-    whole, scorer = example.rollouts(), semantic.open_scorer("lexical")
+    whole, scorer = recordings.example_rollouts(), semantic.open_scorer("lexical")
     groups = sorted({rollout.group for rollout in whole})
     half = [rollout for rollout in whole if rollout.group in groups[: len(groups) // 2]]
     steps = [dict(checks.figures(one, scorer)) for one in (half, whole)]

@@ -42,21 +42,20 @@ SMALL = [
     "optimizer.micro_batch_tokens=300",
     "checkpoint.every=1",
     "checkpoint.keep=9",
-    "log.tensorboard=false",
-    "log.pictures=false",
+    "log.outputs=[]",
 ]
 METHODS = {
     "gigpo": [
         "method.loss={kl_coefficient=0.05}",
         "policy.ema=0.5",
-        "rollout.curriculum={by='family', easy=0.6, hard=0.5}",
+        "rollout.curriculum={by='family', bounds=[0.5, 0.6]}",
     ],
     "ppo": [
         *("method.name='ppo'", "policy.gradient_checkpointing=true", "policy.lora.rank=2"),
-        *("policy.ema=0.5", "optimizer.share_prefixes=true", "policy.offload='optimizer'"),
+        *("policy.ema=0.5", "optimizer.packing='shared'", "policy.offload='optimizer'"),
     ],
     "oprl": [
-        *("method.name='oprl'", "method.loss={}", "optimizer.padding_free=true"),
+        *("method.name='oprl'", "method.loss={}", "optimizer.packing='packed'"),
         "policy.ema=0.5",  # with weights that are offloaded
     ],
 }

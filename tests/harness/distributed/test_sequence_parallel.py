@@ -114,8 +114,8 @@ def test_models_whose_attention_cannot_be_split_are_refused():
 @pytest.mark.parametrize(
     "setting",
     [
-        "optimizer.share_prefixes=true",
-        "optimizer.padding_free=false",
+        "optimizer.packing='shared'",
+        "optimizer.packing='padded'",
         "policy.attention='flash_attention_2'",
         "policy.model='tiny-vl'",
         "method.name='ppo'",

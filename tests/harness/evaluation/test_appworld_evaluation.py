@@ -5,7 +5,7 @@ from chat_server import ChatServer
 from click.testing import CliRunner
 from evaluation_helpers import config, episodes, last_message, result, served
 
-from agentgyms.envs.appworld.mini.tasks import MiniTasks
+from agentgyms.envs.appworld.mini.generator import MiniTasks
 from agentgyms.envs.appworld.world import Brief
 from harness.cli.main import main
 from harness.evaluation.breakdowns import SCENARIO_TASKS

@@ -13,7 +13,7 @@ from harness import prompts
 from harness.config import CONTEXTS, EvaluationConfig, build
 from harness.evaluation.baselines import Baseline
 from harness.evaluation.baselines.examples import gather
-from harness.evaluation.baselines.expert import ExpertActor, RandomActor
+from harness.evaluation.baselines.prompted import ExpertActor, RandomActor
 from harness.evaluation.baselines.reflexion import LONGEST_REFLECTION, Reflector
 from harness.evaluation.defaults import resolve
 from harness.evaluation.evaluate import choose

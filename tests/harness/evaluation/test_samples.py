@@ -6,8 +6,7 @@ import itertools
 import pytest
 from made_results import episode, keep, result
 
-from harness.evaluation import samples
-from harness.evaluation.units import units_of
+from harness.evaluation.units import Units, pass_at
 from harness.reporting.results.loading import load
 from harness.reporting.tables import details
 from harness.types.errors import ResultError
@@ -25,7 +24,7 @@ def played(won=WON, **more):
 
 
 def means(records, seeds):
-    found = samples.summarise(units_of(records), seeds)
+    found = Units.collect(records, seeds).samples()
     return found, [one["success"]["mean"] for one in found["pass"]]
 
 
@@ -33,7 +32,7 @@ def means(records, seeds):
 def test_pass_at_k_is_the_share_of_draws_with_a_success(won):
     for k in range(1, 6):
         draws = list(itertools.combinations([True] * won + [False] * (5 - won), k))
-        assert samples.pass_at(5, won, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+        assert pass_at(5, won, k) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
 def test_the_means_are_over_tasks():

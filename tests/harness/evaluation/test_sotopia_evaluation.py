@@ -24,7 +24,7 @@ from harness.evaluation.baselines.examples import gather
 from harness.evaluation.pairing import pair
 from harness.reporting import run_and_report
 from harness.reporting.results.loading import LoadedEvaluation, load
-from harness.reporting.tables import comparison, details, formats, rows
+from harness.reporting.tables import details, formats, rows
 from harness.types.errors import ConfigError, EvaluationStopped, PairingError
 
 SOTOPIA = "agentgyms/SOTOPIA-v0"
@@ -268,7 +268,7 @@ def test_what_has_another_partner_or_judge_is_not_compared(tmp_path):
         with pytest.raises(PairingError, match=f"with different {what}"):
             pair(plain, goals(*other))
         with pytest.raises(PairingError, match="cannot be compared"):
-            comparison.markdown(loaded_evaluations(tmp_path, plain, goals(*other)))
+            details.comparison(loaded_evaluations(tmp_path, plain, goals(*other)))
     assert pair(plain, goals("self", "gpt-4o")).ties == 2
     older = {k: v for k, v in goals(None, None).items() if k != "partner"}
     assert pair(older, goals(None, None)).ties == 2

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from agentgyms.core.tools import Tool, Tools
 from agentgyms.models.types import ServedCall
-from agentgyms.tools import Tool, Tools
 from harness.config import CONTEXTS, ServiceConfig
 from harness.inference.completers import Sampling
 from harness.inference.completers.openai import OpenAICompleter

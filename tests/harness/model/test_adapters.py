@@ -242,7 +242,7 @@ LORA = ["policy.lora.rank=4", "policy.lora.dropout=0.1", "method.loss.kl_coeffic
 def test_a_run_of_adapters_resumes_exactly_and_is_evaluated(tmp_path):
     """PRM and reference included; dropout draws from torch's generator, which is kept too."""
     more = [
-        "optimizer.padding_free=true",
+        "optimizer.packing='packed'",
         "policy.precision='mixed'",
         "policy.gradient_checkpointing=true",
         "eval.every=0",

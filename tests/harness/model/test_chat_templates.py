@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.utils import chat_template_utils
 
-from agentgyms.tools import Tool, Tools
+from agentgyms.core.tools import Tool, Tools
 from harness import prompts
 from harness.inference.completers import Sampling
 from harness.model import tiny

@@ -73,9 +73,7 @@ def test_rows_without_padding_have_the_same_logprobs_or_are_refused(policy):
     packed = policy.frozen_copy()
     kind = policy.model.config.model_type
     if kind in ("qwen3_5_text", "gemma3_text"):
-        with pytest.raises(
-            ConfigError, match=f"padding_free is not for this {kind}: it has layers"
-        ):
+        with pytest.raises(ConfigError, match=f"'packed' is not for this {kind}: it has layers"):
             packed.set_padding_free(True)
         packed.set_padding_free(None)
         assert not packed.padding_free

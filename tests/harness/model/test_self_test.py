@@ -106,7 +106,7 @@ def test_dropped_boundaries_of_a_row_are_found(monkeypatch):
     usual, policy = attention._boundaries, policy_of("llama")
     dropped = lambda model, sizes, *others: usual(model, [sum(sizes)], *others)
     monkeypatch.setattr(attention, "_boundaries", dropped)
-    with pytest.raises(ConfigError, match=r"packed row .* set optimizer.padding_free to false"):
+    with pytest.raises(ConfigError, match=r"packed row .* set optimizer.packing to 'padded'"):
         policy.set_padding_free(True)
     assert not policy.padding_free
     assert policy.model.config._attn_implementation == "sdpa"
@@ -127,7 +127,7 @@ def test_positions_that_go_on_through_a_row_are_found(monkeypatch):
 
 def test_wrong_paths_of_shared_prefixes_are_found(monkeypatch):
     monkeypatch.setattr(prefix_tree, "common_prefix", lambda one, other: min(2, len(one)))
-    with pytest.raises(ConfigError, match=r"shared prefixes .* set optimizer.share_prefixes"):
+    with pytest.raises(ConfigError, match=r"shared prefixes .* set optimizer.packing to 'padded'"):
         policy_of("llama").set_share_prefixes(True)
 
 

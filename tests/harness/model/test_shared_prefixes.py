@@ -181,25 +181,24 @@ def test_models_that_cannot_share_are_refused(policy):
         (make_seeing("qwen2_5_vl"), "equal tokens may stand for different images"),
         (adapted, "its adapters have dropout"),
     ):
-        with pytest.raises(ConfigError, match=rf"share_prefixes is not for this \w+: {reason}"):
+        with pytest.raises(ConfigError, match=rf"'shared' is not for this \w+: {reason}"):
             own.set_share_prefixes(True)
         assert not own.share_prefixes
         own.set_share_prefixes(False)
-    with pytest.raises(ConfigError, match="padding_free is not for this mistral"):
+    with pytest.raises(ConfigError, match="'packed' is not for this mistral"):
         wrapped(MistralForCausalLM(windowed)).set_padding_free(True)  # nor can it be packed
 
 
 @pytest.mark.parametrize(
     ("field", "reason"),
     [
-        ("optimizer.padding_free=false", "optimizer.padding_free false"),
         ("policy.lora={rank=2,dropout=0.1}", r"policy\.lora\.dropout 0\.1"),
         ("policy.attention='flex_attention'", "its attention is 'flex_attention'"),
         ("policy.attention='flash_attention_2'", "its attention is 'flash_attention_2'"),
     ],
 )
 def test_settings_that_cannot_share_are_refused_before_the_start(field, reason):
-    fields = ["warmstart.episodes=1", "optimizer.share_prefixes=true"]
+    fields = ["warmstart.episodes=1", "optimizer.packing='shared'"]
     check(config.load("corridor-tiny", fields))
     with pytest.raises(ConfigError, match=reason):
         check(config.load("corridor-tiny", [*fields, field]))
@@ -209,7 +208,7 @@ def test_settings_that_cannot_share_are_refused_before_the_start(field, reason):
 
 def test_a_run_that_shares_resumes_and_learns_what_one_that_does_not_learns(tmp_path):
     fields = ["run.steps=2", "checkpoint.every=1", "eval.every=0", "eval.tasks=1"]
-    whole = run(small(tmp_path, "whole", *fields, "optimizer.share_prefixes=true"))
+    whole = run(small(tmp_path, "whole", *fields, "optimizer.packing='shared'"))
     resumed, apart = (second_step(whole, tmp_path / name, name == "so") for name in ("so", "apart"))
     weights = whole.policy.model.parameters(), resumed.policy.model.parameters()
     assert all(map(torch.equal, *weights))
@@ -226,7 +225,7 @@ def second_step(whole, folder, shares):
     shutil.copytree(whole.folder.path, folder, symlinks=True)
     shutil.rmtree(folder / "checkpoints" / "step-000002")
     kept = json.loads((folder / "config.json").read_text())
-    kept["optimizer"]["share_prefixes"] = shares
+    kept["optimizer"]["packing"] = "shared" if shares else None
     (folder / "config.json").write_text(json.dumps(kept))
     trainer = setup.resume(folder)
     assert trainer.step == 1

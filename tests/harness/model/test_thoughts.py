@@ -19,7 +19,7 @@ from harness.model import tiny
 from harness.model.packing import samples, single_turn, to_batch
 from harness.model.policy import Policy
 from harness.model.tokenizer import ThoughtLimit, find_thought
-from harness.reporting.results.result_checks import read_through
+from harness.reporting.results.loading import read_through
 from harness.reporting.tables.details import to_markdown
 from harness.rollouts import rollout_files
 from harness.rollouts.agent import Agent

@@ -79,7 +79,7 @@ def test_the_installed_torch_is_one_of_these_versions():
 def test_what_cannot_be_packed_is_refused_before_anything_is_loaded(tmp_path):
     assert obstacle_of("sdpa", ()) is None
     assert "layers of sliding_attention" in obstacle_of("sdpa", ["sliding_attention"])
-    fields = ["warmstart.episodes=1", "optimizer.padding_free=true", "policy.attention='eager'"]
-    with pytest.raises(ConfigError, match="padding_free cannot be used: its attention is 'eager'"):
+    fields = ["warmstart.episodes=1", "optimizer.packing='packed'", "policy.attention='eager'"]
+    with pytest.raises(ConfigError, match="'packed' cannot be used: its attention is 'eager'"):
         check(load_config("corridor-tiny", fields))
     check(load_config("corridor-tiny", fields[:2]))

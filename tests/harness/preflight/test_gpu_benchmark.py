@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight.model_shapes import measure
-from harness.preflight.operations import Passed, forward_operations, training_operations
+from harness.preflight.step_time import Passed, forward_operations, training_operations
 
 ROOT = Path(__file__).parents[3]
 SMALL = {

@@ -399,7 +399,7 @@ def _household(folder, name):
         "eval.every=0",
         "eval.tasks=2",
         "eval.final_splits=[]",
-        "log.pictures=false",
+        "log.outputs=['tensorboard']",
     ]
 
 

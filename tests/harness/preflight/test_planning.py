@@ -157,8 +157,8 @@ def test_processes_that_share_rows_hold_parts_of_the_activations():
 
 def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
     plain, shared = (
-        defaults.resolve(configs.load("alfworld-gigpo-7b", [f"optimizer.share_prefixes={given}"]))
-        for given in ("false", "true")
+        defaults.resolve(configs.load("alfworld-gigpo-7b", [f"optimizer.packing={given}"]))
+        for given in ("packed", "shared")
     )
     shape, machine = model_shapes.shape_of(plain.policy), Machine("cuda", 8)
     spent = [step_time.step_time(c, shape, machine, 1000, 25).update for c in (plain, shared)]
@@ -168,9 +168,9 @@ def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
     assert held["keys and values of each sequence"] == pytest.approx(
         2 * tokens / 0.78 * 512 * 2 * (1 if shared.policy.gradient_checkpointing else 28)
     )
-    text = planning.plan(configs.load("alfworld-gigpo-7b", ["optimizer.share_prefixes=true"]), 8)
+    text = planning.plan(configs.load("alfworld-gigpo-7b", ["optimizer.packing='shared'"]), 8)
     assert "of them pass through the model, equal beginnings once (as measured" in text.text()
-    other = defaults.resolve(configs.load("corridor-tiny", ["optimizer.share_prefixes=true"]))
+    other = defaults.resolve(configs.load("corridor-tiny", ["optimizer.packing='shared'"]))
     assert shared_prefixes.tokens_left(other) == 1
     assert shared_prefixes.tokens_left(plain) == 1
 
@@ -223,7 +223,7 @@ def test_a_run_that_could_start_ends_with_status_0():
 
 def test_a_run_that_could_not_is_planned_all_the_same(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    result = dry_run("sotopia-oprl-8b", "--gpus", "8", "--set", "log.wandb=nothing")
+    result = dry_run("sotopia-oprl-8b", "--gpus", "8", "--set", "log.outputs=['wandb']")
     assert result.exit_code == 2
     for line in (
         "8.03 B parameters",

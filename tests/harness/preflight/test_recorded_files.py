@@ -193,8 +193,7 @@ def from_preferences(source, tmp_path, *overrides, name="dpo", pairs=None):
     if pairs is None:
         pairs = [pair(f"task {i}", "<action>left</action>", "left", 1.0, 0.5) for i in range(5)]
     preferences.write(file, pairs)
-    given = ("rollout.recorded=[]", f"rollout.preferences='{file}'")
-    return learns(source, tmp_path, *given, *overrides, name=name)
+    return learns(source, tmp_path, f"rollout.recorded=['{file}']", *overrides, name=name)
 
 
 def pair(task, chosen, rejected, better, worse):
@@ -242,14 +241,22 @@ def test_the_preference_in_the_documentation_is_read(tmp_path):
 
 def test_preferences_that_cannot_be_learned_from_are_refused(source, tmp_path):
     none = refused(from_preferences(source, tmp_path, pairs=[]))
-    assert "holds no preferences" in none
+    assert "or a file of preferences" in none
     turned = [pair("one", "a", "b", 0.5, 1.0)]
     assert "preference 1 of" in refused(from_preferences(source, tmp_path, pairs=turned))
     long = [pair("one " * 5000, "a", "b", 1.0, 0.5)]
     assert "and the model reads" in refused(from_preferences(source, tmp_path, pairs=long))
     assert "would imitate both" in refused(from_preferences(source, tmp_path, name="sft"))
     assert "is on-policy" in refused(from_preferences(source, tmp_path, name="grpo"))
-    both = from_preferences(source, tmp_path, f"rollout.recorded=['{source}/rollouts']")
-    assert "both set" in refused(both)
-    missing = from_preferences(source, tmp_path, f"rollout.preferences='{tmp_path}/none'")
-    assert "there is no file" in refused(missing)
+    damaged = from_preferences(source, tmp_path)
+    with (tmp_path / "preferences.jsonl").open("a") as file:
+        file.write("{}")
+    assert "line 6: " in refused(damaged)
+
+
+def test_preferences_lie_beside_rollouts(source, tmp_path):
+    file = tmp_path / "preferences.jsonl"
+    both = f"rollout.recorded=['{source}/rollouts', '{file}']"
+    player = setup.start(from_preferences(source, tmp_path, both))._player
+    apart = setup.start(learns(source, tmp_path, "run.name=apart"))._player
+    assert len(player._groups) == len(apart._groups) + 5

@@ -31,12 +31,12 @@ def test_paths_that_agree_are_named(kind, tmp_path):
 
 
 def test_a_packed_row_that_leaks_cannot_start(tmp_path):
-    shown = dry_run(tmp_path, "stablelm", "optimizer.padding_free=true")
+    shown = dry_run(tmp_path, "stablelm", "optimizer.packing='packed'")
     assert shown.exit_code == 2
     assert "paths: a small random stablelm is refused" in shown.output
     told = " ".join(shown.output.split())
     assert "type stablelm gives other log-probabilities by its packed row" in told
-    assert "set optimizer.padding_free to false" in told
+    assert "set optimizer.packing to 'padded'" in told
 
 
 def test_a_model_that_sees_later_tokens_cannot_start(tmp_path):
@@ -45,11 +45,13 @@ def test_a_model_that_sees_later_tokens_cannot_start(tmp_path):
     assert "type bert gives other" in " ".join(shown.output.split())
 
 
-def test_all_paths_of_a_run_are_tried():
-    changes = ["optimizer.padding_free=true", "optimizer.share_prefixes=true"]
-    config = configs.load("corridor-tiny", changes)
+@pytest.mark.parametrize(
+    ("packing", "path"), [("packed", "packed row"), ("shared", "shared prefixes")]
+)
+def test_all_paths_of_a_run_are_tried(packing, path):
+    config = configs.load("corridor-tiny", [f"optimizer.packing={packing}"])
     tried = small_trial.try_paths(config, model_shapes.shape_of(config.policy))
-    named = "padded batch, cached decoding, packed row, shared prefixes"
+    named = f"padded batch, cached decoding, {path}"
     assert tried.line == f"paths: {named} agree on a small random qwen2"
     assert not tried.refused
 

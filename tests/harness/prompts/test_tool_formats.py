@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgyms.core.tools import Argument, BadCall, Tool, ToolCall, Tools
 from agentgyms.models.types import ServedCall
 from agentgyms.registration import env_class
-from agentgyms.tools import Argument, BadCall, Tool, ToolCall, Tools
 from harness.prompts.answers import Parsed
 from harness.prompts.tool_calls import ToolParser
 from harness.prompts.tool_formats import FORMATS, ToolFormat, template_format

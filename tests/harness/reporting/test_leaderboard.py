@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from evaluation_helpers import config, forgetful, served
 
 from harness.cli.main import main
-from harness.evaluation import episode_store, episodes, verify_result
+from harness.evaluation import episode_store, episodes, figures
 from harness.reporting import run_and_report
 from harness.reporting.leaderboard import site, submissions
 from harness.types.errors import ResultError
@@ -58,7 +58,7 @@ def counted_again(folder, change):
     content = json.loads((folder / "result.json").read_text())
     content["recordings"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     found = episodes.read(path)
-    content |= json.loads(json.dumps(verify_result.count(content, content["seeds"], found)))
+    content |= json.loads(json.dumps(figures.count(content, content["seeds"], found)))
     (folder / "result.json").write_text(json.dumps(content))
 
 

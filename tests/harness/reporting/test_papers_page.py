@@ -16,7 +16,7 @@ from harness.evaluation import defaults
 from harness.losses import is_on_policy
 from harness.preflight import defaults as run_defaults
 from harness.reporting.results import paper_results
-from harness.reporting.results.choice import Choice, count_of_last
+from harness.reporting.results.training_runs import Choice, count_of_last
 from harness.types.errors import ConfigError
 
 ROWS = papers_page.rows()

@@ -11,7 +11,7 @@ from made_results import LOST, WON, alfworld, keep, keep_run, rows
 from PIL import Image
 
 from harness.cli.report import report
-from harness.reporting.curves import success_curves
+from harness.reporting.curves import training_curves
 from harness.reporting.results import training_runs
 from harness.reporting.results.loading import load, load_all
 from harness.reporting.run_report import sentence
@@ -135,7 +135,7 @@ def test_curves_of_several_runs(tmp_path):
         training_runs.read(keep_run(tmp_path / "a", given, seed=0)),
         training_runs.read(keep_run(tmp_path / "b", other, seed=1)),
     ]
-    curve = success_curves.group_curve(runs)
+    curve = training_curves.group_curve(runs)
     assert (curve.label, curve.steps, curve.values) == (
         "GiGPO (2 seeds, mean ± std)",
         (0, 9),
@@ -145,11 +145,11 @@ def test_curves_of_several_runs(tmp_path):
     assert curve.low[0] == curve.high[0] == 25
     groups = training_runs.group_by_settings(runs)
     for name in ("first.svg", "second.svg"):
-        success_curves.draw(tmp_path / name, groups)
+        training_curves.draw_success(tmp_path / name, groups)
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
     assert "<svg" in (tmp_path / "first.svg").read_text()
     with pytest.raises(ConfigError, match=r"must end in \.png or \.svg"):
-        success_curves.draw(tmp_path / "curve.gif", groups)
+        training_curves.draw_success(tmp_path / "curve.gif", groups)
 
 
 def test_a_split_that_is_evaluated_at_few_steps_has_points_and_no_line(tmp_path):
@@ -157,12 +157,12 @@ def test_a_split_that_is_evaluated_at_few_steps_has_points_and_no_line(tmp_path)
     run = training_runs.read(
         keep_run(tmp_path / "a", given | {(s, "valid_unseen"): WON for s in (0, 9)})
     )
-    curves = {curve.label: curve for split in success_curves.by_split(run) for curve in split}
+    curves = {curve.label: curve for split in training_curves.by_split(run) for curve in split}
     assert {label: curve.points for label, curve in curves.items() if not curve.dashed} == {
         "valid_seen (95 % interval)": False,
         "valid_unseen (95 % interval)": True,
     }
-    success_curves.draw(tmp_path / "curve.svg", [[run]])
+    training_curves.draw_success(tmp_path / "curve.svg", [[run]])
     assert (tmp_path / "curve.svg").stat().st_size > 10_000
 
 

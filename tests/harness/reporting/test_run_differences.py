@@ -34,7 +34,7 @@ def found(*folders):
 
 
 def test_runs_that_differ_in_seed_name_and_folder_differ_in_nothing(tmp_path):
-    logged = ("log.tensorboard=false", "run.threads=1", "run.keep_rollouts=5")
+    logged = ("log.outputs=[]", "run.threads=1", "run.keep_rollouts=5")
     runs = [run(tmp_path / "a"), run(tmp_path / "b", seed=1), run(tmp_path / "c", *logged)]
     assert run_differences(load_all(runs)) == []
     assert "differ" not in CliRunner().invoke(report, [*map(str, runs)]).output.lower()

@@ -19,7 +19,7 @@ from made_results import (
 )
 
 from harness.reporting.results.loading import load, load_all
-from harness.reporting.tables import comparison, details, formats
+from harness.reporting.tables import details, formats
 from harness.reporting.tables import rows as tables
 from harness.types.errors import PairingError
 
@@ -220,7 +220,7 @@ def test_a_comparison_in_words(tmp_path):
     played = enumerate(ALFWORLD.items())
     other = result([episode(n, n == "p2", index=i, family=f) for i, (n, (f, _)) in played])
     pair = load_all([keep(tmp_path / "a", alfworld()), keep(tmp_path / "b", other)])
-    text = comparison.markdown(pair)
+    text = details.comparison(pair)
     assert "**a against b**" in text
     assert "- wins 3, losses 1, ties 0 (0 solved by both, 0 by none)" in text
     assert "- difference of success: +50.0 points (95 % interval -50.0 to +100.0)" in text
@@ -231,6 +231,6 @@ def test_a_comparison_in_words(tmp_path):
     other["environment"]["kwargs"] = {"goal": 9}
     changed = load_all([tmp_path / "a", keep(tmp_path / "b", other)])
     differ = '- the environment\'s arguments differ, and so may the tasks: {} and {"goal": 9}'
-    assert differ in comparison.markdown(changed)
+    assert differ in details.comparison(changed)
     with pytest.raises(PairingError, match="needs two evaluations of one environment"):
-        comparison.markdown(pair[:1])
+        details.comparison(pair[:1])

@@ -161,8 +161,8 @@ def test_siblings_branch_from_siblings_in_later_rounds(at, tmp_path):
 
 def test_no_turn_is_branched_at_once_the_budget_is_spent():
     free = played({"at": "every", "every": 1, "points": 6})
-    steps = played({"at": "every", "every": 1, "points": 6, "max_steps": 8})
-    tokens = played({"at": "every", "every": 1, "points": 6, "max_tokens": 40})
+    steps = played({"at": "every", "every": 1, "points": 6, "budget": {"steps": 8}})
+    tokens = played({"at": "every", "every": 1, "points": 6, "budget": {"tokens": 40}})
     assert steps == tokens, "a turn has five tokens"
     for group in (0, 1):
         own = [r for r in siblings(steps) if r.group == group]

@@ -34,7 +34,7 @@ def ids(draws):
 
 
 def test_before_anything_was_measured_tasks_are_drawn_as_without_a_curriculum():
-    plain, own = TaskSampler(TASKS, 3), course(easy_share=0.0, hard_share=0.0)
+    plain, own = TaskSampler(TASKS, 3), course(shares=[0.0, 0.0])
     for step in range(12):
         assert own.draw(step, 7) == plain.draw(step, 7)
     assert own.end_step() == {
@@ -45,7 +45,7 @@ def test_before_anything_was_measured_tasks_are_drawn_as_without_a_curriculum():
 
 
 def test_success_is_that_of_members_averaged_with_earlier_ones():
-    own = course(memory=0.75)
+    own = course()
 
     def measured():
         own.end_step()
@@ -57,13 +57,13 @@ def test_success_is_that_of_members_averaged_with_earlier_ones():
     lost = rollouts("task-00", [False], error="gone")
     siblings = rollouts("task-00", [False], parent=0)
     own.record([*rollouts("task-00", [True, True]), *lost, *siblings])
-    assert measured() == {"task-00": 0.75 * 0.25 + 0.25 * 1}
+    assert measured() == {"task-00": 0.5 * 0.25 + 0.5 * 1}
     own.record(lost)
-    assert measured() == {"task-00": 0.4375}
+    assert measured() == {"task-00": 0.625}
 
 
 def test_pools_are_those_of_the_thresholds():
-    own = course(easy=0.75, hard=0.25)
+    own = course(bounds=[0.25, 0.75])
     for name, successes in {
         "a": [1, 1, 1, 0], "b": [1, 1, 0, 0], "c": [1, 0, 0, 0], "d": [0, 0],
     }.items():  # fmt: skip
@@ -72,7 +72,7 @@ def test_pools_are_those_of_the_thresholds():
 
 
 def test_each_pool_has_its_share_of_the_passes():
-    own = course(easy_share=0.25, hard_share=0.5)
+    own = course(shares=[0.5, 0.25])
     for i in range(20):
         kind = (True, False, None)[i % 3]
         own.record(rollouts(f"task-{i:02}", [True, False] if kind is None else [kind]))
@@ -90,14 +90,14 @@ def test_each_pool_has_its_share_of_the_passes():
 
 
 def test_where_all_is_easy_something_is_drawn_all_the_same():
-    own = course(easy_share=0.0)
+    own = course(shares=[0.5, 0.0])
     for task_id in TASKS:
         own.record(rollouts(task_id, [True]))
     assert len(own.draw(0, 3)) == 3
 
 
 def test_families_are_measured_as_a_whole():
-    own = Curriculum(TASKS, 0, CurriculumConfig(by="family", easy_share=0.0))
+    own = Curriculum(TASKS, 0, CurriculumConfig(by="family", shares=[0.5, 0.0]))
     own.record(rollouts("task-00", [True, True], "family-0"))
     drawn = {task_id for step in range(8) for task_id in ids(own.draw(step, 5))}
     assert drawn == {task.task_id for task in TASKS.part(0, 20) if task.family != "family-0"}
@@ -149,7 +149,7 @@ def test_groups_that_dynamic_sampling_drops_are_measured_too(policy):
 
 def test_thresholds_that_contradict_each_other_are_refused():
     for wrong, words in (
-        (["rollout.curriculum.hard=0.9"], "a task would be both"),
+        (["rollout.curriculum.bounds=[0.9, 0.9]"], "would be hard and easy"),
         (
             [
                 "rollout.curriculum.by='task'",

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.group import GroupEnv
 from agentgyms.recording import recording_format
+from agentgyms.registration import GroupEnv
 from harness import prompts
 from harness.evaluation import episodes
 from harness.evaluation.evaluate import evaluate

@@ -8,7 +8,7 @@ import pytest
 
 from agentgyms.models.types import ServedCall
 from harness import prompts
-from harness.evaluation.baselines.expert import ExpertActor, RandomActor
+from harness.evaluation.baselines.prompted import ExpertActor, RandomActor
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.prompts.tool_formats import FORMATS

@@ -174,7 +174,7 @@ def trained(tmp_path_factory):
     made = small(
         tmp_path_factory.mktemp("trained"), "run", "run.steps=2", "eval.tasks=2", "eval.every=1",
         "warmstart.steps=2", "checkpoint.every=1", "checkpoint.keep=2", "run.keep_rollouts=1",
-        "log.tensorboard=false",
+        "log.outputs=[]",
     )  # fmt: skip
     trainer = setup.start(made)
     trainer.run()

@@ -46,7 +46,8 @@ SMALL = [
     "run.name='seen'",
 ]
 PRIVATE = [
-    "log.wandb='agents'",
+    "log.outputs=['wandb']",
+    "log.project='agents'",
     "env.kwargs.url='http://10.0.0.7:8000'",
     "env.kwargs.judge='gpt@https://models.example.org/v1'",
     "eval.kwargs.api_key='sk-1'",
@@ -63,7 +64,7 @@ PRIVATE = [
 def seen(tmp_path_factory):
     """A run of two steps with a price, without TensorBoard."""
     folder = tmp_path_factory.mktemp("seen")
-    settings = [f"run.output='{folder}'", "log.tensorboard=false", "log.price_per_hour=3.6"]
+    settings = [f"run.output='{folder}'", "log.outputs=['pictures']", "log.price_per_hour=3.6"]
     trainer = setup.start(configs.load("corridor-tiny", [*SMALL, *settings]))
     trainer.run()
     return trainer.folder.path
@@ -116,7 +117,7 @@ def test_every_figure_is_explained(seen):
 def test_tensorboard_is_left_out_when_nobody_wants_it(seen, tmp_path, monkeypatch):
     assert not (seen / "tensorboard").exists()
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # importing it would raise
-    config = configs.load("corridor-tiny", ["log.tensorboard=false"])
+    config = configs.load("corridor-tiny", ["log.outputs=[]"])
     assert tracking.open_all(config, tmp_path) == []
     with pytest.raises(ImportError):
         tracking.open_all(configs.load("corridor-tiny"), tmp_path)
@@ -141,10 +142,12 @@ def test_tensorboard_gets_what_is_finite(tmp_path):
 @pytest.mark.parametrize("package", ["wandb", "trackio"])
 def test_packages_of_trackers_are_asked_for_before_anything_is_computed(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    with pytest.raises(ConfigError, match=f"pip install {package}, or leave log.{package} out"):
-        tracking.check(configs.load("corridor-tiny", [f"log.{package}='agents'"]))
-    with pytest.raises(ConfigError, match="name of a project"):
-        tracking.check(configs.load("corridor-tiny", [f"log.{package}=''"]))
+    chosen = f"log.outputs=['{package}']"
+    with pytest.raises(ConfigError, match=f"pip install {package}, or leave it out of log.outputs"):
+        tracking.check(configs.load("corridor-tiny", [chosen, "log.project='agents'"]))
+    for nothing in ([], ["log.project=''"]):
+        with pytest.raises(ConfigError, match="name of a project"):
+            tracking.check(configs.load("corridor-tiny", [chosen, *nothing]))
     tracking.check(configs.load("corridor-tiny"))
 
 
@@ -179,7 +182,7 @@ def wandb(monkeypatch):
 @pytest.mark.adapters
 @pytest.mark.filterwarnings("ignore")
 def test_wandb_offline_keeps_the_figures_and_a_resumed_run_goes_on(tmp_path, wandb):
-    config = configs.load("alfworld-tiny", [*PRIVATE, "log.tensorboard=false"])
+    config = configs.load("alfworld-tiny", PRIVATE)
     for steps in ((1, 2, 3), (3, 4)):
         log = MetricsLog(tmp_path, None, tracking.open_all(config, tmp_path))
         for step in steps:
@@ -226,7 +229,7 @@ print(json.dumps([[run.name for run in runs], runs[0].config, values]))
 
 @pytest.mark.adapters
 def test_trackio_keeps_the_figures_and_a_resumed_run_goes_on(tmp_path):
-    settings = [*PRIVATE[1:], "log.trackio='agents'", "log.tensorboard=false", "run.name='seen'"]
+    settings = [*PRIVATE[1:], "log.outputs=['trackio']", "run.name='seen'"]
     done = subprocess.run(
         [os.environ["AGENTGYMS_ADAPTERS_PYTHON"], "-c", TRACKED, tmp_path, json.dumps(settings)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "TRACKIO_DIR": str(tmp_path / "kept")},

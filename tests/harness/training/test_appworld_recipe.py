@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agentgyms.envs.appworld.mini.tasks import MiniTasks
+from agentgyms.envs.appworld.mini.generator import MiniTasks
 from harness import config as configs
 from harness.model import tiny
 from harness.rollouts import rollout_files

@@ -22,7 +22,7 @@ from harness.training.learner import Learner
 from harness.types.errors import TrainingError
 
 STOPS = "the first update does not see the policy that played"
-ALARM = FirstUpdateAlarm("float32", "optimizer.padding_free (now False)")
+ALARM = FirstUpdateAlarm("float32", "optimizer.packing (now None)")
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_half_precision_may_round_but_not_differ(policy, monkeypatch, precision)
 
 
 def test_the_figure_is_told_and_what_may_differ():
-    said = r"up to 1.105 .mean \|log ratio\| 0.02 over 10 tokens.*factor of 1.01.*optimizer.padding"
+    said = r"up to 1.105 .mean \|log ratio\| 0.02 over 10 tokens.*factor of 1.01.*optimizer.packing"
     with pytest.raises(TrainingError, match=said):
         ALARM.check(Drift(0.1, 0.2), 10)
     with pytest.raises(TrainingError, match=r"up to e\^inf"):
@@ -206,7 +206,7 @@ def test_only_runs_that_are_on_policy_have_an_alarm(policy, tmp_path):
     dropping.adapt(LoraConfig(rank=2, dropout=0.1), "nowhere", seed=0)
     assert not has(own=dropping), "adapters drop in the update alone"
     told = alarm_of(configs.load("corridor-tiny", []), policy).settings
-    assert "optimizer.padding_free (now " in told
+    assert "optimizer.packing (now " in told
     assert "policy.precision (now " in told
 
 

@@ -8,7 +8,7 @@ from run_contents import left
 from small_training import small
 
 from harness.reporting import run_report
-from harness.reporting.curves import success_curves
+from harness.reporting.curves import training_curves
 from harness.runs import checkpoints
 from harness.runs.metrics import MetricsLog
 from harness.training import setup
@@ -21,13 +21,13 @@ def full(*_, **__):
 
 def quick(tmp_path, name):
     settings = ("run.steps=2", "eval.tasks=2", "warmstart.steps=2", "checkpoint.every=1")
-    return small(tmp_path, name, *settings, "log.pictures=true")
+    return small(tmp_path, name, *settings, "log.outputs=['pictures']")
 
 
 def test_a_disk_that_is_full_while_drawing_costs_the_pictures_alone(tmp_path, monkeypatch, caplog):
     setup.start(quick(tmp_path / "whole", "run")).run()
     with monkeypatch.context() as patch:
-        patch.setattr(success_curves, "draw", full)
+        patch.setattr(training_curves, "draw_success", full)
         setup.start(quick(tmp_path, "run")).run()
         with pytest.raises(ResultError, match="run cannot be reported: No space left on device"):
             run_report.write(tmp_path / "run")

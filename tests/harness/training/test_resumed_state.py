@@ -23,7 +23,7 @@ SETTINGS = [
     "eval.tasks=2",
     "rollout.tasks_per_step=3",
     "rollout.group_size=3",
-    "rollout.curriculum={by='family', easy=0.6, easy_share=0.3, hard=0.5, hard_share=0.3}",
+    "rollout.curriculum={by='family', bounds=[0.5, 0.6], shares=[0.3, 0.3]}",
     "optimizer.name='muon'",
     "optimizer.learning_rate=5e-3",
     "policy.ema=0.5",

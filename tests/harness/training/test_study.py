@@ -14,7 +14,7 @@ from harness import config as configs
 from harness.credit import TurnTable
 from harness.credit.diagnostics import layer_figures
 from harness.preflight import defaults
-from harness.reporting.credit_view import example
+from harness.reporting.credit_view import recordings
 from harness.rollouts import rollout_files
 from harness.runs import metrics
 
@@ -117,7 +117,7 @@ def test_rho_is_the_logged_figure_and_takes_the_first_members(tmp_path, monkeypa
     monkeypatch.syspath_prepend(str(STUDIES))
     rho = importlib.import_module("rho")
     config = defaults.resolve(configs.load("alfworld-tiny-study", ["method.name=ecpo"]))
-    played = example.rollouts()
+    played = recordings.example_rollouts()
     for folder, kept in (("whole", played), ("first", [one for one in played if one.member < 3])):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "config.json").write_text(json.dumps(configs.to_dict(config)))

@@ -35,7 +35,7 @@ from harness.types.task_draws import TaskDraw
 def whole(tmp_path_factory):
     """Ten uninterrupted steps."""
     folder = tmp_path_factory.mktemp("whole")
-    settings = ("run.steps=10", "checkpoint.every=5", "log.pictures=true")
+    settings = ("run.steps=10", "checkpoint.every=5", "log.outputs=['pictures']")
     return run(small(folder, "whole", *settings))
 
 
@@ -274,7 +274,7 @@ def test_the_command_line(tmp_path):
     sets = [part for o in overrides for part in ("--set", o)]
     result = runner.invoke(main, ["train", "corridor-tiny", *sets], catch_exceptions=False)
     assert result.exit_code == 0
-    assert "curve:" not in result.output  # log.pictures = false draws none
+    assert "curve:" not in result.output  # no pictures in log.outputs
     assert "| valid_seen | 1 |" in result.output
     assert "| valid_seen | 1 |" in runner.invoke(main, ["report", str(tmp_path / "cli")]).output
     assert "corridor-tiny" in runner.invoke(main, ["recipes"]).output

@@ -116,7 +116,7 @@ def test_a_step_on_alfworld(model, tmp_path):
 def test_adapters_on_a_model_that_sees_and_rows_without_padding(seeing, tmp_path):
     config = recipe(
         "visual-sokoban-tiny", seeing, tmp_path, "run.steps=1", "env.max_turns=3", "eval.every=0",
-        "policy.lora.rank=4", "optimizer.padding_free=true", "warmstart.episodes=6",
+        "policy.lora.rank=4", "optimizer.packing='packed'", "warmstart.episodes=6",
         "warmstart.steps=5",
     )  # fmt: skip
     trainer = setup.start(config)

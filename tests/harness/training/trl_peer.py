@@ -25,7 +25,7 @@ from trl.chat_template_utils import qwen3_chat_template
 
 import agentgyms
 from agentgyms.adapters.trl import environment_factory, seeds
-from agentgyms.tools import ToolCall
+from agentgyms.core.tools import ToolCall
 from harness.config import TinyConfig
 from harness.model.tiny import architecture, make_tokenizer, special_tokens
 from harness.training.trl import CreditTrainer

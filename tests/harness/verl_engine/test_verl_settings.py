@@ -46,7 +46,8 @@ def test_a_recipes_settings_are_verls():
             "policy.offload=parameters",
             "eval.every=0",
             "eval.temperature=0.0",
-            "log.wandb=mine",
+            "log.outputs=['pictures', 'tensorboard', 'wandb']",
+            "log.project=mine",
         )
     )
     wanted = {

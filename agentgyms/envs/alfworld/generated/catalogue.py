@@ -87,7 +87,6 @@ FURNITURE: Final = {
         _furniture("Toilet", "toiletry decor paper"),
     )
 }
-"""Every type of furniture by name."""
 
 THINGS: Final = {
     item.name: item
@@ -137,7 +136,6 @@ THINGS: Final = {
         _thing("WineBottle", "bottle", "coolable"),
     )
 }
-"""Every type of object by name."""
 
 ROOMS: Final = (
     Room(
@@ -209,4 +207,3 @@ ROOMS: Final = (
         ("pick", "look", "pick2"),
     ),
 )
-"""Every kind of room."""

@@ -98,7 +98,10 @@ def _furnished(size: str, split: str, family: str, chance: Chance) -> Household 
     """Return a random household for a task of this family, or None if the draw fails."""
     plans = floor_plans(size, seen=split != "valid_unseen")
     plan = chance.pick([plan for plan in plans if family in plan.room.families])
-    target = chance.pick(_targets(plan, family))
+    targets = list(plan.room.things)
+    if family in _TOOLS:
+        targets = [name for name in targets if f"{family}able" in THINGS[name].traits]
+    target = chance.pick(targets)
     place = chance.pick(_destinations(plan, family, target) or ("",))
     homes = [r for r in _homes(plan, target) if plan.furniture[r] != place]
     if size == "large":
@@ -108,16 +111,17 @@ def _furnished(size: str, split: str, family: str, chance: Chance) -> Household 
     stored = [(target, chance.pick(homes)) for _ in range(2 if family == "pick2" else 1)]
     if family == "look":
         stored.append((place, chance.pick(_homes(plan, place))))
-    stored += _others(plan, target, chance.between(*_NUM_THINGS[size]) - len(stored), size, chance)
+    # Objects that the task does not need; in small rooms no two of a type.
+    number = chance.between(*_NUM_THINGS[size]) - len(stored)
+    kinds = [name for name in plan.room.things if name != target and _homes(plan, name)]
+    if size == "small":
+        drawn = chance.sample(kinds, number)
+    else:
+        drawn = [chance.pick(kinds) for _ in range(number)]
+    stored += [(name, chance.pick(_homes(plan, name))) for name in drawn]
     stored.sort()
     inner = _inner(stored, chance) if size == "large" else ()
     return Household(plan, tuple(stored), inner, family, target, place, chance.below(2))
-
-
-def _targets(plan: FloorPlan, family: str) -> list[str]:
-    if family in _TOOLS:
-        return [name for name in plan.room.things if f"{family}able" in THINGS[name].traits]
-    return list(plan.room.things)
 
 
 def _destinations(plan: FloorPlan, family: str, target: str) -> list[str]:
@@ -132,18 +136,6 @@ def _homes(plan: FloorPlan, thing: str) -> list[int]:
     """Return the receptacles where a type of thing may be."""
     sort = THINGS[thing].sort
     return [r for r, name in enumerate(plan.furniture) if sort in FURNITURE[name].holds]
-
-
-def _others(
-    plan: FloorPlan, target: str, number: int, size: str, chance: Chance
-) -> list[tuple[str, int]]:
-    """Return objects that the task does not need; in small rooms no two of a type."""
-    kinds = [name for name in plan.room.things if name != target and _homes(plan, name)]
-    if size == "small":
-        drawn = chance.sample(kinds, number)
-    else:
-        drawn = [chance.pick(kinds) for _ in range(number)]
-    return [(name, chance.pick(_homes(plan, name))) for name in drawn]
 
 
 def _inner(stored: list[tuple[str, int]], chance: Chance) -> tuple[tuple[int, int], ...]:
@@ -178,7 +170,10 @@ def generate(task_id: str) -> Problem:
         add("objecttype", thing, f"{name.lower()}type")
         add("inreceptacle", thing, pieces[r])
         add("objectatlocation", thing, f"loc_bar_{made.plan.places[r]:02d}")
-        for predicate in _properties(name):
+        traits = THINGS[name].traits
+        renamed = {"vessel": "isreceptacleobject", "lamp": "toggleable"}
+        properties = [renamed.get(trait, trait) for trait in sorted(traits)]
+        for predicate in properties if "lamp" in traits else ["pickupable", *properties]:
             add(predicate, thing)
     for i, j in made.inner:
         add("inreceptacleobject", things[i], things[j])
@@ -197,13 +192,6 @@ def _furniture_id(name: str, number: int) -> str:
     if kind.endswith("basin"):
         return f"{kind.removesuffix('basin')}_bar_{number:02d}_bar_{kind}"
     return f"{kind}_bar_{number:02d}"
-
-
-def _properties(name: str) -> list[str]:
-    traits = THINGS[name].traits
-    renamed = {"vessel": "isreceptacleobject", "lamp": "toggleable"}
-    properties = [renamed.get(trait, trait) for trait in sorted(traits)]
-    return properties if "lamp" in traits else ["pickupable", *properties]
 
 
 def _sentence(made: Household) -> str:

@@ -54,19 +54,15 @@ def _furnishings(size: str, room: Room) -> list[tuple[str, ...]]:
     chance = Chance("furniture", size, room.name)
     found: dict[tuple[str, ...], None] = {}
     while len(found) < NUM_SEEN + NUM_UNSEEN:
-        found[_furnish(size, room, chance)] = None
+        count = chance.between(*SIZES[size])
+        extra = len(room.sometimes) if size == "large" else count - len(room.always)
+        furniture = [*room.always, *chance.sample(room.sometimes, extra - (size == "large"))]
+        while len(furniture) < count:
+            another = chance.pick(room.repeated)
+            if furniture.count(another) < _MOST_COPIES:
+                furniture.append(another)
+        found[tuple(sorted(furniture))] = None
     return list(found)
-
-
-def _furnish(size: str, room: Room, chance: Chance) -> tuple[str, ...]:
-    count = chance.between(*SIZES[size])
-    extra = len(room.sometimes) if size == "large" else count - len(room.always)
-    furniture = [*room.always, *chance.sample(room.sometimes, extra - (size == "large"))]
-    while len(furniture) < count:
-        another = chance.pick(room.repeated)
-        if furniture.count(another) < _MOST_COPIES:
-            furniture.append(another)
-    return tuple(sorted(furniture))
 
 
 def _places(size: str, number: int, furniture: tuple[str, ...]) -> tuple[int, ...]:

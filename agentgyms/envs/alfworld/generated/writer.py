@@ -54,18 +54,10 @@ _GOALS: Final = {
 def write_games(
     split: str, folder: Path, *, rooms: str = "small", task_ids: Iterable[str] | None = None
 ) -> list[Path]:
-    """Write generated tasks to `folder/<split>/<task>/<trial>/`, ALFWorld's folder structure.
+    """Write generated tasks to `folder/<split>/<task>/<trial>/`, and return the game files.
 
-    ALFWorld has no folder for `sample`, whose tasks are some of train: they go to `train`.
-
-    Args:
-        split: The split of the tasks.
-        folder: The target; existing files are replaced.
-        rooms: `small` or `large`.
-        task_ids: Some of the split's tasks; None for all of them.
-
-    Returns:
-        The game files.
+    The folders are ALFWorld's. It has none for `sample`, whose tasks are some of train: they go to
+    `train`. Existing files are replaced. `task_ids` are some of the split's tasks; None takes all.
     """
     check_split(split, tuple(generator.COUNTS), "the generator")
     if task_ids is None:

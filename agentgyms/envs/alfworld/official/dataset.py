@@ -8,8 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from agentgyms.data.datasets import DataSet
-from agentgyms.data.json_text import parse_json
-from agentgyms.data.manifests import Item, Part
+from agentgyms.data.manifests import Item, Part, parse_json
 from agentgyms.envs.alfworld.official.gamefile import GAME_FILE, parse_game
 
 SPLITS: Final = ("train", "valid_seen", "valid_unseen")

@@ -71,7 +71,20 @@ class OfficialEngine:
         elif self._child is not None and not self._child.alive:
             self.close("lost")
         if self._child is None:
-            self._child = self._start()
+            # A variable meant for this interpreter's packages would mislead another one.
+            environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+            child = Child(
+                [self._python, str(_WORKER)],
+                limit_s=self._limit_s,
+                environment=environment,
+                kind="alfworld-engine",
+            )
+            if "missing" in child.greeting:
+                child.close()
+                raise DependencyNotInstalled(
+                    f"{self._python} has no alfworld ({child.greeting['missing']}): {_ADVICE}"
+                )
+            self._child = child
         self._episodes += 1
         return _answer(self._child.ask({"load": fields}))
 
@@ -79,22 +92,6 @@ class OfficialEngine:
         """Take one turn; after a `WorkerLost` the next `load` starts another child."""
         assert self._child is not None, "load comes before step"
         return _answer(self._child.ask({"step": command}))
-
-    def _start(self) -> Child:
-        # A variable meant for this interpreter's packages would mislead another one.
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        child = Child(
-            [self._python, str(_WORKER)],
-            limit_s=self._limit_s,
-            environment=environment,
-            kind="alfworld-engine",
-        )
-        if "missing" in child.greeting:
-            child.close()
-            raise DependencyNotInstalled(
-                f"{self._python} has no alfworld ({child.greeting['missing']}): {_ADVICE}"
-            )
-        return child
 
     def close(self, how: End = "closed") -> None:
         """Terminate the child."""

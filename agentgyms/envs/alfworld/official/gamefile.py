@@ -11,10 +11,10 @@ import re
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.json_text import parse_json
+from agentgyms.data.manifests import parse_json
 from agentgyms.envs.alfworld.builder import build_game
 from agentgyms.envs.alfworld.game import Game
 from agentgyms.envs.alfworld.problem import Problem, parse_problem
@@ -65,17 +65,6 @@ def read_game(path: Path, name: str) -> Game:
 
 def parse_game(content: bytes) -> Problem:
     """Parse the content of a game file; `ValueError` if it is damaged or of another generation."""
-    fields = _fields(content)
-    sentence, grammar = _split_task(fields["grammar"])
-    check_generation(fields["pddl_domain"], grammar)
-    facts, goal = parse_problem(fields["pddl_problem"])
-    walkthrough = fields.get("walkthrough") or []
-    if not isinstance(walkthrough, list):
-        raise ValueError("its walkthrough is no list of commands")
-    return Problem(facts, goal, sentence, tuple(map(str, walkthrough)))
-
-
-def _fields(content: bytes) -> dict[str, Any]:
     try:
         fields = parse_json(content)
     except ValueError as e:
@@ -83,15 +72,16 @@ def _fields(content: bytes) -> dict[str, Any]:
     wanted = ("pddl_domain", "grammar", "pddl_problem")
     if not isinstance(fields, dict) or not all(isinstance(fields.get(k), str) for k in wanted):
         raise ValueError(f"it lacks one of the texts {', '.join(wanted)}")
-    return fields
-
-
-def _split_task(grammar: str) -> tuple[str, str]:
-    """Return the task sentence and the grammar without it."""
-    found = _TASK.search(grammar)
-    if found is None:
+    grammar = fields["grammar"]
+    task = _TASK.search(grammar)
+    if task is None:
         raise ValueError("its grammar has no task sentence")
-    return found[2], grammar[: found.start(2)] + grammar[found.end(2) :]
+    check_generation(fields["pddl_domain"], grammar[: task.start(2)] + grammar[task.end(2) :])
+    facts, goal = parse_problem(fields["pddl_problem"])
+    walkthrough = fields.get("walkthrough") or []
+    if not isinstance(walkthrough, list):
+        raise ValueError("its walkthrough is no list of commands")
+    return Problem(facts, goal, task[2], tuple(map(str, walkthrough)))
 
 
 @lru_cache(maxsize=4)

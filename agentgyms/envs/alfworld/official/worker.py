@@ -18,7 +18,9 @@ from typing import Any, TextIO
 
 def main() -> None:
     """Answer requests until the end of the input."""
-    replies = _private_stdout()
+    # Replies have the real standard output; the engine prints to standard error.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
         # alfworld creates its data folder when it is imported; it is not needed here.
@@ -35,13 +37,6 @@ def main() -> None:
             except Exception as e:
                 reply = {"error": f"{type(e).__name__}: {e}"}
             _reply(replies, reply)
-
-
-def _private_stdout() -> TextIO:
-    """Return the real standard output; redirect the engine's prints to standard error."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return replies
 
 
 def _reply(stream: TextIO, reply: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.json_text import parse_json
+from agentgyms.data.manifests import parse_json
 from agentgyms.data.progress_bar import ProgressBar
 
 SPLITS: Final = ("train", "dev", "test_normal", "test_challenge")

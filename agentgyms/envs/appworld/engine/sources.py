@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 from agentgyms.core.errors import DataCorrupt, DataMissing, EnvUnavailable
 from agentgyms.data import datasets
 from agentgyms.data.datasets import DataSet
+from agentgyms.data.folders import resumable_folder
 from agentgyms.data.manifests import Item, digest_file, summarize
-from agentgyms.data.resumable import resumable_folder
 from agentgyms.envs.appworld.engine.data_roots import (
     SPLITS,
     Roots,

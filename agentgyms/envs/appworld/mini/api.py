@@ -1,16 +1,41 @@
-"""Declares apps and their APIs, and calls the APIs."""
+"""Declares apps and their APIs, calls the APIs, and issues their access tokens."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final, TypeVar, cast
 
 from agentgyms.envs.appworld.mini.database import Database
 from agentgyms.envs.appworld.mini.parameters import Integer, InvalidValue, Parameter, Text, shown
-from agentgyms.envs.appworld.mini.records import Account, Profile, Record
-from agentgyms.envs.appworld.mini.tokens import Tokens
+from agentgyms.envs.appworld.mini.records import ACCOUNTS, Account, Profile, Record
+
+
+class Tokens:
+    """The tokens of one world: a function of the account's app, email, password and the salt.
+
+    Tokens are not state: logging in changes nothing in a world.
+    """
+
+    def __init__(self, salt: str) -> None:
+        """Store the salt, which makes tokens differ between worlds."""
+        self._key = blake2b(salt.encode(), digest_size=32).digest()
+        self._accounts: dict[str, dict[str, Account]] = {}
+
+    def issue(self, app: str, account: Account) -> str:
+        """Return the token of an account."""
+        name = "\0".join((app, account.email, account.password))
+        return blake2b(name.encode(), key=self._key, digest_size=20).hexdigest()
+
+    def account(self, database: Database, app: str, token: Any) -> Account | None:
+        """Return the account of a token in unchanged accounts; None if it is not one of the app."""
+        if app not in self._accounts:
+            accounts = database.of(ACCOUNTS[app]).values()
+            self._accounts[app] = {self.issue(app, account): account for account in accounts}
+        return self._accounts[app].get(token) if isinstance(token, str) else None
+
 
 Plain = Any
 """A JSON value."""
@@ -39,7 +64,6 @@ class ApiError(Exception):
     """The error response of an API, with one of the HTTP statuses 401, 404, 409 and 422."""
 
     def __init__(self, status: int, message: str) -> None:
-        """Store the status and the message."""
         super().__init__(status, message)
         self.status = status
         self.message = message
@@ -85,11 +109,14 @@ class Session:
             raise ApiError(404, f"You have no {what} with {kind.FIELDS[0]} {key}.")
         return found
 
-    def add(self, record: Record) -> None:
-        """Add a record; raise `ApiError` if there are already `MAX_RECORDS` of its kind."""
-        if len(self.database.of(type(record))) >= MAX_RECORDS:
+    def new(self, kind: type[R], **values: Any) -> R:
+        """Add a record with the next id; `ApiError` if there are `MAX_RECORDS` of its kind."""
+        if len(self.database.of(kind)) >= MAX_RECORDS:
             raise ApiError(409, f"No room: there are {MAX_RECORDS} records of this kind.")
+        values[kind.FIELDS[0]] = self.database.next_id(kind)
+        record: R = cast(Any, kind)(**values)
         self.database.add(record)
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +135,17 @@ class Api:
         """Call the API and return its value; an `ApiError` means that no record was changed."""
         values = dict(given)
         if TOKEN.name in self.by_name:
-            session.account = self._account(session, values.pop(TOKEN.name, None))
+            token = values.pop(TOKEN.name, None)
+            account = session.tokens.account(session.database, self.app, token)
+            if account is None:
+                raise ApiError(
+                    401,
+                    f"The access_token is {'missing' if token is None else 'wrong'}. "
+                    f"apis.{self.app}.login(username=..., password=...) "
+                    f"returns one for the {self.app} app.",
+                )
+            session.account = account
         return self.run(session, **self._parse(values))
-
-    def _account(self, session: Session, token: Any) -> Account:
-        account = session.tokens.account(session.database, self.app, token)
-        if account is None:
-            fault = "missing" if token is None else "wrong"
-            raise ApiError(
-                401,
-                f"The access_token is {fault}. apis.{self.app}.login(username=..., password=...) "
-                f"returns one for the {self.app} app.",
-            )
-        return account
 
     def _parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of all parameters without the token; refuse what is invalid."""

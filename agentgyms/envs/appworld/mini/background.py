@@ -24,7 +24,10 @@ def fill(scene: Scene) -> None:
     _music(scene)
     for owner in scene.residents:
         mine = owner is scene.me
-        _notes(scene, owner, 7 if mine else 3)
+        chance = scene.chance
+        for subject in chance.sample(vocabulary.NOTE_SUBJECTS, 7 if mine else 3):
+            tags = chance.sample(vocabulary.TAGS, chance.below(3))
+            scene.note(owner, subject, " ".join(chance.sample(vocabulary.NOTE_LINES, 2)), tags)
         _plans(scene, owner, 5 if mine else 2)
     for person in scene.cast.contacts:
         scene.contact(scene.me, person, person.relation)
@@ -107,13 +110,6 @@ def _music(scene: Scene) -> None:
         scene.playlist(owner, chance.pick(vocabulary.PLAYLISTS), chance.sample(songs, 4))
         for song in chance.sample(songs, 4):
             scene.like(owner, song)
-
-
-def _notes(scene: Scene, owner: Person, count: int) -> None:
-    chance = scene.chance
-    for subject in chance.sample(vocabulary.NOTE_SUBJECTS, count):
-        tags = chance.sample(vocabulary.TAGS, chance.below(3))
-        scene.note(owner, subject, " ".join(chance.sample(vocabulary.NOTE_LINES, 2)), tags)
 
 
 def _plans(scene: Scene, owner: Person, count: int) -> None:

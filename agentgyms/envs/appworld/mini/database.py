@@ -71,14 +71,10 @@ class Database:
         """Return a digest of all records; only the tables changed since the last call are read."""
         for name, table in self._tables.items():
             if name not in self._digests:
-                self._digests[name] = _table_digest(name, table)
+                values: list[tuple[Any, ...]] = list(map(_VALUES[name], table.values()))
+                self._digests[name] = blake2b(repr(values).encode(), digest_size=16).digest()
         return blake2b(b"".join(map(self._digests.__getitem__, TABLES)), digest_size=16).hexdigest()
 
     def _write(self, name: str) -> dict[int, Record]:
         self._digests.pop(name, None)
         return self._tables[name]
-
-
-def _table_digest(name: str, table: Mapping[int, Record]) -> bytes:
-    values: list[tuple[Any, ...]] = list(map(_VALUES[name], table.values()))
-    return blake2b(repr(values).encode(), digest_size=16).digest()

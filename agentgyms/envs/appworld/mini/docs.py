@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any
 
-from agentgyms.envs.appworld.mini.api import Api, App
+from agentgyms.envs.appworld.mini.api import App
 from agentgyms.envs.appworld.mini.parameters import Parameter
 
 _READS = ("show_", "search_")
@@ -28,7 +28,6 @@ class Documentation:
     """The documentation of apps; it is made at its first use."""
 
     def __init__(self, apps: Mapping[str, App]) -> None:
-        """Keep the apps by name, in the order of the documentation."""
         self._apps = apps
 
     def app_descriptions(self) -> list[dict[str, str]]:
@@ -63,7 +62,15 @@ class Documentation:
     @cached_property
     def _docs(self) -> dict[tuple[str, str], dict[str, Any]]:
         return {
-            (app.name, api.name): _doc(api)
+            (app.name, api.name): {
+                "app_name": api.app,
+                "api_name": api.name,
+                "path": f"/{api.app}/{api.name}",
+                "method": "GET" if api.name.startswith(_READS) else "POST",
+                "description": api.description,
+                "parameters": [_parameter(each) for each in api.parameters],
+                "response_schemas": {"success": api.returns, "failure": {"message": "string"}},
+            }
             for app in self._apps.values()
             for api in app.apis.values()
         }
@@ -108,18 +115,6 @@ def _names(doc: dict[str, Any]) -> list[str]:
     returned = doc["response_schemas"]["success"]
     fields = returned[0] if isinstance(returned, list) else returned
     return [*(parameter["name"] for parameter in doc["parameters"]), *fields]
-
-
-def _doc(api: Api) -> dict[str, Any]:
-    return {
-        "app_name": api.app,
-        "api_name": api.name,
-        "path": f"/{api.app}/{api.name}",
-        "method": "GET" if api.name.startswith(_READS) else "POST",
-        "description": api.description,
-        "parameters": [_parameter(each) for each in api.parameters],
-        "response_schemas": {"success": api.returns, "failure": {"message": "string"}},
-    }
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

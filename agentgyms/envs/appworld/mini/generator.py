@@ -1,8 +1,9 @@
-"""Generates the tasks of MiniAppWorld, each from its id alone."""
+"""The tasks of MiniAppWorld, each generated from its id alone."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -11,14 +12,15 @@ from typing import Final
 
 from agentgyms.core.errors import UnknownTask
 from agentgyms.core.randomness import Chance
+from agentgyms.core.tasks import check_split
 from agentgyms.envs.appworld.mini.apps import API_NAMES
 from agentgyms.envs.appworld.mini.background import addresses, fill
-from agentgyms.envs.appworld.mini.people import SPLITS, Person, draw_cast
+from agentgyms.envs.appworld.mini.people import SPLITS, draw_cast
 from agentgyms.envs.appworld.mini.record_builder import Scene
 from agentgyms.envs.appworld.mini.records import Profile, Task
 from agentgyms.envs.appworld.mini.scenarios import CHALLENGE, COMMON
 from agentgyms.envs.appworld.mini.template import TASKS_PER_SCENARIO, Draw, Template
-from agentgyms.envs.appworld.mini.world import MiniTask
+from agentgyms.envs.appworld.mini.world import MiniTask, MiniWorld
 from agentgyms.envs.appworld.world import Brief
 
 VERSION: Final = "1"
@@ -76,7 +78,13 @@ def make_task(task_id: str) -> SolvedTask:
             f"MiniAppWorld has no task {task_id!r}: expected an id such as 'countnotes-t001_1'"
         )
     scenario, number = task_id.split("_")
-    scene = _scene(task_id, scenario, split)
+    days = Chance(VERSION, scenario, "day").below(_NUM_DAYS)
+    day = _FIRST_DAY + timedelta(days=days)
+    # Some scenarios have payments earlier in the same month.
+    now = day.replace(day=10 + day.day % 16)
+    chance = Chance(VERSION, task_id)
+    scene = Scene(chance, draw_cast(chance, split), now)
+    fill(scene)
     plan = chosen.plan(Draw(f"{VERSION}/{scenario}", int(number), split, scene))
     me = scene.me
     profile = Profile(
@@ -90,7 +98,12 @@ def make_task(task_id: str) -> SolvedTask:
     brief = Brief(
         task_id,
         plan.instruction,
-        _supervisor(me),
+        {
+            "first_name": me.first_name,
+            "last_name": me.last_name,
+            "email": me.email,
+            "phone_number": me.phone_number,
+        },
         scene.now.isoformat(),
         chosen.difficulty,
         API_NAMES,
@@ -99,22 +112,25 @@ def make_task(task_id: str) -> SolvedTask:
     return SolvedTask(MiniTask(brief, scene.database(*records), plan.checks, salt), plan.solution)
 
 
-def _scene(task_id: str, scenario: str, split: str) -> Scene:
-    """Return a task's scene with its background records."""
-    days = Chance(VERSION, scenario, "day").below(_NUM_DAYS)
-    day = _FIRST_DAY + timedelta(days=days)
-    # Some scenarios have payments earlier in the same month.
-    now = day.replace(day=10 + day.day % 16)
-    chance = Chance(VERSION, task_id)
-    scene = Scene(chance, draw_cast(chance, split), now)
-    fill(scene)
-    return scene
+class MiniTasks:
+    """The tasks of MiniAppWorld; implements `world.Tasks`, without data or other processes."""
 
+    version = f"mini-{VERSION}"
+    """Version of the tasks, which recordings contain."""
 
-def _supervisor(person: Person) -> dict[str, str]:
-    return {
-        "first_name": person.first_name,
-        "last_name": person.last_name,
-        "email": person.email,
-        "phone_number": person.phone_number,
-    }
+    def families(self, split: str) -> Mapping[str, int]:
+        """Return the difficulty of each task of a split, scenario by scenario."""
+        check_split(split, tuple(COUNTS), "MiniAppWorld")
+        return {
+            task_id: template.difficulty
+            for scenario, template in scenarios(split)
+            for task_id in task_ids(scenario)
+        }
+
+    def open(self, task_id: str) -> MiniWorld:
+        """Return a new world of a task, in its initial state."""
+        return MiniWorld(make_task(task_id).task)
+
+    def solution(self, task_id: str) -> Sequence[str]:
+        """Return the code blocks of a task's reference solution, one per turn."""
+        return make_task(task_id).solution

@@ -40,7 +40,6 @@ class Scene:
     """
 
     def __init__(self, chance: Chance, cast: Cast, now: datetime) -> None:
-        """Add everybody's accounts."""
         self.chance = chance
         self.cast = cast
         self.now = now
@@ -50,7 +49,16 @@ class Scene:
         self.residents = (cast.supervisor, *cast.contacts[-2:], *cast.strangers[:1])
         for app in ACCOUNTS:
             for person in self.residents if app != "purse" else (cast.supervisor, *cast.others):
-                self._open_account(app, person)
+                kind = ACCOUNTS[app]
+                account = kind(
+                    account_id=self._id(kind),
+                    first_name=person.first_name,
+                    last_name=person.last_name,
+                    email=person.email,
+                    phone_number=person.phone_number,
+                    password=f"{self.chance.below(16**9):09x}",
+                )
+                self._accounts[app, person.email] = self._add(account).account_id
 
     def of(self, kind: type[R]) -> list[R]:
         """Return the records of a kind so far, sorted by id."""
@@ -238,18 +246,6 @@ class Scene:
                 done=done,
             )
         )
-
-    def _open_account(self, app: str, person: Person) -> None:
-        kind = ACCOUNTS[app]
-        account = kind(
-            account_id=self._id(kind),
-            first_name=person.first_name,
-            last_name=person.last_name,
-            email=person.email,
-            phone_number=person.phone_number,
-            password=f"{self.chance.below(16**9):09x}",
-        )
-        self._accounts[app, person.email] = self._add(account).account_id
 
     def _add(self, record: R) -> R:
         self._records[record.TABLE][record.key] = record

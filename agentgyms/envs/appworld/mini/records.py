@@ -7,7 +7,7 @@ field of a record is its id, which is unique in its table and at least 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform
 
@@ -28,6 +28,10 @@ class Record:
     def key(self) -> int:
         """The record's id in its table."""
         return int(getattr(self, self.FIELDS[0]))
+
+    def reply(self, names: Iterable[str], **others: Any) -> dict[str, Any]:
+        """Return an API's reply of these names: fields of the record, or `others`."""
+        return {name: others[name] if name in others else getattr(self, name) for name in names}
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

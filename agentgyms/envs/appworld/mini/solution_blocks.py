@@ -20,9 +20,14 @@ def show_docs(app: str, *apis: str) -> str:
     )
 
 
-def show_docs_of(**apis: str) -> str:
-    """Return the block that prints API docs: `show_docs_of(purse="show_payments send_payment")`."""
-    return "\n".join(show_docs(app, *names.split()) for app, names in apis.items())
+def begin(**apis: str) -> list[str]:
+    """Return the blocks that print API docs and log in: `begin(purse="show_cards top_up")`.
+
+    For a single app, its API descriptions come first, and alone if it has no names.
+    """
+    docs = "\n".join(show_docs(app, *names.split()) for app, names in apis.items() if names)
+    first = [show_docs(app) for app in apis if len(apis) == 1]
+    return [*first, *([docs] if docs else []), login(*apis)]
 
 
 def show_note_titled(title: str) -> str:

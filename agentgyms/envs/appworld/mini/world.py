@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgyms.envs.appworld.mini.api import ApiError, Session
+from agentgyms.envs.appworld.mini.api import ApiError, Session, Tokens
 from agentgyms.envs.appworld.mini.apps import APPS
 from agentgyms.envs.appworld.mini.database import Database
 from agentgyms.envs.appworld.mini.parameters import shown
 from agentgyms.envs.appworld.mini.records import Task
-from agentgyms.envs.appworld.mini.tokens import Tokens
 from agentgyms.envs.appworld.mini.tracker import Check, Outcome, report
 from agentgyms.envs.appworld.world import ApiResponse, Brief, Report
 
@@ -29,8 +28,10 @@ class MiniTask:
 class MiniWorld:
     """The apps of one task, with the records after the calls so far; implements `World`."""
 
+    alive = True
+    """The world is in this process."""
+
     def __init__(self, task: MiniTask) -> None:
-        """Open the world in its initial state."""
         self._task = task
         self._database = task.database.copy()
         self._tokens = Tokens(task.salt)
@@ -39,11 +40,6 @@ class MiniWorld:
     def brief(self) -> Brief:
         """The task."""
         return self._task.brief
-
-    @property
-    def alive(self) -> bool:
-        """Always True, because the world is in this process."""
-        return True
 
     @property
     def completed(self) -> bool:

@@ -7,7 +7,7 @@ holds nothing worth reading.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agentgyms.envs.appworld.sandbox import code_extraction
@@ -44,7 +44,8 @@ def refusal(code: str) -> Refusal | None:
     for kind, names in found.forbidden():
         if names:
             plural = "s" if len(names) > 1 else ""
-            listed = _enumerate_names(sorted(names))
+            *others, last = sorted(names)
+            listed = f"{', '.join(others)} and {last}" if others else last
             return _refused(f"Usage of the following {kind}{plural} is not allowed: {listed}.")
     return None
 
@@ -112,8 +113,3 @@ def _path(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([*([node.id] if isinstance(node, ast.Name) else []), *reversed(parts)])
-
-
-def _enumerate_names(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

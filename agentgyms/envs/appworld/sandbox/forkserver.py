@@ -55,13 +55,9 @@ class ForkServer:
     ) -> None:
         """Store the arguments; the server starts at the first use.
 
-        Args:
-            command: The server's command, from `role_command`.
-            environment: All its environment variables.
-            start_limit_s: The longest time until it is ready.
-            forks: The number of children after which another server process replaces it, at least
-                1; this bounds its leaks.
-            kind: The name of its children in the counts of `agentgyms.processes.workers`.
+        `command` is from `role_command`, `environment` has all variables. It is ready within
+        `start_limit_s`. After `forks` children (1 or more) another server process replaces it: this
+        bounds its leaks. `kind` names its children in the counts of `agentgyms.processes.workers`.
         """
         self._command = list(command)
         self._environment = dict(environment)

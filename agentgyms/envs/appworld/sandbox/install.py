@@ -19,7 +19,7 @@ from gymnasium.error import DependencyNotInstalled
 
 from agentgyms.core.errors import BadOption, EnvUnavailable
 from agentgyms.data import datasets
-from agentgyms.data.resumable import lock_folder
+from agentgyms.data.folders import lock_folder
 from agentgyms.envs.appworld.sandbox.forkserver import role_environment
 
 VERSION: Final = "0.1.3.post1"
@@ -113,18 +113,11 @@ def _probe(executable: str) -> str:
 
 
 def install(target: Path | None = None, base: str | None = None) -> Path:
-    """Make a virtual environment with AppWorld, or complete an interrupted installation.
+    """Make a virtual environment with AppWorld at `target`, and return its interpreter.
 
-    Args:
-        target: Its folder; `folder()` by default.
-        base: The interpreter to make it from, Python 3.11 or later; this one by default.
-
-    Returns:
-        Its interpreter.
-
-    Raises:
-        BadOption: `base` is not such an interpreter.
-        EnvUnavailable: A step failed, or another process is installing here.
+    An interrupted installation is completed. `base` is the interpreter to make it from. Raises
+    `BadOption` if that is not Python 3.11 or later, and `EnvUnavailable` if a step failed, or
+    another process is installing here.
     """
     target = (target or folder()).absolute()
     base = base or sys.executable

@@ -34,10 +34,7 @@ class ProgrammaticJudge:
     `social_rules` -3 for each insult. All are clipped to their ranges.
     """
 
-    @property
-    def identity(self) -> str:
-        """`programmatic-v1`."""
-        return IDENTITY
+    identity = IDENTITY
 
     def rate(self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seed: int) -> Verdict:
         """Return the ratings of both seats; `BadOption` if the encounter has no generated game."""

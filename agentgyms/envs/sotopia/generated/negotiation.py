@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Generic, TypeVar
@@ -99,7 +99,22 @@ class Negotiation(ABC, Generic[Outcome]):
                 return OfferState(
                     (standing[0], standing[1]), (tuple(offers[0]), tuple(offers[1])), deal
                 )
-            _apply_offers(turn, standing, offers, self.parse_offer)
+            for seat, act in turn:
+                bound = commitment(act)
+                if act.kind is Kind.LEAVE:
+                    standing[seat] = None
+                elif bound and bound.verb is Verb.REJECT:
+                    standing[1 - seat] = None
+            for seat, act in turn:
+                bound = commitment(act)
+                outcome = (
+                    self.parse_offer(seat, bound.rest)
+                    if bound and bound.verb is Verb.OFFER
+                    else None
+                )
+                if outcome is not None:
+                    standing[seat] = outcome
+                    offers[seat].append(outcome)
         return OfferState((standing[0], standing[1]), (tuple(offers[0]), tuple(offers[1])))
 
     def goal_score(self, dialogue: Dialogue, seat: int) -> int:
@@ -186,23 +201,3 @@ def _accepted(turn: Turn, standing: Sequence[Outcome | None]) -> Outcome | None:
         if bound and bound.verb is Verb.ACCEPT and standing[1 - seat] is not None:
             return standing[1 - seat]
     return None
-
-
-def _apply_offers(
-    turn: Turn,
-    standing: list[Outcome | None],
-    offers: tuple[list[Outcome], list[Outcome]],
-    read: Callable[[int, str], Outcome | None],
-) -> None:
-    for seat, act in turn:
-        bound = commitment(act)
-        if act.kind is Kind.LEAVE:
-            standing[seat] = None
-        elif bound and bound.verb is Verb.REJECT:
-            standing[1 - seat] = None
-    for seat, act in turn:
-        bound = commitment(act)
-        outcome = read(seat, bound.rest) if bound and bound.verb is Verb.OFFER else None
-        if outcome is not None:
-            standing[seat] = outcome
-            offers[seat].append(outcome)

@@ -42,10 +42,7 @@ class ScriptedPartner:
     The demanded gain falls with the number of serious offers received, not with talk.
     """
 
-    @property
-    def identity(self) -> str:
-        """`scripted-v1`."""
-        return IDENTITY
+    identity = IDENTITY
 
     def reply(
         self, encounter: Encounter, rules: Rules, dialogue: Dialogue, seat: int, seed: int

@@ -64,7 +64,17 @@ def action_schema() -> str:
 def ratings_schema() -> str:
     """Return the JSON schema of both ratings, as pydantic 2 writes the package's."""
     descriptions = _texts()["dimensions"]
-    dimensions = {name: _dimension(name, descriptions[name]) for name in RANGES}
+    dimensions = {
+        name: {
+            "description": descriptions[name],
+            "maxItems": 2,
+            "minItems": 2,
+            "prefixItems": [{"type": "string"}, {"type": "integer"}],
+            "title": name.replace("_", " ").title(),
+            "type": "array",
+        }
+        for name in RANGES
+    }
     described = {"description": "The social dimensions used in Sotopia paper (ICLR 2024)"}
     reference = {"$ref": "#/$defs/SotopiaDimensions"}
     both = {"agent_1_evaluation": reference, "agent_2_evaluation": reference}
@@ -76,18 +86,6 @@ def ratings_schema() -> str:
 def _object(title: str, properties: dict[str, Any]) -> dict[str, Any]:
     required = list(properties)
     return {"properties": properties, "required": required, "title": title, "type": "object"}
-
-
-def _dimension(name: str, description: str) -> dict[str, Any]:
-    """Return the schema of a pair of reasoning and score."""
-    return {
-        "description": description,
-        "maxItems": 2,
-        "minItems": 2,
-        "prefixItems": [{"type": "string"}, {"type": "integer"}],
-        "title": name.replace("_", " ").title(),
-        "type": "array",
-    }
 
 
 @cache

@@ -30,21 +30,13 @@ def parse_ratings(text: str, names: Sequence[str]) -> tuple[Rating, Rating] | Pa
     """
     failures: list[ParseFailure] = []
     for fields in json_objects(strip_thoughts(text)):
-        ratings = _parse_both(unwrap(fields, *_WRAPPERS), names)
-        if not isinstance(ratings, ParseFailure):
-            return ratings
-        failures.append(ratings)
+        wrong: list[str] = []
+        both = unwrap(fields, *_WRAPPERS)
+        first, second = (_parse_one(both, seat, names, wrong) for seat in (0, 1))
+        if not wrong:
+            return first, second
+        failures.append(ParseFailure("; ".join(wrong) + "."))
     return failures[0] if failures else ParseFailure("there is no whole JSON object in it.")
-
-
-def _parse_both(
-    fields: Mapping[str, Any], names: Sequence[str]
-) -> tuple[Rating, Rating] | ParseFailure:
-    wrong: list[str] = []
-    first, second = (_parse_one(fields, seat, names, wrong) for seat in (0, 1))
-    if wrong:
-        return ParseFailure("; ".join(wrong) + ".")
-    return first, second
 
 
 def _parse_one(

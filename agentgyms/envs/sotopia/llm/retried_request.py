@@ -28,7 +28,6 @@ class RetriedRequest:
     def __init__(
         self, client: SyncChatClient, prompt: str, schema: str, name: Sequence[object]
     ) -> None:
-        """Ask nothing yet."""
         self.usage = Usage()
         self._client, self._name = client, name
         self._prompt, self._schema = prompt, schema
@@ -37,10 +36,8 @@ class RetriedRequest:
     def complete(self, parse: Callable[[str], T | ParseFailure]) -> T | ParseFailure:
         """Return the parsed answer; that of the second attempt if the first cannot be parsed.
 
-        Raises:
-            ModelUnavailable: The model did not answer; retrying is safe.
-            BadOption: The server rejects the request.
-            PromptTooLong: The prompt does not fit into the model's context.
+        Raises `ModelUnavailable` (retrying is safe), `BadOption` if the server rejects the request,
+        and `PromptTooLong`.
         """
         answer = self._answer([_user(self._prompt)], 0)
         result = parse(answer)

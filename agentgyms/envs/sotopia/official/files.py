@@ -19,7 +19,6 @@ from agentgyms.data.archives import read_files
 
 Row = dict[str, Any]
 Rows = Mapping[str, Row]
-"""Rows by id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from agentgyms.envs.webshop.env import WebShopEnv
 from agentgyms.envs.webshop.rules import actions
 from agentgyms.envs.webshop.rules.page_views import SEARCH
 from agentgyms.envs.webshop.rules.session import PageState, Result, ShopSession
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.rules.view import View
+from agentgyms.envs.webshop.rules.view import View
 
 _CANNOT_BE_TYPED: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 """Characters that a search box does not accept: control characters and lone surrogates."""

@@ -29,13 +29,11 @@ BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chro
 """Names of browsers; the first one on the path is used."""
 
 DRIVERS: Final = ("chromedriver",)
-"""Names of their drivers."""
 
 ADVICE: Final = (
     "install Chromium and ChromeDriver of one version (Debian and Ubuntu: apt-get install chromium "
     "chromium-driver), or pass browser_binary=... and driver_binary=..."
 )
-"""How to install them."""
 
 _SUPERVISOR: Final = """
 "$1" --port="$3" --log-path=/dev/null &

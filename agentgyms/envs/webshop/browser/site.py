@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from gymnasium.error import DependencyNotInstalled
 
-from agentgyms.core import extras
+from agentgyms.core import imports
 from agentgyms.core.errors import WorkerLost
 from agentgyms.processes.child import Child
 
@@ -34,9 +34,9 @@ class VisitLost(WorkerLost):
 
 def check_packages() -> None:
     """Check that the packages of the browser and of the site are installed."""
-    for package in (*extras.PACKAGES["browser"], "env_servers"):
+    for package in (*imports.PACKAGES["browser"], "env_servers"):
         if importlib.util.find_spec(package) is None:
-            raise DependencyNotInstalled(extras.missing(package, "browser"))
+            raise DependencyNotInstalled(imports.missing(package, "browser"))
 
 
 class Site:

@@ -90,7 +90,6 @@ class ShopPage:
     def __init__(
         self, binaries: Binaries, arguments: Mapping[str, Any], episodes_per_browser: int
     ) -> None:
-        """Store the arguments of the browser and of the shop; nothing is started yet."""
         self._binaries, self._arguments = binaries, dict(arguments)
         self._episodes_per_browser = episodes_per_browser
         self._browser: Browser | None = None
@@ -133,7 +132,6 @@ class ShopPage:
         self._reset()
 
     def __del__(self) -> None:
-        """Release the tab."""
         if self._browser is not None and self._tab:
             self._browser.release_tab(self._tab)
 
@@ -228,29 +226,25 @@ class ShopPage:
         found = self._browser.read(self._tab, _READ, self._path)
         if not found["page"]:
             raise WorkerLost(f"the tab shows no page of the shop, but {found['heading']!r:.100}")
-        return _content(found, self._instruction)
-
-
-def _content(found: dict[str, Any], instruction: str) -> PageContent:
-    elements: list[Element] = []
-    button_values: list[tuple[Clickable, str]] = []
-    for part in found["elements"]:
-        element = _element(part)
-        elements.append(element)
-        if isinstance(element, OptionGroup):
-            at = part["at"]
-            button_values += [(choice, f"{at}.{i}") for i, choice in enumerate(element.choices)]
-        elif not isinstance(element, Text):
-            button_values.append((element, part["at"]))
-    view = View(
-        page=found["page"],
-        instruction=instruction,
-        query=found["query"],
-        has_search_box=found["search"],
-        elements=tuple(elements),
-        notice=found["notice"],
-    )
-    return PageContent(view, button_values)
+        elements: list[Element] = []
+        button_values: list[tuple[Clickable, str]] = []
+        for part in found["elements"]:
+            element = _element(part)
+            elements.append(element)
+            if isinstance(element, OptionGroup):
+                at = part["at"]
+                button_values += [(choice, f"{at}.{i}") for i, choice in enumerate(element.choices)]
+            elif not isinstance(element, Text):
+                button_values.append((element, part["at"]))
+        view = View(
+            page=found["page"],
+            instruction=self._instruction,
+            query=found["query"],
+            has_search_box=found["search"],
+            elements=tuple(elements),
+            notice=found["notice"],
+        )
+        return PageContent(view, button_values)
 
 
 def _element(part: dict[str, Any]) -> Element:

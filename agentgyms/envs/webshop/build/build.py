@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
 from agentgyms.core.errors import DataCorrupt, DataError
 from agentgyms.data.manifests import MANIFEST, Part, digest_file, write_manifest
 from agentgyms.data.progress_bar import ProgressBar
-from agentgyms.envs.webshop.build.join_database import Join
-from agentgyms.envs.webshop.build.json_stream import list_items
+from agentgyms.envs.webshop.build.json_stream import list_items, object_items
 from agentgyms.envs.webshop.build.official_files import OfficialFiles, locate
 from agentgyms.envs.webshop.build.official_items import asin_of, product_of
 from agentgyms.envs.webshop.catalogue.catalogue import Catalogue, asin_columns
@@ -31,17 +32,11 @@ _REPLACEMENT_CHARACTER: Final = "\ufffd".encode()
 
 
 def build(source: Path, target: Path, progress: bool) -> dict[str, Any]:
-    """Write the catalogue of the official files to a folder, and return its manifest.
+    """Write the catalogue of the official files to a new folder, and return its manifest.
 
-    Args:
-        source: A folder or archive with the files, or the file of products.
-        target: A new folder.
-        progress: Whether to show progress bars.
-
-    Raises:
-        DataMissing: A file is missing.
-        DataCorrupt: A file is damaged; the message names the file and the byte, or the item and
-            the field.
+    `source` is a folder or archive with the files, or the file of products. Raises `DataMissing` if
+    a file is missing, and `DataCorrupt` if one is damaged: the message names the file and the byte,
+    or the item and the field.
     """
     scratch = target / _SCRATCH
     scratch.mkdir(parents=True)
@@ -114,6 +109,52 @@ class _Assembly:
         self.columns.add(product)
 
 
+_CACHE_KIB: Final = 1 << 17
+
+
+class Join:
+    """A database of the entries of JSON files, by key; a context manager that closes it."""
+
+    def __init__(self, file: Path) -> None:
+        self._connection = sqlite3.connect(file)
+        # A killed build begins anew, so the database needs no journal.
+        for setting in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{_CACHE_KIB}"):
+            self._connection.execute(f"PRAGMA {setting}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._connection.close()
+
+    def fill(self, table: str, source: Path | None) -> None:
+        """Load a file with one JSON object, if any; of a repeated key the last entry counts."""
+        rows = _rows(source) if source else iter(())
+        with self._connection:
+            self._connection.execute(f"CREATE TABLE {table} (key TEXT, item TEXT)")
+            self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # noqa: S608
+            self._connection.execute(f"CREATE INDEX {table}_key ON {table} (key)")
+
+    def get(self, table: str, key: str) -> Any:
+        """Return the entry of a key in a table, None if it has none."""
+        row = self._connection.execute(
+            f"SELECT item FROM {table} WHERE key = ? ORDER BY rowid DESC LIMIT 1",  # noqa: S608
+            (key,),
+        ).fetchone()
+        return None if row is None else json.loads(row[0])
+
+
+def _rows(source: Path) -> Iterator[tuple[str, str]]:
+    for item in object_items(source):
+        try:
+            item.key.encode()
+        except UnicodeEncodeError:
+            raise DataCorrupt(
+                f"{source}: the key {item.key!r} holds a lone surrogate; get the file again"
+            ) from None
+        yield item.key, json.dumps(item.value)
+
+
 def _finish(assembly: _Assembly, target: Path, progress: bool) -> dict[str, Any]:
     """Write the arrays, the index, the goal lists and the manifest."""
     asin, asin_order = asin_columns(assembly.asins)
@@ -136,12 +177,10 @@ def _finish(assembly: _Assembly, target: Path, progress: bool) -> dict[str, Any]
         write(catalogue, target, kind, DEFAULT_SEED)
         manifest["splits"][kind] = Part(len(GoalList.of(catalogue, kind)), digest)
     shutil.rmtree(target / _SCRATCH)
-    return manifest | {"files": _checksums(target, progress)}
-
-
-def _checksums(folder: Path, progress: bool) -> dict[str, tuple[int, str]]:
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != MANIFEST)
-    return {
-        file.relative_to(folder).as_posix(): (file.stat().st_size, digest_file(file))
-        for file in ProgressBar(files, desc="checksums", unit="file", disable=not progress)
+    files = sorted(file for file in target.rglob("*") if file.is_file() and file.name != MANIFEST)
+    return manifest | {
+        "files": {
+            file.relative_to(target).as_posix(): (file.stat().st_size, digest_file(file))
+            for file in ProgressBar(files, desc="checksums", unit="file", disable=not progress)
+        }
     }

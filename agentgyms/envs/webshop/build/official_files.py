@@ -49,7 +49,15 @@ def locate(source: Path, scratch: Path) -> OfficialFiles:
             raise DataMissing(f"{source} is not a product file: {_BY_HAND}")
         return _with_companions(source, _official_files(source.parent, deep=False))
     if source.is_file():
-        source = _unpack(source, scratch)
+        # The folder with an archive's files; an archive unpacked earlier is reused.
+        status = source.stat()
+        identity = json.dumps([str(source.resolve()), status.st_size, status.st_mtime_ns])
+        done = scratch / "unpacked.json"
+        if not done.is_file() or done.read_text(encoding="utf-8") != identity:
+            scratch.mkdir(parents=True, exist_ok=True)
+            copy_files(source, official_name, scratch)
+            done.write_text(identity, encoding="utf-8")
+        source = scratch
     elif not source.exists():
         raise DataMissing(f"there is no file or folder {source}")
     files = _official_files(source, deep=True)
@@ -97,15 +105,3 @@ def _single(files: dict[str, list[Path]], name: str) -> Path:
             f"{name} exists twice: {first} and {others[0]}; give the folder of one of them"
         )
     return first
-
-
-def _unpack(archive: Path, scratch: Path) -> Path:
-    """Return the folder with an archive's files; an archive unpacked earlier is reused."""
-    status = archive.stat()
-    identity = json.dumps([str(archive.resolve()), status.st_size, status.st_mtime_ns])
-    done = scratch / "unpacked.json"
-    if not done.is_file() or done.read_text(encoding="utf-8") != identity:
-        scratch.mkdir(parents=True, exist_ok=True)
-        copy_files(archive, official_name, scratch)
-        done.write_text(identity, encoding="utf-8")
-    return scratch

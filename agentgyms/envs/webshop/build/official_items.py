@@ -136,17 +136,16 @@ def _human(people: Any, where: str) -> tuple[HumanInstruction, ...]:
         return ()
     if not isinstance(people, list) or not all(isinstance(row, dict) for row in people):
         raise DataCorrupt(f"{where}: its human instructions are not a list of objects")
-    return tuple(_human_row(row, where) for row in people)
-
-
-def _human_row(row: Mapping[str, Any], where: str) -> HumanInstruction:
-    """Return an instruction; one without attributes makes no goal and may lack other fields."""
-    if row.get("instruction_attributes") == []:
-        row = {"instruction": "", "instruction_options": [], **row}
-    return HumanInstruction(
-        _text(row, "instruction", where),
-        _texts(row.get("instruction_attributes"), "instruction_attributes", where),
-        _texts(row.get("instruction_options"), "instruction_options", where),
+    # An instruction without attributes makes no goal and may lack other fields.
+    spare = {"instruction": "", "instruction_options": []}
+    rows = [spare | row if row.get("instruction_attributes") == [] else row for row in people]
+    lists = ("instruction_attributes", "instruction_options")
+    return tuple(
+        HumanInstruction(
+            _text(row, "instruction", where),
+            *(_texts(row.get(field), field, where) for field in lists),
+        )
+        for row in rows
     )
 
 

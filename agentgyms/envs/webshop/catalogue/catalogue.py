@@ -7,6 +7,7 @@ decoded on access.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, Self
@@ -123,24 +124,15 @@ class Catalogue:
         if len(wanted) > self._asin.dtype.itemsize or wanted.endswith(b"\0"):
             return None
         try:
-            return self._bisect(wanted)
+            place = bisect_left(self._asin_order, wanted, key=self._asin.__getitem__)
+            if place == len(self._asin):
+                return None
+            position = int(self._asin_order[place])
+            return position if self._asin[position] == wanted else None
         except IndexError as e:
             raise DataCorrupt(
                 f"asin_order.npy in {self.folder} is damaged ({e}): import the data set again"
             ) from None
-
-    def _bisect(self, wanted: bytes) -> int | None:
-        low, high = 0, len(self._asin)
-        while low < high:
-            middle = (low + high) // 2
-            if self._asin[self._asin_order[middle]] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(self._asin):
-            return None
-        position = int(self._asin_order[low])
-        return position if self._asin[position] == wanted else None
 
     def asins(self, positions: Iterable[int]) -> list[str]:
         """Return the asins of the products at some positions."""

@@ -90,7 +90,13 @@ def read_stored(folder: Path) -> StoredCatalogue:
     version, categories = manifest.get("version"), manifest.get("categories")
     if not isinstance(version, str) or not isinstance(categories, list):
         raise DataCorrupt(f"the manifest of {folder} has no version or no categories: {_ADVICE}")
-    _check_sizes(folder, manifest["files"])
+    for name, (size, _) in manifest["files"].items():
+        file = folder / name
+        found = file.stat().st_size if file.is_file() else None
+        if found != size:
+            raise DataCorrupt(
+                f"{file} has {'no' if found is None else found} bytes, expected {size}: {_ADVICE}"
+            )
     asin, asin_order, offset = (
         _array(folder, name) for name in ("asin", "asin_order", "product_offset")
     )
@@ -98,16 +104,6 @@ def read_stored(folder: Path) -> StoredCatalogue:
     _check_shapes(folder, asin, asin_order, offset, columns)
     products = MappedProducts(folder / PRODUCTS, offset)
     return StoredCatalogue(products, version, asin, asin_order, columns, categories)
-
-
-def _check_sizes(folder: Path, files: dict[str, list[Any]]) -> None:
-    for name, (size, _) in files.items():
-        file = folder / name
-        found = file.stat().st_size if file.is_file() else None
-        if found != size:
-            raise DataCorrupt(
-                f"{file} has {'no' if found is None else found} bytes, expected {size}: {_ADVICE}"
-            )
 
 
 def _array(folder: Path, name: str) -> NDArray[Any]:

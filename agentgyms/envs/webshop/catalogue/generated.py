@@ -98,29 +98,26 @@ def _design(
 ) -> tuple[Design, str]:
     """Return a design and a title that no other product has."""
     while True:
+        series, material = draw.pick(words.series), draw.pick(kind.materials)
+        chosen: list[str] = []
+        left = list(kind.attributes)
+        count = draw.between(3, 6)
+        while len(chosen) < count:
+            name = left.pop(draw.below(len(left)))
+            if words.exclusive.get(name, frozenset()).isdisjoint(chosen):
+                chosen.append(name)
         design = Design(
             kind=kind,
             line=line,
             brand=brand,
-            series=draw.pick(words.series),
-            material=draw.pick(kind.materials),
-            attributes=_attributes(kind, words, draw),
+            series=series,
+            material=material,
+            attributes=tuple(chosen),
         )
         title = texts.title(design, draw)
         if title not in titles:
             titles.add(title)
             return design, title
-
-
-def _attributes(kind: Kind, words: Wording, draw: Chance) -> tuple[str, ...]:
-    chosen: list[str] = []
-    left = list(kind.attributes)
-    count = draw.between(3, 6)
-    while len(chosen) < count:
-        name = left.pop(draw.below(len(left)))
-        if words.exclusive.get(name, frozenset()).isdisjoint(chosen):
-            chosen.append(name)
-    return tuple(chosen)
 
 
 def _options(kind: Kind, words: Wording, draw: Chance) -> dict[str, tuple[str, ...]]:
@@ -179,16 +176,12 @@ def _brands() -> dict[str, list[str]]:
     brands: dict[str, list[str]] = {kind.category: [] for kind in kinds()}
     for made in brands.values():
         while len(made) < _BRANDS_PER_CATEGORY:
-            brand = _brand(draw)
+            brand = "".join(draw.pick(part) for part in _BRAND_PARTS)
+            if not draw.below(8):
+                vowel = next(letter for letter in reversed(brand) if letter in _ACCENTS)
+                brand = brand.replace(vowel, _ACCENTS[vowel])
+            brand = brand.capitalize()
             if brand not in used:
                 used.add(brand)
                 made.append(brand)
     return brands
-
-
-def _brand(draw: Chance) -> str:
-    brand = "".join(draw.pick(part) for part in _BRAND_PARTS)
-    if not draw.below(8):
-        vowel = next(letter for letter in reversed(brand) if letter in _ACCENTS)
-        brand = brand.replace(vowel, _ACCENTS[vowel])
-    return brand.capitalize()

@@ -74,10 +74,14 @@ def wording() -> Wording:
     """Return the wording of all texts."""
     table = _table(WORDING)
     groups = {place: table[place] for place in ("adjective", "with", "for")}
+    others: dict[str, set[str]] = {}
+    for first, second in table["exclusive"]:
+        others.setdefault(first, set()).add(second)
+        others.setdefault(second, set()).add(first)
     return Wording(
         places={name: place for place, group in groups.items() for name in group},
         explanations={name: text for group in groups.values() for name, text in group.items()},
-        exclusive=_exclusive(table["exclusive"]),
+        exclusive={name: frozenset(names) for name, names in others.items()},
         series=tuple(table["series"]),
         styles={name: _style(fields) for name, fields in table["category"].items()},
         values={name: tuple(listed) for name, listed in table["values"].items()},
@@ -112,11 +116,3 @@ def _kind(category: str, shared: Mapping[str, Any], fields: Mapping[str, Any]) -
 
 def _style(fields: Mapping[str, list[str]]) -> Style:
     return Style(*(tuple(fields[key]) for key in ("openings", "closings", "points")))
-
-
-def _exclusive(pairs: list[list[str]]) -> dict[str, frozenset[str]]:
-    others: dict[str, set[str]] = {}
-    for first, second in pairs:
-        others.setdefault(first, set()).add(second)
-        others.setdefault(second, set()).add(first)
-    return {name: frozenset(names) for name, names in others.items()}

@@ -9,18 +9,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.data.json_text import parse_json
+from agentgyms.data.manifests import parse_json
+from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 from agentgyms.envs.webshop.catalogue.goal_columns import GoalColumns
 from agentgyms.envs.webshop.storage.array_files import load_array
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 
 KINDS: Final = ("synthetic", "human")
 SPLITS: Final = ("train", "valid", "test")
@@ -62,14 +60,21 @@ class GoalTable:
         position, instruction, count = _rows(columns, kind)
         _check_total(catalogue, position, count)
         start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        order = _shuffled(int(start[-1]))
+        # The numbers below `count` in the original's shuffled order.
+        numbers = list(range(int(start[-1])))
+        Random(SHUFFLE_SEED).shuffle(numbers)
+        order = np.array(numbers, np.int32)
         asins = catalogue.asins(position.tolist())
         by_id = _sorted_by_id(asins, kind, instruction, start)
         of_product = np.repeat(_product_splits(asins, count), count)
         product, sizes = _group_by_split(by_id, of_product)
         original = np.empty(0, np.int32)
         if len(order) > ORIGINAL_VALID.stop:
-            original, _ = _group_by_split(by_id, _original_splits(order))
+            # The split of each goal under the original's cut of the shuffled list.
+            split = np.full(len(order), _TRAIN, np.int8)
+            split[order[ORIGINAL_TEST.start : ORIGINAL_TEST.stop]] = _TEST
+            split[order[ORIGINAL_VALID.start : ORIGINAL_VALID.stop]] = _VALID
+            original, _ = _group_by_split(by_id, split)
         weight = _weights(columns, position, count) if kind == "synthetic" else np.ones(len(count))
         return GoalTable(
             position, instruction, start, weight, order, product, original, tuple(sizes)
@@ -163,13 +168,6 @@ def _check_total(
     )
 
 
-def _shuffled(count: int) -> NDArray[np.int32]:
-    """Return the numbers below `count` in the original's shuffled order."""
-    numbers = list(range(count))
-    Random(SHUFFLE_SEED).shuffle(numbers)
-    return np.array(numbers, np.int32)
-
-
 def _sorted_by_id(
     asins: Sequence[str], kind: str, instruction: NDArray[np.int32], start: NDArray[np.int64]
 ) -> NDArray[np.int32]:
@@ -197,14 +195,6 @@ def _product_splits(asins: Sequence[str], count: NDArray[np.int64]) -> NDArray[n
     split = dict.fromkeys(ranked[:held_out], _TEST)
     split |= dict.fromkeys(ranked[held_out : 2 * held_out], _VALID)
     return np.array([split.get(asin, _TRAIN) for asin in asins], np.int8)
-
-
-def _original_splits(order: NDArray[np.int32]) -> NDArray[np.int8]:
-    """Return the split of each goal under the original's cut of the shuffled list."""
-    split = np.full(len(order), _TRAIN, np.int8)
-    split[order[ORIGINAL_TEST.start : ORIGINAL_TEST.stop]] = _TEST
-    split[order[ORIGINAL_VALID.start : ORIGINAL_VALID.stop]] = _VALID
-    return split
 
 
 def _group_by_split(

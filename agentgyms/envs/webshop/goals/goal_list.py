@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgyms.core.errors import BadOption, DataCorrupt, UnknownTask
 from agentgyms.core.tasks import TaskSet, check_split
-from agentgyms.envs.webshop.goals import price_sampling
-from agentgyms.envs.webshop.goals.goal import Goal, bound_text, combination, option_text
+from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
+from agentgyms.envs.webshop.goals.goal import (
+    Goal,
+    bound_text,
+    combination,
+    draw_prices,
+    option_text,
+)
 from agentgyms.envs.webshop.goals.goal_arrays import CUTS, KINDS, ORIGINAL_VALID, SPLITS, GoalTable
 from agentgyms.envs.webshop.goals.splits import GoalTasks
 from agentgyms.envs.webshop.product import Product
 from agentgyms.envs.webshop.storage.array_files import load_array
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.catalogue.catalogue import Catalogue
 
 __all__ = ["DEFAULT_SEED", "SAMPLES", "Goal", "GoalList", "check_kind", "write"]
 
@@ -46,7 +49,6 @@ class GoalList:
         table: GoalTable,
         prices: _Prices,
     ) -> None:
-        """Store the parts; `of` loads or makes them."""
         self.kind, self.seed = kind, seed
         self.families: Sequence[str] = tuple(catalogue.categories)
         self._catalogue, self._table = catalogue, table
@@ -66,7 +68,7 @@ class GoalList:
         folder = _folder(catalogue.folder, kind) if catalogue.folder else None
         if folder is None or not folder.is_dir():
             table = GoalTable.of(catalogue, kind)
-            prices = price_sampling.draw(catalogue.columns.pricing, table.position, seed)
+            prices = draw_prices(catalogue.columns.pricing, table.position, seed)
             return GoalList(catalogue, kind, seed, table, prices)
         table = GoalTable.open(
             folder, num_products=len(catalogue), catalogue=catalogue.version, kind=kind
@@ -75,7 +77,7 @@ class GoalList:
         if all(file.is_file() for file in files):
             prices = _open_prices(files, (len(catalogue), len(table.position)))
         else:
-            prices = price_sampling.draw(catalogue.columns.pricing, table.position, seed)
+            prices = draw_prices(catalogue.columns.pricing, table.position, seed)
         return GoalList(catalogue, kind, seed, table, prices)
 
     @property
@@ -84,7 +86,6 @@ class GoalList:
         return f"{self.kind}-{self.seed}"
 
     def __len__(self) -> int:
-        """Return the number of goals."""
         return len(self._table.order)
 
     def __getitem__(self, index: int) -> Goal:
@@ -93,7 +94,23 @@ class GoalList:
 
     def find(self, task_id: str) -> Goal:
         """Return the goal of this id; an `UnknownTask` says which part of the id is wrong."""
-        return self._goal(self._number(task_id))
+        asin, slash, suffix = str(task_id).rpartition("/")
+        digits = suffix.removeprefix(_HUMAN) if self.kind == "human" else suffix
+        form = f"{_HUMAN}<number>" if self.kind == "human" else "<number>"
+        if not slash or not _is_number(digits) or (self.kind == "human") == (digits == suffix):
+            raise UnknownTask(
+                f"{task_id!r} is not the id of a {self.kind} goal: expected <asin>/{form}"
+            )
+        position = self._catalogue.position(asin)
+        if position is None:
+            raise UnknownTask(f"task {task_id!r}: the catalogue has no product {asin!r}")
+        wanted = np.int32(position)  # the array's type, so that numpy does not convert the array
+        first = np.searchsorted(self._table.position, wanted)
+        rows = range(int(first), int(np.searchsorted(self._table.position, wanted, side="right")))
+        number = self._find_number(rows, int(digits))
+        if number is None:
+            raise UnknownTask(f"task {task_id!r}: product {asin} {self._existing_goals(rows)}")
+        return self._goal(number)
 
     def price(self, position: int) -> float:
         """Return the price of a product, in dollars; sampled once if it is a range."""
@@ -102,15 +119,22 @@ class GoalList:
     def tasks(self, split: str = "train", cut: str = "product") -> TaskSet:
         """Return the tasks of a split, in the order of their ids; families are categories.
 
-        Args:
-            split: `train`, `valid`, `test`, or `sample`: 12 tasks of `train`, always the same.
-            cut: `product` ranks the products that have goals by a digest of their asins and holds
-                out a tenth for `valid` and another for `test`; no product is in two splits.
-                `original` takes the first 500 goals of the shuffled list as `test`, the next 1,000
-                as `valid` and the rest as `train`; products are in several splits.
+        `sample` are 12 tasks of `train`, always the same. The cut `product` ranks the products that
+        have goals by a digest of their asins and holds out a tenth for `valid` and another for
+        `test`; no product is in two splits. `original` takes the first 500 goals of the shuffled
+        list as `test`, the next 1,000 as `valid` and the rest as `train`; products are in several
+        splits.
         """
         check_split(split, (*SPLITS, "sample"), "WebShop")
-        self._check_cut(cut)
+        if cut not in CUTS:
+            raise BadOption(f"cut {cut!r} is unknown: expected one of {', '.join(CUTS)}")
+        needed = ORIGINAL_VALID.stop + 1
+        if cut == "original" and len(self) < needed:
+            raise BadOption(
+                f"cut 'original' takes the first 500 goals as test, the next 1000 as valid and "
+                f"the rest as train: expected at least {needed} goals, but the {self.kind} list "
+                f"of this catalogue has {len(self)}; use cut='product'"
+            )
         numbers = self._table.split("train" if split == "sample" else split, cut)
         if not len(numbers):
             raise BadOption(
@@ -132,17 +156,6 @@ class GoalList:
         """Return the index in `families` of each goal, by its number. [K] to [K]."""
         rows = np.searchsorted(self._table.start, numbers, side="right") - 1
         return self._catalogue.columns.category[self._table.position[rows]]
-
-    def _check_cut(self, cut: str) -> None:
-        if cut not in CUTS:
-            raise BadOption(f"cut {cut!r} is unknown: expected one of {', '.join(CUTS)}")
-        needed = ORIGINAL_VALID.stop + 1
-        if cut == "original" and len(self) < needed:
-            raise BadOption(
-                f"cut 'original' takes the first 500 goals as test, the next 1000 as valid and "
-                f"the rest as train: expected at least {needed} goals, but the {self.kind} list "
-                f"of this catalogue has {len(self)}; use cut='product'"
-            )
 
     def _row_of(self, number: int) -> tuple[int, int]:
         """Return the row of a goal, and its index among the row's goals."""
@@ -183,29 +196,6 @@ class GoalList:
         text = product.instruction + option_text(options)
         return text, product.instruction_attributes, options
 
-    def _number(self, task_id: str) -> int:
-        """Return the number of the goal of this id."""
-        asin, slash, suffix = str(task_id).rpartition("/")
-        digits = suffix.removeprefix(_HUMAN) if self.kind == "human" else suffix
-        form = f"{_HUMAN}<number>" if self.kind == "human" else "<number>"
-        if not slash or not _is_number(digits) or (self.kind == "human") == (digits == suffix):
-            raise UnknownTask(
-                f"{task_id!r} is not the id of a {self.kind} goal: expected <asin>/{form}"
-            )
-        position = self._catalogue.position(asin)
-        if position is None:
-            raise UnknownTask(f"task {task_id!r}: the catalogue has no product {asin!r}")
-        rows = self._rows_of(position)
-        number = self._find_number(rows, int(digits))
-        if number is None:
-            raise UnknownTask(f"task {task_id!r}: product {asin} {self._existing_goals(rows)}")
-        return number
-
-    def _rows_of(self, position: int) -> range:
-        wanted = np.int32(position)  # the array's type, so that numpy does not convert the array
-        first = np.searchsorted(self._table.position, wanted)
-        return range(int(first), int(np.searchsorted(self._table.position, wanted, side="right")))
-
     def _find_number(self, rows: range, wanted: int) -> int | None:
         start = self._table.start
         for row in rows:
@@ -233,7 +223,7 @@ def write(catalogue: Catalogue, folder: Path, kind: str, seed: int = DEFAULT_SEE
     """
     check_kind(kind)
     table = GoalTable.of(catalogue, kind)
-    price, bound = price_sampling.draw(catalogue.columns.pricing, table.position, seed)
+    price, bound = draw_prices(catalogue.columns.pricing, table.position, seed)
     target = _folder(folder, kind)
     table.write(target, catalogue=catalogue.version, kind=kind)
     for file, array in zip(_price_files(target, seed), (price, bound), strict=True):

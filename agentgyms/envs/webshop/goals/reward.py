@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from agentgyms.envs.webshop.goals.colors import normalize_color, normalize_pair
-from agentgyms.envs.webshop.goals.fuzzy import processed, similar
+from agentgyms.envs.webshop.goals.fuzzy import normalize_color, normalize_pair, processed, similar
 
 if TYPE_CHECKING:
     from agentgyms.envs.webshop.goals.goal_list import Goal

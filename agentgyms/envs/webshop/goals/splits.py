@@ -21,15 +21,12 @@ class NumberedGoals(Protocol):
     @property
     def families(self) -> Sequence[str]:
         """The names of all families."""
-        ...
 
     def task_id(self, number: int) -> str:
         """Return the id of a goal."""
-        ...
 
     def family_numbers(self, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the index in `families` of each goal."""
-        ...
 
 
 class GoalTasks(TaskSet):
@@ -40,13 +37,11 @@ class GoalTasks(TaskSet):
     """
 
     def __init__(self, split: str, goals: NumberedGoals, numbers: NDArray[np.int32]) -> None:
-        """Store the numbers of the split's goals, sorted by id."""
         self.split = split
         self._goals = goals
         self._numbers = numbers
 
     def __len__(self) -> int:
-        """Return the number of tasks."""
         return len(self._numbers)
 
     @overload
@@ -54,17 +49,14 @@ class GoalTasks(TaskSet):
     @overload
     def __getitem__(self, index: slice) -> tuple[str, ...]: ...
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        """Return the id at `index`."""
         if isinstance(index, slice):
             return tuple(map(self._goals.task_id, self._numbers[index].tolist()))
         return self._goals.task_id(int(self._numbers[index]))
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the ids."""
         return (self._goals.task_id(int(number)) for number in self._numbers)
 
     def __contains__(self, task_id: object) -> bool:
-        """Return whether the split has a task of this id."""
         if not isinstance(task_id, str):
             return False
         index = bisect_left(self, task_id)

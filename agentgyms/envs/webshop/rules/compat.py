@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentgyms.envs.webshop.rules.state import SUB_PAGES, PageState
 from agentgyms.envs.webshop.rules.view import (
@@ -15,9 +15,7 @@ from agentgyms.envs.webshop.rules.view import (
     Text,
     View,
 )
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.shop import Shop
+from agentgyms.envs.webshop.shop import Shop
 
 BASE_URL: Final = "http://127.0.0.1:3000"
 

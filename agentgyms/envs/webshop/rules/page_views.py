@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from agentgyms.envs.webshop.shop import Shop
 
 PRODUCTS_SHOWN: Final = 10
-"""Products on a page of results."""
 
 SEARCH: Final = Button("Search")
 """The button of the search box; `search[...]` uses it, `click[...]` cannot."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentgyms.envs.webshop.rules.view import Page
-
-if TYPE_CHECKING:
-    from agentgyms.envs.webshop.shop import Shop
+from agentgyms.envs.webshop.shop import Shop
 
 SUB_PAGES: Final = ("Description", "Features", "Reviews", "Attributes")
 """The names of the sub pages, which are also the labels of their buttons."""

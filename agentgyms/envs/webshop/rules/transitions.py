@@ -106,7 +106,17 @@ class Rules(Shopping):
             case Choice(option, value):
                 return state.with_option(option, value)
             case Button(label):
-                return _after_button(state, label)
+                if label == page_views.BACK.label:
+                    return state.at_start()
+                if label == page_views.BUY.label:
+                    return state.with_page("done")
+                if label == page_views.NEXT.label:
+                    return state.with_results(state.keywords, state.number + 1)
+                if label != page_views.PREVIOUS.label:
+                    return state.with_page("sub", label)
+                if state.page == "sub":
+                    return state.with_page("item")
+                return state.with_results(state.keywords, state.number - (state.page == "search"))
 
     def _no_such_click(self, view: View, name: str) -> str:
         if view.page == "done":
@@ -119,20 +129,6 @@ class Rules(Shopping):
             clicks = " or ".join(f"click[{key}]" for key in keys_of_value)
             return f"{name!r:.60} is a value of several options: {clicks}"
         return f"there is no {name!r:.60} to click on this page"
-
-
-def _after_button(state: PageState, label: str) -> PageState:
-    if label == page_views.BACK.label:
-        return state.at_start()
-    if label == page_views.BUY.label:
-        return state.with_page("done")
-    if label == page_views.NEXT.label:
-        return state.with_results(state.keywords, state.number + 1)
-    if label != page_views.PREVIOUS.label:
-        return state.with_page("sub", label)
-    if state.page == "sub":
-        return state.with_page("item")
-    return state.with_results(state.keywords, state.number - (state.page == "search"))
 
 
 def _is_click(action: str) -> bool:

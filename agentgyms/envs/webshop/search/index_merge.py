@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentgyms.envs.webshop.search.bm25 import saturation
-from agentgyms.envs.webshop.search.posting_runs import Run, Runs
+from agentgyms.envs.webshop.search.posting_runs import Runs
 
 Array = npt.NDArray[Any]
 
@@ -102,18 +102,14 @@ class Merger:
             cursor = self._start[low:high] - self._start[low]  # next free place of each term
             for run, numbers, start, recode in sources:
                 first, last = np.searchsorted(numbers, (low, high)).tolist()
-                postings = _read(run, name, int(start[first]), int(start[last]), recode)
+                postings = run.postings(name, int(start[first]), int(start[last]))
+                postings = recode[postings] if name == "code" else postings
                 term, count = numbers[first:last] - low, run.count[first:last]
                 shift = cursor[term] - (start[first:last] - start[first])
                 # Runs come in the order of their documents, so each term's stay sorted.
                 block[np.repeat(shift, count) + np.arange(len(postings))] = postings
                 cursor[term] += count
             yield block
-
-
-def _read(run: Run, name: str, low: int, high: int, recode: Array) -> Array:
-    postings = run.postings(name, low, high)
-    return recode[postings] if name == "code" else postings
 
 
 def _starts(size: Array) -> Array:

@@ -49,7 +49,10 @@ class Postings:
         remaining terms cannot bring a new document among the best, they are scored for the
         candidates alone (MaxScore: Turtle and Flood 1995).
         """
-        accumulator = self._take_accumulator()
+        # This thread's accumulator, all 0; a search that fails does not put it back.
+        accumulator: Array | None = self._local.__dict__.pop("accumulator", None)
+        if accumulator is None:
+            accumulator = np.zeros(self._num_documents)
         # The most that the terms from each position on can add to a score. [terms]
         upper_bounds = np.cumsum([term.max_impact for term in reversed(terms)])[::-1].tolist()
         new_documents: list[Array] = []
@@ -128,8 +131,3 @@ class Postings:
     def _impact(self, term: Term) -> Array:
         """Return the contribution of the term for each code; never 0, which marks no document."""
         return np.maximum(impact(term.weight, self._saturation), _TINY)
-
-    def _take_accumulator(self) -> Array:
-        """Return this thread's accumulator, all 0; a search that fails does not put it back."""
-        accumulator: Array | None = self._local.__dict__.pop("accumulator", None)
-        return np.zeros(self._num_documents) if accumulator is None else accumulator

@@ -77,13 +77,21 @@ class TextIndex:
         table = read_table(folder, VERSION)
         arrays = {name: map_array(folder, name, table) for name in _ARRAYS}
         try:
-            _check(arrays, table)
+            num_terms = len(arrays["most"])
+            ends = {"term_start": len(arrays["terms"]), "posting_start": len(arrays["document"])}
+            for name, end in ends.items():
+                start = arrays[name]
+                if len(start) != num_terms + 1 or start[0] != 0 or start[-1] != end:
+                    raise ValueError(f"{name} does not fit the other arrays")
+            if len(arrays["code"]) != len(arrays["document"]):
+                raise ValueError("code does not fit the other arrays")
+            if not 0 <= table["num_filled"] <= len(arrays["rank"]) or table["num_tokens"] < 0:
+                raise ValueError("num_filled or num_tokens is out of range")
             return cls(arrays, num_filled=table["num_filled"], num_tokens=table["num_tokens"])
         except (LookupError, TypeError, ValueError) as e:
             raise _corrupt(e, folder) from None
 
     def __len__(self) -> int:
-        """Return the number of documents."""
         return len(self._rank)
 
     def search(self, query: str, k: int = 50) -> list[tuple[int, float]]:
@@ -185,19 +193,6 @@ def _rank(doc_ids: Sequence[str]) -> Array:
     rank = np.empty(len(doc_ids), np.int32)
     rank[sorted(range(len(doc_ids)), key=doc_ids.__getitem__)] = np.arange(len(doc_ids))
     return rank
-
-
-def _check(arrays: Mapping[str, Array], table: Mapping[str, Any]) -> None:
-    num_terms = len(arrays["most"])
-    ends = {"term_start": len(arrays["terms"]), "posting_start": len(arrays["document"])}
-    for name, end in ends.items():
-        start = arrays[name]
-        if len(start) != num_terms + 1 or start[0] != 0 or start[-1] != end:
-            raise ValueError(f"{name} does not fit the other arrays")
-    if len(arrays["code"]) != len(arrays["document"]):
-        raise ValueError("code does not fit the other arrays")
-    if not 0 <= table["num_filled"] <= len(arrays["rank"]) or table["num_tokens"] < 0:
-        raise ValueError("num_filled or num_tokens is out of range")
 
 
 def _corrupt(error: Exception, folder: Path | None = None) -> DataCorrupt:

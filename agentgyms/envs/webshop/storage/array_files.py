@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentgyms.core.errors import DataCorrupt, DataMissing
-from agentgyms.data.json_text import parse_json
+from agentgyms.data.manifests import parse_json
 
 Array = npt.NDArray[Any]
 

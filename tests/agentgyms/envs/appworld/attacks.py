@@ -30,7 +30,7 @@ print(found, os.listdir({folder!r}))
 IMPORT_TASKS = """
 import sys
 sys.path[:0] = [{root!r}, {site!r}]
-from agentgyms.envs.appworld.mini.tasks import MiniTasks
+from agentgyms.envs.appworld.mini.generator import MiniTasks
 tasks = MiniTasks()
 world = tasks.open({task_id!r})
 print(tasks.solution({task_id!r}), [v.requirement for v in world.report().verdicts])

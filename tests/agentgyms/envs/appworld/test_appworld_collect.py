@@ -5,7 +5,7 @@ import asyncio
 from appworld_episodes import children, settled
 
 from harness import prompts
-from harness.evaluation.baselines.expert import ExpertActor
+from harness.evaluation.baselines.prompted import ExpertActor
 from harness.inference.completers import Sampling
 from harness.inference.completers.scripted import ScriptedCompleter
 from harness.rollouts.agent import Agent

@@ -13,10 +13,10 @@ from agentgyms.cli import doctor
 from agentgyms.cli.main import main
 from agentgyms.core.errors import BadOption, DataCorrupt, DataMissing, EnvUnavailable
 from agentgyms.data import datasets
-from agentgyms.data.resumable import lock_folder
+from agentgyms.data.folders import lock_folder
 from agentgyms.envs.appworld.engine import sources
 from agentgyms.envs.appworld.engine.data_roots import divide, divided, find_data
-from agentgyms.envs.appworld.engine.tasks import EngineTasks
+from agentgyms.envs.appworld.engine.world import EngineTasks
 from agentgyms.envs.appworld.sandbox import install
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgyms.envs.appworld.engine.tasks import EngineTasks
+from agentgyms.envs.appworld.engine.world import EngineTasks
 from agentgyms.envs.appworld.sandbox import code_check
 from agentgyms.envs.appworld.sandbox.executors import executor
 

@@ -11,8 +11,7 @@ import pytest
 import agentgyms.envs.appworld
 from agentgyms.core.errors import BadOption, DataMissing, UnknownSplit, WorkerLost
 from agentgyms.envs.appworld.engine import servers as engine_servers
-from agentgyms.envs.appworld.engine.tasks import EngineTasks
-from agentgyms.envs.appworld.engine.world import EngineWorld
+from agentgyms.envs.appworld.engine.world import EngineTasks, EngineWorld
 from agentgyms.envs.appworld.world import ApiResponse, Verdict
 
 pytestmark = pytest.mark.appworld

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from agentgyms.envs.appworld.engine.tasks import EngineTasks
+from agentgyms.envs.appworld.engine.world import EngineTasks
 from agentgyms.envs.appworld.env import AppWorldEnv
 from agentgyms.envs.appworld.sandbox.child import generated
 from agentgyms.envs.appworld.sandbox.child.generated.root import SPLITS, plan, plan_tasks

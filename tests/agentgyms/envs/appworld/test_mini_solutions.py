@@ -7,9 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from agentgyms.envs.appworld.mini.generator import COUNTS, scenarios, task_ids
+from agentgyms.envs.appworld.mini.generator import COUNTS, MiniTasks, scenarios, task_ids
 from agentgyms.envs.appworld.mini.scenarios import CHALLENGE, COMMON
-from agentgyms.envs.appworld.mini.tasks import MiniTasks
 from tests.agentgyms.envs.appworld.mini_play import made, opened, play
 
 TASKS = MiniTasks()

@@ -13,11 +13,10 @@ import pytest
 from agentgyms.core.errors import UnknownSplit, UnknownTask
 from agentgyms.core.randomness import Chance
 from agentgyms.envs.appworld.mini.database import Database
-from agentgyms.envs.appworld.mini.generator import COUNTS, make_task, scenarios, task_ids
+from agentgyms.envs.appworld.mini.generator import COUNTS, MiniTasks, make_task, scenarios, task_ids
 from agentgyms.envs.appworld.mini.people import Cast, draw_cast
 from agentgyms.envs.appworld.mini.records import Account, Note, PurseAccount, Record
 from agentgyms.envs.appworld.mini.scenarios import CHALLENGE, COMMON
-from agentgyms.envs.appworld.mini.tasks import MiniTasks
 from agentgyms.envs.appworld.mini.template import Change
 from agentgyms.envs.appworld.mini.tracker import Outcome
 from tests.agentgyms.envs.appworld.mini_play import made, opened
@@ -30,7 +29,7 @@ SPREAD = [f"{each.name}-t002_{1 + n % 3}" for n, each in enumerate(COMMON)] + [
 
 _DIGESTS = """
 import sys
-from agentgyms.envs.appworld.mini.tasks import MiniTasks
+from agentgyms.envs.appworld.mini.generator import MiniTasks
 tasks = MiniTasks()
 for task_id in sys.argv[1:]:
     world = tasks.open(task_id)

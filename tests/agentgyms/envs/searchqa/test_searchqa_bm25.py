@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from agentgyms.core.errors import DataCorrupt
-from agentgyms.envs.searchqa.bm25 import BM25, K1, B
 from agentgyms.envs.searchqa.corpus import Document
-from agentgyms.envs.searchqa.retriever import BM25Retriever
+from agentgyms.envs.searchqa.retriever import BM25, K1, B, BM25Retriever
 from agentgyms.envs.searchqa.sources import closed_world_retriever
 from agentgyms.envs.searchqa.world import closed_world
 

@@ -12,7 +12,7 @@ import agentgyms
 from agentgyms import testing
 from agentgyms.core import images
 from agentgyms.core.errors import BadOption
-from agentgyms.envs.sokoban import image, text, tiles
+from agentgyms.envs.sokoban import image, text
 from agentgyms.envs.sokoban.engine import (
     BOX,
     BOX_ON_TARGET,
@@ -72,7 +72,7 @@ def test_tiny_pictures_have_gym_sokobans_colours_and_scale():
 
 
 def test_all_tiles_differ_clearly():
-    atlas = tiles.atlas().astype(int)
+    atlas = image.atlas().astype(int)
     assert atlas.shape == (7, 16, 16, 3)
     for first, second in itertools.combinations(range(7), 2):
         difference = np.abs(atlas[first] - atlas[second]).mean()
@@ -84,12 +84,12 @@ def test_all_tiles_differ_clearly():
 
 def test_the_tiles_are_those_that_agents_have_been_trained_on():
     """Agents see every pixel: other tiles are another environment."""
-    digest = hashlib.blake2b(tiles.atlas().tobytes(), digest_size=8).hexdigest()
+    digest = hashlib.blake2b(image.atlas().tobytes(), digest_size=8).hexdigest()
     assert digest == "7f30f691d6b326cc"
 
 
 def test_the_legend_names_what_is_seen():
-    atlas = tiles.atlas().astype(int)
+    atlas = image.atlas().astype(int)
     red, green, blue = (atlas[..., i] for i in range(3))
     reddish = ((red > 190) & (green < 90) & (blue < 90)).sum(axis=(1, 2))
     assert reddish[TARGET] > 30
@@ -109,7 +109,7 @@ def test_the_legend_names_what_is_seen():
 
 @pytest.mark.parametrize("side", [16, 32, 48, 160, 256])
 def test_every_cell_shows_its_tile(side):
-    atlas = tiles.atlas().repeat(side // 16, axis=1).repeat(side // 16, axis=2)
+    atlas = image.atlas().repeat(side // 16, axis=1).repeat(side // 16, axis=2)
     for state in states():
         rows = tiles_of(state)
         picture = image.draw(state, side)
@@ -132,13 +132,13 @@ def test_a_picture_is_the_callers_own():
     tiny = image.draw_tiny(state)
     tiny[:] = 1
     assert image.draw_tiny(state)[0, 0].tolist() == [0, 0, 0]
-    tiles.atlas()[:] = 0
+    image.atlas()[:] = 0
     assert np.array_equal(image.draw(state, 32), expected)
 
 
 def test_the_default_is_one_tile_a_cell():
     state = states()[0]
-    assert np.array_equal(image.draw(state), image.draw(state, tiles.SIDE))
+    assert np.array_equal(image.draw(state), image.draw(state, image.SIDE))
 
 
 def test_different_states_look_different():

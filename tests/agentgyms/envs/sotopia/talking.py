@@ -5,8 +5,7 @@ import json
 import chat_server as faults
 
 from agentgyms.envs.sotopia.dialogue import Act, Kind, Rules
-from agentgyms.envs.sotopia.llm.judge import ModelJudge
-from agentgyms.envs.sotopia.llm.partner import ModelPartner
+from agentgyms.envs.sotopia.llm.participants import ModelJudge, ModelPartner
 from agentgyms.envs.sotopia.partner_judge import RANGES
 from agentgyms.envs.sotopia.profiles import Encounter, Person, Relationship, Scenario
 from agentgyms.models.sync_client import Model, SyncChatClient

@@ -11,7 +11,7 @@ from talking import SCORES, rated, saying
 from agentgyms.envs.sotopia.action_parsing import ParseFailure
 from agentgyms.envs.sotopia.dialogue import Act, Kind
 from agentgyms.envs.sotopia.llm.json_extraction import json_objects, strip_thoughts
-from agentgyms.envs.sotopia.llm.partner import parse_answer
+from agentgyms.envs.sotopia.llm.participants import parse_answer
 from agentgyms.envs.sotopia.llm.rating_parsing import parse_ratings
 from agentgyms.envs.sotopia.partner_judge import RANGES, Rating
 

@@ -10,7 +10,7 @@ from talking import ADA, BO, DIALOGUE, LONG, MEETING, SCORES, in_turn, model, ra
 from agentgyms.core.errors import BadOption
 from agentgyms.envs.sotopia import render
 from agentgyms.envs.sotopia.llm import prompts
-from agentgyms.envs.sotopia.llm.judge import ModelJudge
+from agentgyms.envs.sotopia.llm.participants import ModelJudge
 from agentgyms.models.sync_client import SyncChatClient
 from agentgyms.models.types import Service
 

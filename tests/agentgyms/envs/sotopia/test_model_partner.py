@@ -12,7 +12,7 @@ from agentgyms.core.errors import BadOption, EnvUnavailable
 from agentgyms.envs.sotopia import render
 from agentgyms.envs.sotopia.dialogue import NOTHING, Act, Kind
 from agentgyms.envs.sotopia.llm import prompts
-from agentgyms.envs.sotopia.llm.partner import ModelPartner
+from agentgyms.envs.sotopia.llm.participants import ModelPartner
 from agentgyms.models.sync_client import SyncChatClient
 from agentgyms.models.types import Service
 

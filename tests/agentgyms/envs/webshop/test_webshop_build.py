@@ -17,7 +17,7 @@ from file_server import serve
 from agentgyms.cli.main import main
 from agentgyms.core.errors import DataCorrupt, DataMissing, EnvUnavailable
 from agentgyms.data import datasets
-from agentgyms.data.resumable import resumable_folder
+from agentgyms.data.folders import resumable_folder
 from agentgyms.envs.webshop.build import build as build_module
 from agentgyms.envs.webshop.build import json_stream
 from agentgyms.envs.webshop.build.json_stream import list_items, object_items

@@ -6,8 +6,7 @@ import pytest
 from gymnasium.error import DependencyNotInstalled
 
 from agentgyms.core.errors import BadOption, DataMissing
-from agentgyms.envs.webshop.goals.nouns import open_extractor
-from agentgyms.envs.webshop.goals.title_words import words_of
+from agentgyms.envs.webshop.goals.nouns import open_extractor, words_of
 
 CORD = "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar"
 CABLE = (

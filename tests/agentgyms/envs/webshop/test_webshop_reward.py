@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgyms.envs.webshop.goals.colors import COLORS, normalize_color, normalize_pair
-from agentgyms.envs.webshop.goals.fuzzy import matches, processed, similar, token_set_ratio
+from agentgyms.envs.webshop.goals.fuzzy import (
+    COLORS,
+    matches,
+    normalize_color,
+    normalize_pair,
+    processed,
+    similar,
+    token_set_ratio,
+)
 from agentgyms.envs.webshop.goals.goal_list import Goal
 from agentgyms.envs.webshop.goals.nouns import open_extractor
 from agentgyms.envs.webshop.goals.reward import score_purchase

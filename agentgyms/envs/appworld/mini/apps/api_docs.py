@@ -38,12 +38,10 @@ def make_api_docs(others: Iterable[App]) -> App:
 
     @app.api("List the apps.", returns=[_DESCRIPTION])
     def show_app_descriptions(_session: Session) -> Plain:
-        """Return names and descriptions."""
         return docs.app_descriptions()
 
     @app.api("List the APIs of an app.", _APP_NAME, returns=[_DESCRIPTION])
     def show_api_descriptions(_session: Session, app_name: str) -> Plain:
-        """Return names and descriptions."""
         described = docs.api_descriptions(app_name.lower())
         if described is None:
             raise ApiError(404, _no_app(docs, app_name))
@@ -56,7 +54,6 @@ def make_api_docs(others: Iterable[App]) -> App:
         returns=_DOC,
     )
     def show_api_doc(_session: Session, app_name: str, api_name: str) -> Plain:
-        """Return the documentation."""
         doc = docs.api_doc(app_name.lower(), api_name.lower())
         if doc is not None:
             return doc
@@ -71,7 +68,6 @@ def make_api_docs(others: Iterable[App]) -> App:
         returns=[_DOC],
     )
     def search_api_docs(_session: Session, query: str, page_index: int, page_limit: int) -> Plain:
-        """Return a page of documentation."""
         return [docs.api_doc(*name) for name in page(docs.search(query), page_index, page_limit)]
 
     return app

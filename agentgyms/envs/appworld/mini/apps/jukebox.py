@@ -94,7 +94,10 @@ def show_artist(session: Session, artist_id: int) -> Plain:
 )
 def show_playlists(session: Session, page_index: int, page_limit: int) -> Plain:
     """Return a page of playlists."""
-    return [_summary(each) for each in page(session.mine(Playlist), page_index, page_limit)]
+    return [
+        playlist.reply(_PLAYLIST, song_count=len(playlist.song_ids))
+        for playlist in page(session.mine(Playlist), page_index, page_limit)
+    ]
 
 
 @JUKEBOX.api(
@@ -107,7 +110,8 @@ def show_playlist(session: Session, playlist_id: int) -> Plain:
     playlist = _playlist(session, playlist_id)
     songs = session.database.of(Song)
     listed = [_plain(session, songs[song_id]) for song_id in playlist.song_ids]
-    return {**_summary(playlist), "songs": listed}
+    names = (*_PLAYLIST, "songs")
+    return playlist.reply(names, song_count=len(listed), songs=listed)
 
 
 @JUKEBOX.api(
@@ -116,13 +120,7 @@ def show_playlist(session: Session, playlist_id: int) -> Plain:
 def create_playlist(session: Session, title: str) -> Plain:
     """Return the new playlist's id."""
     _check_title(session, title)
-    playlist = Playlist(
-        playlist_id=session.database.next_id(Playlist),
-        account_id=session.me,
-        title=title,
-        created_at=session.now,
-    )
-    session.add(playlist)
+    playlist = session.new(Playlist, account_id=session.me, title=title, created_at=session.now)
     return {"message": "The playlist was created.", "playlist_id": playlist.playlist_id}
 
 
@@ -186,14 +184,7 @@ def like_song(session: Session, song_id: int) -> Plain:
     song = _song(session, song_id)
     if _like(session, song_id) is not None:
         raise ApiError(409, f"You like the song with song_id {song_id} already.")
-    session.add(
-        Like(
-            like_id=session.database.next_id(Like),
-            account_id=session.me,
-            song_id=song.song_id,
-            liked_at=session.now,
-        )
-    )
+    session.new(Like, account_id=session.me, song_id=song.song_id, liked_at=session.now)
     return {"message": "You like the song."}
 
 
@@ -229,23 +220,4 @@ def _like(session: Session, song_id: int) -> Like | None:
 
 
 def _plain(session: Session, song: Song) -> dict[str, Plain]:
-    return {
-        "song_id": song.song_id,
-        "title": song.title,
-        "artist_id": song.artist_id,
-        "artist": session.database.of(Artist)[song.artist_id].name,
-        "genre": song.genre,
-        "year": song.year,
-        "seconds": song.seconds,
-        "plays": song.plays,
-        "rating": song.rating,
-    }
-
-
-def _summary(playlist: Playlist) -> dict[str, Plain]:
-    return {
-        "playlist_id": playlist.playlist_id,
-        "title": playlist.title,
-        "song_count": len(playlist.song_ids),
-        "created_at": playlist.created_at,
-    }
+    return song.reply(_SONG, artist=session.database.of(Artist)[song.artist_id].name)

@@ -29,12 +29,8 @@ _SUMMARY: Final = {
 def show_account(session: Session) -> Plain:
     """Return the account."""
     account = session.database.of(NotebookAccount)[session.me]
-    return {
-        "first_name": account.first_name,
-        "last_name": account.last_name,
-        "email": account.email,
-        "note_count": len(session.mine(Note)),
-    }
+    names = ("first_name", "last_name", "email", "note_count")
+    return account.reply(names, note_count=len(session.mine(Note)))
 
 
 @NOTEBOOK.api(
@@ -55,7 +51,7 @@ def search_notes(
 ) -> Plain:
     """Return a page of notes."""
     found = [
-        _summary(note)
+        note.reply(_SUMMARY, tags=list(note.tags))
         for note in session.mine(Note)
         if (tag is None or tag in note.tags)
         and (pinned is None or note.pinned is pinned)
@@ -67,8 +63,8 @@ def search_notes(
 @NOTEBOOK.api("Show one of your notes.", _NOTE_ID, returns={**_SUMMARY, "content": "string"})
 def show_note(session: Session, note_id: int) -> Plain:
     """Return the note."""
-    note = _note(session, note_id)
-    return {**_summary(note), "content": note.content}
+    note = session.find_mine(Note, note_id, "note")
+    return note.reply((*_SUMMARY, "content"), tags=list(note.tags))
 
 
 @NOTEBOOK.api(
@@ -83,8 +79,8 @@ def create_note(
     session: Session, title: str, content: str, tags: tuple[str, ...], pinned: bool
 ) -> Plain:
     """Return the new note's id."""
-    note = Note(
-        note_id=session.database.next_id(Note),
+    note = session.new(
+        Note,
         account_id=session.me,
         title=title,
         content=content,
@@ -93,7 +89,6 @@ def create_note(
         created_at=session.now,
         updated_at=session.now,
     )
-    session.add(note)
     return {"message": "The note was created.", "note_id": note.note_id}
 
 
@@ -108,7 +103,7 @@ def create_note(
 )
 def update_note(session: Session, note_id: int, **changes: Any) -> Plain:
     """Return a message."""
-    note = _note(session, note_id)
+    note = session.find_mine(Note, note_id, "note")
     given = {name: value for name, value in changes.items() if value is not None}
     if not given:
         raise ApiError(422, "Nothing to change: give title, content, tags or pinned.")
@@ -119,20 +114,5 @@ def update_note(session: Session, note_id: int, **changes: Any) -> Plain:
 @NOTEBOOK.api("Delete one of your notes.", _NOTE_ID, returns={"message": "string"})
 def delete_note(session: Session, note_id: int) -> Plain:
     """Return a message."""
-    session.database.remove(_note(session, note_id))
+    session.database.remove(session.find_mine(Note, note_id, "note"))
     return {"message": "The note was deleted."}
-
-
-def _note(session: Session, note_id: int) -> Note:
-    return session.find_mine(Note, note_id, "note")
-
-
-def _summary(note: Note) -> dict[str, Plain]:
-    return {
-        "note_id": note.note_id,
-        "title": note.title,
-        "tags": list(note.tags),
-        "pinned": note.pinned,
-        "created_at": note.created_at,
-        "updated_at": note.updated_at,
-    }

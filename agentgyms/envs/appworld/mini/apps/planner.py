@@ -48,7 +48,7 @@ def show_events(
         and (to_date is None or event.starts_at[:10] <= to_date)
     ]
     found.sort(key=lambda event: (event.starts_at, event.event_id))
-    return [_event_plain(event) for event in page(found, page_index, page_limit)]
+    return [event.reply(_EVENT) for event in page(found, page_index, page_limit)]
 
 
 @PLANNER.api(
@@ -61,15 +61,15 @@ def show_events(
 )
 def create_event(session: Session, title: str, starts_at: str, ends_at: str, place: str) -> Plain:
     """Return the new event's id."""
-    event = Event(
-        event_id=session.database.next_id(Event),
+    _check_times(starts_at, ends_at)
+    event = session.new(
+        Event,
         account_id=session.me,
         title=title,
         starts_at=starts_at,
         ends_at=ends_at,
         place=place,
     )
-    session.add(_checked(event))
     return {"message": "The event was created.", "event_id": event.event_id}
 
 
@@ -84,18 +84,20 @@ def create_event(session: Session, title: str, starts_at: str, ends_at: str, pla
 )
 def update_event(session: Session, event_id: int, **changes: Any) -> Plain:
     """Return a message."""
-    event = _event(session, event_id)
+    event = session.find_mine(Event, event_id, "event")
     given = {name: value for name, value in changes.items() if value is not None}
     if not given:
         raise ApiError(422, "Nothing to change: give title, starts_at, ends_at or place.")
-    session.database.replace(_checked(replace(event, **given)))
+    changed = replace(event, **given)
+    _check_times(changed.starts_at, changed.ends_at)
+    session.database.replace(changed)
     return {"message": "The event was changed."}
 
 
 @PLANNER.api("Delete an event of your calendar.", _EVENT_ID, returns=_MESSAGE)
 def delete_event(session: Session, event_id: int) -> Plain:
     """Return a message."""
-    session.database.remove(_event(session, event_id))
+    session.database.remove(session.find_mine(Event, event_id, "event"))
     return {"message": "The event was deleted."}
 
 
@@ -116,7 +118,7 @@ def show_todos(
         if (list_name is None or todo.list_name == list_name)
         and (done is None or todo.done is done)
     ]
-    return [_todo_plain(todo) for todo in page(found, page_index, page_limit)]
+    return [todo.reply(_TODO) for todo in page(found, page_index, page_limit)]
 
 
 @PLANNER.api(
@@ -128,21 +130,14 @@ def show_todos(
 )
 def add_todo(session: Session, title: str, list_name: str, due_on: str | None) -> Plain:
     """Return the new to-do's id."""
-    todo = Todo(
-        todo_id=session.database.next_id(Todo),
-        account_id=session.me,
-        title=title,
-        list_name=list_name,
-        due_on=due_on,
-    )
-    session.add(todo)
+    todo = session.new(Todo, account_id=session.me, title=title, list_name=list_name, due_on=due_on)
     return {"message": "The to-do was added.", "todo_id": todo.todo_id}
 
 
 @PLANNER.api("Mark one of your to-dos as done.", _TODO_ID, returns=_MESSAGE)
 def complete_todo(session: Session, todo_id: int) -> Plain:
     """Return a message."""
-    todo = _todo(session, todo_id)
+    todo = session.find_mine(Todo, todo_id, "to-do")
     if todo.done:
         raise ApiError(409, f"The to-do with todo_id {todo_id} is done already.")
     session.database.replace(replace(todo, done=True))
@@ -152,41 +147,10 @@ def complete_todo(session: Session, todo_id: int) -> Plain:
 @PLANNER.api("Delete one of your to-dos.", _TODO_ID, returns=_MESSAGE)
 def delete_todo(session: Session, todo_id: int) -> Plain:
     """Return a message."""
-    session.database.remove(_todo(session, todo_id))
+    session.database.remove(session.find_mine(Todo, todo_id, "to-do"))
     return {"message": "The to-do was deleted."}
 
 
-def _event(session: Session, event_id: int) -> Event:
-    return session.find_mine(Event, event_id, "event")
-
-
-def _checked(event: Event) -> Event:
-    if event.ends_at < event.starts_at:
-        raise ApiError(
-            422, f"ends_at must not be before starts_at: {event.ends_at} < {event.starts_at}."
-        )
-    return event
-
-
-def _todo(session: Session, todo_id: int) -> Todo:
-    return session.find_mine(Todo, todo_id, "to-do")
-
-
-def _event_plain(event: Event) -> dict[str, Plain]:
-    return {
-        "event_id": event.event_id,
-        "title": event.title,
-        "starts_at": event.starts_at,
-        "ends_at": event.ends_at,
-        "place": event.place,
-    }
-
-
-def _todo_plain(todo: Todo) -> dict[str, Plain]:
-    return {
-        "todo_id": todo.todo_id,
-        "title": todo.title,
-        "list_name": todo.list_name,
-        "due_on": todo.due_on,
-        "done": todo.done,
-    }
+def _check_times(starts_at: str, ends_at: str) -> None:
+    if ends_at < starts_at:
+        raise ApiError(422, f"ends_at must not be before starts_at: {ends_at} < {starts_at}.")

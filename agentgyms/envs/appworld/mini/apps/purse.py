@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Final
 
 from agentgyms.envs.appworld.mini.api import PAGE, ApiError, App, Plain, Session, matches, page
-from agentgyms.envs.appworld.mini.apps.transfers import (
-    add_money,
-    balance_of,
-    other_account,
-    pay,
-    person,
-)
 from agentgyms.envs.appworld.mini.parameters import Amount, Choice, Email, Flag, Integer, Text
-from agentgyms.envs.appworld.mini.records import Card, Payment, PurseAccount, Request, TopUp
+from agentgyms.envs.appworld.mini.records import (
+    Balance,
+    Card,
+    Payment,
+    PurseAccount,
+    Request,
+    TopUp,
+)
 
 PURSE: Final = App("purse", "Sends money to people and asks them for money.", PurseAccount)
 
@@ -39,6 +39,14 @@ _REQUEST: Final = {
     "created_at": "2024-05-18T12:00:00",
     "requester": _PERSON,
     "payer": _PERSON,
+}
+_CARD: Final = {
+    "card_id": 1,
+    "card_name": "string",
+    "owner_name": "string",
+    "last_digits": "1234",
+    "expiry_year": 2026,
+    "expiry_month": 1,
 }
 
 
@@ -85,7 +93,15 @@ def show_payments(
         or (payment.receiver_id == me and direction != "sent")
     ]
     found.sort(key=lambda payment: (payment.created_at, payment.payment_id), reverse=True)
-    return [_payment(session, payment) for payment in page(found, page_index, page_limit)]
+    return [
+        payment.reply(
+            _PAYMENT,
+            amount=payment.cents / 100,
+            sender=person(session, payment.sender_id),
+            receiver=person(session, payment.receiver_id),
+        )
+        for payment in page(found, page_index, page_limit)
+    ]
 
 
 @PURSE.api(
@@ -134,7 +150,15 @@ def show_requests(
         and status in (request.status, "all")
     ]
     found.sort(key=lambda request: (request.created_at, request.request_id), reverse=True)
-    return [_request(session, request) for request in page(found, page_index, page_limit)]
+    return [
+        request.reply(
+            _REQUEST,
+            amount=request.cents / 100,
+            requester=person(session, request.requester_id),
+            payer=person(session, request.payer_id),
+        )
+        for request in page(found, page_index, page_limit)
+    ]
 
 
 @PURSE.api(
@@ -147,15 +171,14 @@ def show_requests(
 def create_request(session: Session, payer_email: str, amount: int, note: str) -> Plain:
     """Return the request's id."""
     payer = other_account(session, payer_email)
-    request = Request(
-        request_id=session.database.next_id(Request),
+    request = session.new(
+        Request,
         requester_id=session.me,
         payer_id=payer.account_id,
         cents=amount,
         note=note,
         created_at=session.now,
     )
-    session.add(request)
     return {"message": "The request was sent.", "request_id": request.request_id}
 
 
@@ -183,30 +206,12 @@ def decline_request(session: Session, request_id: int) -> Plain:
 
 @PURSE.api(
     "List your payment cards.",
-    returns=[
-        {
-            "card_id": 1,
-            "card_name": "string",
-            "owner_name": "string",
-            "last_digits": "1234",
-            "expiry_year": 2026,
-            "expiry_month": 1,
-        }
-    ],
+    returns=[_CARD],
 )
 def show_cards(session: Session) -> Plain:
     """Return the cards."""
-    return [
-        {
-            "card_id": card.card_id,
-            "card_name": card.card_name,
-            "owner_name": card.owner_name,
-            "last_digits": card.card_number[-4:],
-            "expiry_year": card.expiry_year,
-            "expiry_month": card.expiry_month,
-        }
-        for card in session.mine(Card)
-    ]
+    cards = session.mine(Card)
+    return [card.reply(_CARD, last_digits=card.card_number[-4:]) for card in cards]
 
 
 @PURSE.api(
@@ -220,16 +225,7 @@ def top_up(session: Session, card_id: int, amount: int) -> Plain:
     card = session.find_mine(Card, card_id, "card")
     if f"{card.expiry_year:04}-{card.expiry_month:02}" < session.now[:7]:
         raise ApiError(409, f"The card with card_id {card_id} has expired.")
-    top_up_id = session.database.next_id(TopUp)
-    session.add(
-        TopUp(
-            top_up_id=top_up_id,
-            account_id=session.me,
-            card_id=card_id,
-            cents=amount,
-            created_at=session.now,
-        )
-    )
+    session.new(TopUp, account_id=session.me, card_id=card_id, cents=amount, created_at=session.now)
     balance = add_money(session, session.me, amount)
     return {"message": "The money was added.", "balance": balance.cents / 100}
 
@@ -244,25 +240,52 @@ def _pending(session: Session, request_id: int) -> Request:
     return request
 
 
-def _payment(session: Session, payment: Payment) -> dict[str, Plain]:
-    return {
-        "payment_id": payment.payment_id,
-        "amount": payment.cents / 100,
-        "note": payment.note,
-        "private": payment.private,
-        "created_at": payment.created_at,
-        "sender": person(session, payment.sender_id),
-        "receiver": person(session, payment.receiver_id),
-    }
+def pay(session: Session, receiver_id: int, cents: int, note: str, private: bool) -> Payment:
+    """Move cents (above 0) to another account; `ApiError` if the caller's balance is too low."""
+    available = balance_of(session, session.me).cents
+    if cents > available:
+        raise ApiError(
+            409,
+            f"Your balance of {available / 100:.2f} is below {cents / 100:.2f}; top_up adds to it.",
+        )
+    payment = session.new(
+        Payment,
+        sender_id=session.me,
+        receiver_id=receiver_id,
+        cents=cents,
+        note=note,
+        private=private,
+        created_at=session.now,
+    )
+    add_money(session, session.me, -cents)
+    add_money(session, receiver_id, cents)
+    return payment
 
 
-def _request(session: Session, request: Request) -> dict[str, Plain]:
-    return {
-        "request_id": request.request_id,
-        "amount": request.cents / 100,
-        "note": request.note,
-        "status": request.status,
-        "created_at": request.created_at,
-        "requester": person(session, request.requester_id),
-        "payer": person(session, request.payer_id),
-    }
+def add_money(session: Session, account_id: int, cents: int) -> Balance:
+    """Add cents, which may be negative, to an account's balance; return the new balance."""
+    balance = balance_of(session, account_id)
+    changed = replace(balance, cents=balance.cents + cents)
+    session.database.replace(changed)
+    return changed
+
+
+def balance_of(session: Session, account_id: int) -> Balance:
+    """Return an account's balance."""
+    return session.database.of(Balance)[account_id]
+
+
+def other_account(session: Session, email: str) -> PurseAccount:
+    """Return the account with an email; refuse an unknown one and the caller's."""
+    for account in session.database.of(PurseAccount).values():
+        if account.email == email:
+            if account.account_id == session.me:
+                raise ApiError(409, f"{email} is your own account.")
+            return account
+    raise ApiError(404, f"Nobody here has the email {email}.")
+
+
+def person(session: Session, account_id: int) -> dict[str, str]:
+    """Return name and email of an account, for responses."""
+    account = session.database.of(PurseAccount)[account_id]
+    return {"name": account.name, "email": account.email}

@@ -42,7 +42,7 @@ def search_contacts(
         and matches(query, contact.name, contact.email, contact.phone)
     ]
     found.sort(key=lambda contact: (contact.name, contact.contact_id))
-    return [_plain(contact) for contact in page(found, page_index, page_limit)]
+    return [contact.reply(_CONTACT) for contact in page(found, page_index, page_limit)]
 
 
 @ROLODEX.api(
@@ -52,7 +52,7 @@ def search_contacts(
 )
 def show_contact(session: Session, contact_id: int) -> Plain:
     """Return the contact."""
-    return _plain(_contact(session, contact_id))
+    return session.find_mine(Contact, contact_id, "contact").reply(_CONTACT)
 
 
 @ROLODEX.api(
@@ -69,8 +69,8 @@ def add_contact(
 ) -> Plain:
     """Return the new contact's id."""
     _check_email(session, email)
-    contact = Contact(
-        contact_id=session.database.next_id(Contact),
+    contact = session.new(
+        Contact,
         account_id=session.me,
         name=name,
         email=email,
@@ -78,7 +78,6 @@ def add_contact(
         relation=relation,
         birthday=birthday,
     )
-    session.add(contact)
     return {"message": "The contact was added.", "contact_id": contact.contact_id}
 
 
@@ -94,7 +93,7 @@ def add_contact(
 )
 def update_contact(session: Session, contact_id: int, **changes: Any) -> Plain:
     """Return a message."""
-    contact = _contact(session, contact_id)
+    contact = session.find_mine(Contact, contact_id, "contact")
     given = {name: value for name, value in changes.items() if value is not None}
     if not given:
         raise ApiError(422, "Nothing to change: give name, email, phone, relation or birthday.")
@@ -107,25 +106,10 @@ def update_contact(session: Session, contact_id: int, **changes: Any) -> Plain:
 @ROLODEX.api("Delete one of your contacts.", _CONTACT_ID, returns={"message": "string"})
 def delete_contact(session: Session, contact_id: int) -> Plain:
     """Return a message."""
-    session.database.remove(_contact(session, contact_id))
+    session.database.remove(session.find_mine(Contact, contact_id, "contact"))
     return {"message": "The contact was deleted."}
-
-
-def _contact(session: Session, contact_id: int) -> Contact:
-    return session.find_mine(Contact, contact_id, "contact")
 
 
 def _check_email(session: Session, email: str) -> None:
     if any(contact.email == email for contact in session.mine(Contact)):
         raise ApiError(409, f"You have a contact with the email {email} already.")
-
-
-def _plain(contact: Contact) -> dict[str, Plain]:
-    return {
-        "contact_id": contact.contact_id,
-        "name": contact.name,
-        "email": contact.email,
-        "phone": contact.phone,
-        "relation": contact.relation,
-        "birthday": contact.birthday,
-    }

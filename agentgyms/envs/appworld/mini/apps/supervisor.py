@@ -14,6 +14,30 @@ SUPERVISOR: Final = App(
     "supervisor", "Tells about the person you work for, and takes the completed task."
 )
 
+_PROFILE: Final = {
+    "first_name": "string",
+    "last_name": "string",
+    "email": "someone@example.org",
+    "phone_number": "string",
+    "birthday": "2000-01-31",
+}
+_ADDRESS: Final = {
+    "name": "Home",
+    "street_address": "string",
+    "city": "string",
+    "state": "string",
+    "country": "string",
+    "zip_code": "string",
+}
+_CARD: Final = {
+    "card_name": "string",
+    "owner_name": "string",
+    "card_number": "string",
+    "expiry_year": 2026,
+    "expiry_month": 1,
+    "cvv_number": "string",
+}
+
 
 @SUPERVISOR.api(
     "Show the task that you are to do, its status and the answer given so far.",
@@ -50,53 +74,25 @@ def complete_task(session: Session, answer: Plain, status: str) -> Plain:
 
 @SUPERVISOR.api(
     "Show name, email, phone number and birthday of the person you work for.",
-    returns={
-        "first_name": "string",
-        "last_name": "string",
-        "email": "someone@example.org",
-        "phone_number": "string",
-        "birthday": "2000-01-31",
-    },
+    returns=_PROFILE,
 )
 def show_profile(session: Session) -> Plain:
     """Return the profile."""
-    profile = session.supervisor
-    return {name: getattr(profile, name) for name in profile.FIELDS[1:]}
+    return session.supervisor.reply(_PROFILE)
 
 
 @SUPERVISOR.api(
     "List the addresses of the person you work for.",
-    returns=[
-        {
-            "name": "Home",
-            "street_address": "string",
-            "city": "string",
-            "state": "string",
-            "country": "string",
-            "zip_code": "string",
-        }
-    ],
+    returns=[_ADDRESS],
 )
 def show_addresses(session: Session) -> Plain:
     """Return the addresses."""
-    return [
-        {name: getattr(address, name) for name in address.FIELDS[1:]}
-        for address in session.database.of(Address).values()
-    ]
+    return [address.reply(_ADDRESS) for address in session.database.of(Address).values()]
 
 
 @SUPERVISOR.api(
     "List the payment cards of the person you work for.",
-    returns=[
-        {
-            "card_name": "string",
-            "owner_name": "string",
-            "card_number": "string",
-            "expiry_year": 2026,
-            "expiry_month": 1,
-            "cvv_number": "string",
-        }
-    ],
+    returns=[_CARD],
 )
 def show_payment_cards(session: Session) -> Plain:
     """Return the cards, which are those of the purse app."""
@@ -106,9 +102,7 @@ def show_payment_cards(session: Session) -> Plain:
         if account.email == session.supervisor.email
     }
     return [
-        {name: getattr(card, name) for name in card.FIELDS[2:]}
-        for card in session.database.of(Card).values()
-        if card.account_id in mine
+        card.reply(_CARD) for card in session.database.of(Card).values() if card.account_id in mine
     ]
 
 

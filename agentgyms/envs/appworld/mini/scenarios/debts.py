@@ -6,11 +6,10 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.people import CIRCLES, Person
 from agentgyms.envs.appworld.mini.records import Note, Request
 from agentgyms.envs.appworld.mini.solution_blocks import (
+    begin,
     contacts_who_are,
     finish,
-    login,
     pages,
-    show_docs_of,
     show_note_titled,
 )
 from agentgyms.envs.appworld.mini.template import (
@@ -29,10 +28,8 @@ def split_bill(draw: Draw) -> Plan:
     """Request from the contacts of a relation their shares of a bill in a note."""
     scene, chance = draw.scene, draw.chance
     relation = draw.choose("relation", CIRCLES)
-    occasion, title = (
-        draw.choose("occasion", vocabulary.OCCASIONS),
-        draw.choose("title", vocabulary.TARGET_TITLES),
-    )
+    occasion = draw.choose("occasion", vocabulary.OCCASIONS)
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
     sharers = scene.cast.related(relation)
     share = chance.between(405, 4_995)
     total = share * (len(sharers) + 1)
@@ -47,10 +44,9 @@ def split_bill(draw: Draw) -> Plan:
     return plan(
         instruction.format(occasion=occasion, title=title, relation=relation),
         [
-            show_docs_of(
+            *begin(
                 notebook="search_notes show_note", rolodex="search_contacts", purse="create_request"
             ),
-            login("notebook", "rolodex", "purse"),
             show_note_titled(title),
             contacts_who_are(relation) + "print(contacts)",
             'total = float(note["content"].split("Total: ")[1])\n'
@@ -92,12 +88,11 @@ def collect_debts(draw: Draw) -> Plan:
     return plan(
         instruction.format(tag=tag),
         [
-            show_docs_of(
+            *begin(
                 notebook="search_notes show_note delete_note",
                 rolodex="search_contacts",
                 purse="create_request",
             ),
-            login("notebook", "rolodex", "purse"),
             "found = apis.notebook.search_notes("
             f"access_token=notebook_token, tag={quoted(tag)}, page_limit=20)\n"
             "notes = [apis.notebook.show_note("

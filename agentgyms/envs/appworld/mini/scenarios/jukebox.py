@@ -8,7 +8,7 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import song_titles
 from agentgyms.envs.appworld.mini.record_builder import Scene
 from agentgyms.envs.appworld.mini.records import Artist, Like, Playlist, Song
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, pages, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import begin, finish, pages
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 _LIKED = pages("songs", "apis.jukebox.show_liked_songs(access_token=token")
@@ -32,8 +32,7 @@ def like_song(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=song.title, artist=artist),
         [
-            show_docs("jukebox"),
-            login("jukebox"),
+            *begin(jukebox=""),
             "songs = apis.jukebox.search_songs("
             f"access_token=token, query={quoted(song.title)}, artist={quoted(artist)})\n"
             "print(songs)",
@@ -67,8 +66,7 @@ def longest_song(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title),
         [
-            show_docs("jukebox"),
-            login("jukebox"),
+            *begin(jukebox=""),
             "playlists = apis.jukebox.show_playlists(access_token=token, page_limit=20)\n"
             "print(playlists)",
             _playlist_id("playlist_id", title) + "\n"
@@ -85,11 +83,14 @@ def longest_song(draw: Draw) -> Plan:
 def liked_playlist(draw: Draw) -> Plan:
     """Make a playlist of the liked songs of a genre."""
     scene, chance = draw.scene, draw.chance
-    title, genre = (
-        draw.choose("title", vocabulary.PLAYLISTS),
-        draw.choose("genre", vocabulary.GENRES),
-    )
-    liked = [*_songs_by_genre(scene, genre, 4), *chance.sample(scene.of(Song), 24)]
+    title = draw.choose("title", vocabulary.PLAYLISTS)
+    genre = draw.choose("genre", vocabulary.GENRES)
+    artists = scene.of(Artist)
+    titles = song_titles(scene, 4)
+    liked = [
+        *[scene.song(f"{title} III", scene.chance.pick(artists), genre) for title in titles],
+        *chance.sample(scene.of(Song), 24),
+    ]
     liked = _like(scene, liked)
     instruction = draw.wording(
         "Make a Jukebox playlist with the title '{title}' of all {genre} songs that I like.",
@@ -99,9 +100,7 @@ def liked_playlist(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, genre=genre),
         [
-            show_docs("jukebox"),
-            show_docs("jukebox", "show_liked_songs", "create_playlist", "add_song"),
-            login("jukebox"),
+            *begin(jukebox="show_liked_songs create_playlist add_song"),
             _LIKED + "\nprint(len(songs), songs[0])",
             f"made = apis.jukebox.create_playlist(access_token=token, title={quoted(title)})\n"
             "for song in songs:\n"
@@ -140,9 +139,7 @@ def liked_seconds(draw: Draw) -> Plan:
     return plan(
         instruction.format(artist=artist.name),
         [
-            show_docs("jukebox"),
-            show_docs("jukebox", "show_liked_songs"),
-            login("jukebox"),
+            *begin(jukebox="show_liked_songs"),
             _LIKED + "\nprint(len(songs), songs[0])",
             'total = sum(s["seconds"] for s in songs '
             f'if s["artist"] == {quoted(artist.name)})\nprint(total)',
@@ -156,10 +153,8 @@ def liked_seconds(draw: Draw) -> Plan:
 def move_songs(draw: Draw) -> Plan:
     """Move the songs of more than so many plays from one playlist to another."""
     scene, chance = draw.scene, draw.chance
-    title, target = (
-        draw.choose("title", vocabulary.PLAYLISTS[::2]),
-        draw.choose("target", vocabulary.PLAYLISTS[1::2]),
-    )
+    title = draw.choose("title", vocabulary.PLAYLISTS[::2])
+    target = draw.choose("target", vocabulary.PLAYLISTS[1::2])
     songs = chance.sample(scene.of(Song), 18)
     listed, kept = songs[:13], songs[13:]
     limit = sorted(song.plays for song in listed)[chance.between(5, 8)]
@@ -176,9 +171,7 @@ def move_songs(draw: Draw) -> Plan:
     return plan(
         instruction.format(limit=limit, title=title, target=target),
         [
-            show_docs("jukebox"),
-            show_docs("jukebox", "show_playlists", "show_playlist", "add_song", "remove_song"),
-            login("jukebox"),
+            *begin(jukebox="show_playlists show_playlist add_song remove_song"),
             "playlists = apis.jukebox.show_playlists(access_token=token, page_limit=20)\n"
             + "print(playlists)",
             _playlist_id("source", title) + "\n" + _playlist_id("target", target) + "\n"
@@ -209,10 +202,8 @@ def move_songs(draw: Draw) -> Plan:
 def rename_playlist(draw: Draw) -> Plan:
     """Give a playlist another title."""
     scene, chance = draw.scene, draw.chance
-    title, new = (
-        draw.choose("title", vocabulary.PLAYLISTS[::2]),
-        draw.choose("new", vocabulary.PLAYLISTS[1::2]),
-    )
+    title = draw.choose("title", vocabulary.PLAYLISTS[::2])
+    new = draw.choose("new", vocabulary.PLAYLISTS[1::2])
     songs = scene.of(Song)
     for other in (f"{title} 2", f"{title} (loud)"):
         scene.playlist(scene.me, other, chance.sample(songs, 3))
@@ -224,8 +215,7 @@ def rename_playlist(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, new=new),
         [
-            show_docs("jukebox"),
-            login("jukebox"),
+            *begin(jukebox=""),
             "playlists = apis.jukebox.show_playlists(access_token=token, page_limit=20)\n"
             "print(playlists)",
             _playlist_id("playlist_id", title) + "\n"
@@ -244,13 +234,6 @@ def rename_playlist(draw: Draw) -> Plan:
 def _playlist_id(name: str, title: str) -> str:
     """Return the line that finds a playlist's id among `playlists`."""
     return f'{name} = next(p["playlist_id"] for p in playlists if p["title"] == {quoted(title)})'
-
-
-def _songs_by_genre(scene: Scene, genre: str, count: int) -> list[Song]:
-    """Add songs of a genre, by any artists."""
-    artists = scene.of(Artist)
-    titles = song_titles(scene, count)
-    return [scene.song(f"{title} III", scene.chance.pick(artists), genre) for title in titles]
 
 
 def _like(scene: Scene, songs: Sequence[Song]) -> list[Song]:

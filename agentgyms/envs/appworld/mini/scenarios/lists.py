@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.records import Artist, Note, Playlist, Song, Todo
-from agentgyms.envs.appworld.mini.solution_blocks import (
-    finish,
-    login,
-    show_docs_of,
-    show_note_titled,
-)
+from agentgyms.envs.appworld.mini.solution_blocks import begin, finish, show_note_titled
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 
@@ -17,10 +12,8 @@ from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quot
 def note_todos(draw: Draw) -> Plan:
     """Add the open lines of a note as to-dos, and delete the note."""
     scene, chance = draw.scene, draw.chance
-    title, list_name = (
-        draw.choose("title", vocabulary.TARGET_TITLES),
-        draw.choose("list", vocabulary.TARGET_LISTS),
-    )
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
+    list_name = draw.choose("list", vocabulary.TARGET_LISTS)
     lines = chance.sample(vocabulary.TODOS, chance.between(6, 8))
     marks = [chance.pick(("-", "-", "x")) for _ in lines]
     marks[0], marks[1] = "-", "x"
@@ -37,8 +30,7 @@ def note_todos(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, list_name=list_name),
         [
-            show_docs_of(notebook="search_notes show_note delete_note", planner="add_todo"),
-            login("notebook", "planner"),
+            *begin(notebook="search_notes show_note delete_note", planner="add_todo"),
             show_note_titled(title),
             'for line in note["content"].splitlines():\n'
             '    if line.startswith("- "):\n'
@@ -69,10 +61,8 @@ def note_todos(draw: Draw) -> Plan:
 def song_list(draw: Draw) -> Plan:
     """Make a playlist of the songs in a note; other songs have some of the same titles."""
     scene, chance = draw.scene, draw.chance
-    title, name = (
-        draw.choose("title", vocabulary.TARGET_TITLES),
-        draw.choose("name", vocabulary.PLAYLISTS),
-    )
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
+    name = draw.choose("name", vocabulary.PLAYLISTS)
     songs = chance.sample(scene.of(Song), 6)
     artists = {artist.key: artist for artist in scene.of(Artist)}
     for song in songs[:3]:
@@ -89,10 +79,9 @@ def song_list(draw: Draw) -> Plan:
     return plan(
         instruction.format(name=name, title=title),
         [
-            show_docs_of(
+            *begin(
                 notebook="search_notes show_note", jukebox="search_songs create_playlist add_song"
             ),
-            login("notebook", "jukebox"),
             show_note_titled(title),
             f"made = apis.jukebox.create_playlist(access_token=jukebox_token, "
             f"title={quoted(name)})\n"

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.records import Note, Payment
-from agentgyms.envs.appworld.mini.solution_blocks import (
-    finish,
-    login,
-    show_docs,
-    show_docs_of,
-    show_note_titled,
-)
+from agentgyms.envs.appworld.mini.solution_blocks import begin, finish, show_docs, show_note_titled
 from agentgyms.envs.appworld.mini.template import (
     Change,
     Draw,
@@ -38,8 +32,7 @@ def count_notes(draw: Draw) -> Plan:
     return plan(
         instruction.format(tag=tag),
         [
-            show_docs("notebook"),
-            login("notebook"),
+            *begin(notebook=""),
             f"notes = apis.notebook.search_notes(access_token=token, tag={quoted(tag)}, "
             "page_limit=20)\nprint(len(notes))",
             finish("len(notes)"),
@@ -63,8 +56,7 @@ def delete_note(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title),
         [
-            show_docs("notebook"),
-            login("notebook"),
+            *begin(notebook=""),
             f"notes = apis.notebook.search_notes(access_token=token, query={quoted(title)}, "
             "page_limit=20)\n"
             "print(notes)",
@@ -82,10 +74,8 @@ def delete_note(draw: Draw) -> Plan:
 def retag_notes(draw: Draw) -> Plan:
     """Add a tag to all notes with another one, keeping the tags they have."""
     scene, chance = draw.scene, draw.chance
-    old, new = (
-        draw.choose("old", vocabulary.TAGS),
-        f"{draw.choose('new', vocabulary.TAGS)}-{scene.now.year}",
-    )
+    old = draw.choose("old", vocabulary.TAGS)
+    new = f"{draw.choose('new', vocabulary.TAGS)}-{scene.now.year}"
     for number, subject in enumerate(
         chance.sample(vocabulary.NOTE_SUBJECTS, chance.between(7, 13))
     ):
@@ -102,9 +92,7 @@ def retag_notes(draw: Draw) -> Plan:
     return plan(
         instruction.format(old=old, new=new),
         [
-            show_docs("notebook"),
-            show_docs("notebook", "search_notes", "update_note"),
-            login("notebook"),
+            *begin(notebook="search_notes update_note"),
             f"notes = apis.notebook.search_notes(access_token=token, tag={quoted(old)}, "
             "page_limit=20)\nprint(notes)",
             "for note in notes:\n"
@@ -130,10 +118,8 @@ def retag_notes(draw: Draw) -> Plan:
 def pay_back(draw: Draw) -> Plan:
     """Pay the amount in a note to the person in it, who has a namesake."""
     scene, chance = draw.scene, draw.chance
-    title, occasion = (
-        draw.choose("title", vocabulary.TARGET_TITLES),
-        draw.choose("occasion", vocabulary.OCCASIONS),
-    )
+    title = draw.choose("title", vocabulary.TARGET_TITLES)
+    occasion = draw.choose("occasion", vocabulary.OCCASIONS)
     namesakes = scene.cast.namesakes
     known = [person for person in scene.cast.contacts if person.first_name in namesakes]
     # If possible, the namesake comes first in the alphabet: a search by first name finds it first.
@@ -155,8 +141,7 @@ def pay_back(draw: Draw) -> Plan:
         instruction.format(title=title, occasion=occasion),
         [
             show_docs("purse"),
-            show_docs_of(notebook="search_notes show_note", purse="search_people send_payment"),
-            login("notebook", "purse"),
+            *begin(notebook="search_notes show_note", purse="search_people send_payment"),
             show_note_titled(title),
             'owed = dict(line.split(": ") for line in note["content"].splitlines())\n'
             "people = apis.purse.search_people("

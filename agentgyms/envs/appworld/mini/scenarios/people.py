@@ -8,14 +8,7 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import month_start
 from agentgyms.envs.appworld.mini.people import CIRCLES, draw_stranger
 from agentgyms.envs.appworld.mini.records import Contact, Payment, Request
-from agentgyms.envs.appworld.mini.solution_blocks import (
-    contacts_who_are,
-    finish,
-    login,
-    pages,
-    show_docs,
-    show_docs_of,
-)
+from agentgyms.envs.appworld.mini.solution_blocks import begin, contacts_who_are, finish, pages
 from agentgyms.envs.appworld.mini.template import (
     Change,
     Draw,
@@ -42,9 +35,7 @@ def add_contact(draw: Draw) -> Plan:
             name=person.name, relation=relation, email=person.email, phone=person.phone_number
         ),
         [
-            show_docs("rolodex"),
-            show_docs("rolodex", "add_contact"),
-            login("rolodex"),
+            *begin(rolodex="add_contact"),
             f"apis.rolodex.add_contact(access_token=token, name={quoted(person.name)}, "
             f'email="{person.email}", phone="{person.phone_number}", relation="{relation}")',
             finish(),
@@ -91,8 +82,7 @@ def decline_requests(draw: Draw) -> Plan:
     return plan(
         instruction.format(relation=relation, limit=dollars(limit)),
         [
-            show_docs_of(purse="show_requests decline_request", rolodex="search_contacts"),
-            login("purse", "rolodex"),
+            *begin(purse="show_requests decline_request", rolodex="search_contacts"),
             contacts_who_are(relation) + 'emails = [c["email"] for c in contacts]\nprint(emails)',
             pages("requests", "apis.purse.show_requests(access_token=purse_token")
             + "\nprint(len(requests), requests[0])",
@@ -135,8 +125,7 @@ def birthday_gifts(draw: Draw) -> Plan:
     return plan(
         instruction.format(amount=dollars(cents), month=vocabulary.MONTHS[int(month) - 1]),
         [
-            show_docs_of(rolodex="search_contacts", purse="send_payment"),
-            login("rolodex", "purse"),
+            *begin(rolodex="search_contacts", purse="send_payment"),
             pages("contacts", "apis.rolodex.search_contacts(access_token=rolodex_token")
             + "\nprint(contacts)",
             "for contact in contacts:\n"
@@ -197,8 +186,7 @@ def top_receiver(draw: Draw) -> Plan:
     return plan(
         instruction.format(relation=relation, since=since),
         [
-            show_docs_of(purse="show_payments", rolodex="search_contacts"),
-            login("purse", "rolodex"),
+            *begin(purse="show_payments", rolodex="search_contacts"),
             contacts_who_are(relation)
             + 'totals = {c["email"]: 0 for c in contacts}\nprint(contacts)',
             pages("payments", 'apis.purse.show_payments(access_token=purse_token, direction="sent"')

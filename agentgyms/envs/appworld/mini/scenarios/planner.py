@@ -8,14 +8,7 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import day_after
 from agentgyms.envs.appworld.mini.people import CIRCLES
 from agentgyms.envs.appworld.mini.records import Event, Todo
-from agentgyms.envs.appworld.mini.solution_blocks import (
-    contacts_who_are,
-    finish,
-    login,
-    pages,
-    show_docs,
-    show_docs_of,
-)
+from agentgyms.envs.appworld.mini.solution_blocks import begin, contacts_who_are, finish, pages
 from agentgyms.envs.appworld.mini.template import Change, Draw, Plan, plan, quoted, template
 
 
@@ -32,8 +25,7 @@ def open_todos(draw: Draw) -> Plan:
     return plan(
         instruction.format(list_name=list_name),
         [
-            show_docs("planner"),
-            login("planner"),
+            *begin(planner=""),
             "todos = apis.planner.show_todos("
             f"access_token=token, list_name={quoted(list_name)}, done=False, page_limit=20)\n"
             "print(todos)",
@@ -62,8 +54,7 @@ def cancel_event(draw: Draw) -> Plan:
     return plan(
         instruction.format(title=title, day=day),
         [
-            show_docs("planner"),
-            login("planner"),
+            *begin(planner=""),
             "events = apis.planner.show_events("
             f'access_token=token, from_date="{day}", to_date="{day}")\n'
             "print(events)",
@@ -87,9 +78,7 @@ def finish_list(draw: Draw) -> Plan:
     return plan(
         instruction.format(list_name=list_name),
         [
-            show_docs("planner"),
-            show_docs("planner", "show_todos", "complete_todo"),
-            login("planner"),
+            *begin(planner="show_todos complete_todo"),
             "todos = apis.planner.show_todos("
             f"access_token=token, list_name={quoted(list_name)}, done=False, page_limit=20)\n"
             "print(todos)",
@@ -130,9 +119,7 @@ def busiest_day(draw: Draw) -> Plan:
     return plan(
         instruction.format(first=first, last=last),
         [
-            show_docs("planner"),
-            show_docs("planner", "show_events"),
-            login("planner"),
+            *begin(planner="show_events"),
             pages(
                 "events",
                 "apis.planner.show_events("
@@ -162,8 +149,7 @@ def birthday_events(draw: Draw) -> Plan:
     return plan(
         instruction.format(relation=relation, year=year, hour=hour, end=hour + 2),
         [
-            show_docs_of(rolodex="search_contacts", planner="create_event"),
-            login("rolodex", "planner"),
+            *begin(rolodex="search_contacts", planner="create_event"),
             contacts_who_are(relation) + "print(contacts)",
             "for contact in contacts:\n"
             f'    day = "{year}" + contact["birthday"][4:]\n'

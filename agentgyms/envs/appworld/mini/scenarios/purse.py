@@ -6,7 +6,7 @@ from agentgyms.envs.appworld.mini import vocabulary
 from agentgyms.envs.appworld.mini.background import month_start
 from agentgyms.envs.appworld.mini.people import Person
 from agentgyms.envs.appworld.mini.records import Card, Payment, Request, TopUp
-from agentgyms.envs.appworld.mini.solution_blocks import finish, login, pages, show_docs
+from agentgyms.envs.appworld.mini.solution_blocks import begin, finish, pages
 from agentgyms.envs.appworld.mini.template import (
     Change,
     Draw,
@@ -31,8 +31,7 @@ def balance_after(draw: Draw) -> Plan:
     return plan(
         instruction.format(amount=dollars(cents), thing=thing),
         [
-            show_docs("purse"),
-            login("purse"),
+            *begin(purse=""),
             'balance = apis.purse.show_balance(access_token=token)["balance"]\nprint(balance)',
             finish(f"round(balance - {dollars(cents)}, 2)"),
         ],
@@ -61,11 +60,11 @@ def sent_total(draw: Draw) -> Plan:
     )
     receiver = scene.account("purse", friend)
     return plan(
-        instruction.format(name=friend.name, month=_month_name(month)),
+        instruction.format(
+            name=friend.name, month=f"{vocabulary.MONTHS[int(month[5:]) - 1]} {month[:4]}"
+        ),
         [
-            show_docs("purse"),
-            show_docs("purse", "show_payments"),
-            login("purse"),
+            *begin(purse="show_payments"),
             pages("payments", 'apis.purse.show_payments(access_token=token, direction="sent"')
             + "\nprint(len(payments), payments[0])",
             "total = sum(\n"
@@ -114,9 +113,7 @@ def approve_requests(draw: Draw) -> Plan:
     return plan(
         instruction.format(name=friend.name),
         [
-            show_docs("purse"),
-            show_docs("purse", "show_requests", "approve_request"),
-            login("purse"),
+            *begin(purse="show_requests approve_request"),
             pages("requests", "apis.purse.show_requests(access_token=token")
             + f'\nwanted = [r for r in requests if r["requester"]["name"] == '
             f"{quoted(friend.name)}]\nprint(len(requests), wanted)",
@@ -162,9 +159,7 @@ def top_up_to(draw: Draw) -> Plan:
     return plan(
         instruction.format(card=card.card_name, amount=dollars(want)),
         [
-            show_docs("purse"),
-            show_docs("purse", "show_balance", "show_cards", "top_up"),
-            login("purse"),
+            *begin(purse="show_balance show_cards top_up"),
             'balance = apis.purse.show_balance(access_token=token)["balance"]\n'
             "cards = apis.purse.show_cards(access_token=token)\nprint(balance, cards)",
             'card_id = next(c["card_id"] for c in cards if c["card_name"] == '
@@ -193,7 +188,3 @@ def _pay(draw: Draw, sender: Person, receiver: Person, day: str) -> None:
     moment = f"{day}T{draw.chance.between(8, 21):02}:{draw.chance.between(0, 59):02}:00"
     cents = draw.chance.between(205, 8_995)
     draw.scene.payment(sender, receiver, cents, draw.chance.pick(vocabulary.OCCASIONS), moment)
-
-
-def _month_name(month: str) -> str:
-    return f"{vocabulary.MONTHS[int(month[5:]) - 1]} {month[:4]}"

@@ -29,7 +29,7 @@ from agentgyms.core.errors import BadOption, BadRequest
 from agentgyms.core.images import MAX_PIXELS
 from agentgyms.core.spaces import UnicodeText
 from agentgyms.core.tasks import Task
-from agentgyms.protocol.messages import MAX_OFFSET, Description, Tasks
+from agentgyms.remote.protocol.messages import MAX_OFFSET, Description, Tasks
 
 PROTOCOL: Final = "1"
 PROTOCOL_HEADER: Final = "Agentgyms-Protocol"

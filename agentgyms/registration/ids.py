@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from agentgyms.core import arguments
 from agentgyms.core.errors import BadOption, did_you_mean
-from agentgyms.core.lazy import import_named
+from agentgyms.core.imports import import_named
 
 if TYPE_CHECKING:
     from agentgyms.core.env import TextEnv

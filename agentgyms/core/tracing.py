@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from agentgyms.core.errors import BadOption
-from agentgyms.core.version import __version__
+from agentgyms.core.imports import __version__
 
 VARIABLE: Final = "AGENTGYMS_TRACES"
 """Environment variable with the name of an exporter of OpenTelemetry, such as `console`."""

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import agentgyms
 from agentgyms.core.env import TextEnv
+from agentgyms.core.tools import ANY_ACTION, Argument, BadCall, Tool, ToolCall, Tools
 from agentgyms.registration import ENVIRONMENTS, env_class
-from agentgyms.tools import ANY_ACTION, Argument, BadCall, Tool, ToolCall, Tools
 
 PLAYED = [env_id for env_id in ENVIRONMENTS if "Browser" not in env_id]
 GUESS = Tools(

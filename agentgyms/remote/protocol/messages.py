@@ -1,6 +1,6 @@
 """The messages between client and server, one dataclass each, used by both sides.
 
-Every message is one JSON object; `agentgyms.protocol.framing` reads and writes them. What
+Every message is one JSON object; `agentgyms.remote.protocol.framing` reads and writes them. What
 `Annotated` adds to a type is for the OpenAPI description alone: keywords of JSON Schema, or the
 class whose fields an object has.
 """

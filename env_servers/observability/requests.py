@@ -1,16 +1,23 @@
-"""The log of requests: failed or slow ones, and all of them at level debug."""
+"""Each request in the log, if it failed or was slow, and as a span of OpenTelemetry."""
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from flask import g, request
 
+from agentgyms.core import tracing
 from env_servers.observability import logs
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 SLOW_S: Final = 5.0
 """A request that took more seconds is logged with any status."""
+
+_PARENT: Final = {"traceparent": "HTTP_TRACEPARENT", "tracestate": "HTTP_TRACESTATE"}
 
 log = logging.getLogger(__name__)
 
@@ -44,3 +51,25 @@ def _message(status: int, seconds: float) -> str:
     if status >= 400:
         return "request refused" if status < 500 else "request failed"
     return "slow request" if seconds >= SLOW_S else "request"
+
+
+def traced(app: WSGIApplication) -> WSGIApplication:
+    """Return the application with a span for each request; the client's span is its parent."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        method = environ["REQUEST_METHOD"]
+        carrier = {name: environ[key] for name, key in _PARENT.items() if key in environ}
+        with tracing.span(method, {"http.request.method": method}, "server", carrier=carrier):
+            return app(environ, start_response)
+
+    return answer
+
+
+def describe(route: str, status: int) -> None:
+    """Describe the current request's span by its route's rule: its path has the session's id."""
+    span = tracing.current()
+    span.set(
+        {"http.route": route, "http.response.status_code": status}, f"{request.method} {route}"
+    )
+    if status >= 500:
+        span.fail(g.get("code") or str(status))

@@ -10,7 +10,7 @@ from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, GroupMismatch, Mismatch
 from agentgyms.core.outcome import shown
 from agentgyms.core.states import SharedState
-from agentgyms.registration import full_id, made
+from agentgyms.registration.ids import full_id, made
 
 Start = tuple[Observation, dict[str, Any]]
 StepResult = tuple[Observation, float, bool, bool, dict[str, Any]]
