@@ -1,7 +1,7 @@
 """Credit: advantages from recorded turns. Pure numpy, without a model.
 
 Takes a `TurnTable`; returns one advantage per row. `estimators` has one paper a file, `registry`
-their names, `returns`, `groups` and `similarity` what they share, `diagnostics` the figures about
+their names, `shared`, `groups` and `similarity` what they share, `diagnostics` the figures about
 credit.
 """
 

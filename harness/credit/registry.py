@@ -19,7 +19,7 @@ Base = str | Mapping[str, Any]
 """An estimator that another one builds on: its name, or `{name = ..., hyperparameter = ...}`."""
 
 StepReturns = Literal["", "reads", "changes"]
-"""Whether an estimator reads or changes the returns of single turns (`returns.step_returns`)."""
+"""Whether an estimator reads or changes the returns of single turns (`shared.step_returns`)."""
 
 _PAPER: Final = {
     "statistics": "rollout",

@@ -25,8 +25,8 @@ from harness.model.packing import Sample, micro_batch_indices, samples, to_batch
 from harness.model.policy import Policy
 from harness.model.vocabulary.output_layer import token_scores
 from harness.preflight.checks import check
-from harness.training.learner import Learner
-from harness.training.optimizer import learning_rate, make_optimizer
+from harness.training.learner import Learner, learning_rate
+from harness.training.optimizer import make_optimizer
 from harness.types.errors import ConfigError
 from harness.types.messages import Image
 from tests.harness.tiny_families import SEEING, make_seeing
