@@ -43,13 +43,11 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "Feedback": "agentgyms.core.outcome",
-        "Outcome": "agentgyms.core.outcome",
-        "Task": "agentgyms.core.tasks",
-        "TaskSet": "agentgyms.core.tasks",
-        "TextEnv": "agentgyms.core.env",
-        "errors": "agentgyms.core.errors",
-        "keys": "agentgyms.core.keys",
+        "agentgyms.core.outcome": "Feedback Outcome",
+        "agentgyms.core.tasks": "Task TaskSet",
+        "agentgyms.core.env": "TextEnv",
+        "agentgyms.core.errors": "errors",
+        "agentgyms.core.keys": "keys",
     },
 )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Server", "create_app"]
 
 _import: Final = lazy_names(
-    __name__, {"Server": "env_servers.serving.server", "create_app": "env_servers.http.app"}
+    __name__, {"env_servers.serving.server": "Server", "env_servers.http.app": "create_app"}
 )
 
 

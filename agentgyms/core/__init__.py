@@ -23,12 +23,10 @@ __all__ = ["Expert", "Feedback", "Outcome", "Task", "TaskSet", "TextEnv", "Unico
 __getattr__ = lazy_names(
     __name__,
     {
-        "Expert": "agentgyms.core.experts",
-        "Feedback": "agentgyms.core.outcome",
-        "Outcome": "agentgyms.core.outcome",
-        "Task": "agentgyms.core.tasks",
-        "TaskSet": "agentgyms.core.tasks",
-        "TextEnv": "agentgyms.core.env",
-        "UnicodeText": "agentgyms.core.spaces",
+        "agentgyms.core.experts": "Expert",
+        "agentgyms.core.outcome": "Feedback Outcome",
+        "agentgyms.core.tasks": "Task TaskSet",
+        "agentgyms.core.env": "TextEnv",
+        "agentgyms.core.spaces": "UnicodeText",
     },
 )

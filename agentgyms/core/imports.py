@@ -37,12 +37,14 @@ PACKAGES: Final = {
 """Names under which the packages of each extra are imported."""
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def lazy_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for `package`, which imports its public names when they are used.
 
-    `modules` has for each name the module that defines it, or that it is. So importing the package
-    costs nothing, and only users of a name need its dependencies.
+    `names` has for each module the names that it defines, separated by spaces; a module's own name
+    stands for itself. So importing the package costs nothing, and only users of a name need its
+    dependencies.
     """
+    modules = {name: module for module, text in names.items() for name in text.split()}
 
     def attribute(name: str) -> Any:
         if name not in modules:

@@ -15,10 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ["DataSet", "Status"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "DataSet": "agentgyms.data.datasets",
-        "Status": "agentgyms.data.datasets",
-    },
-)
+__getattr__ = lazy_names(__name__, {"agentgyms.data.datasets": "DataSet Status"})

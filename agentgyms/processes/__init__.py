@@ -15,9 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Child"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "Child": "agentgyms.processes.child",
-    },
-)
+__getattr__ = lazy_names(__name__, {"agentgyms.processes.child": "Child"})

@@ -19,10 +19,7 @@ __all__ = ["RecordEpisodes", "RecordedTurn", "Recording", "read", "replay"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "RecordEpisodes": "agentgyms.recording.recorder",
-        "read": "agentgyms.recording.recorder",
-        "replay": "agentgyms.recording.recorder",
-        "RecordedTurn": "agentgyms.recording.recording_format",
-        "Recording": "agentgyms.recording.recording_format",
+        "agentgyms.recording.recorder": "RecordEpisodes read replay",
+        "agentgyms.recording.recording_format": "RecordedTurn Recording",
     },
 )

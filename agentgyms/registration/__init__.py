@@ -41,4 +41,4 @@ __all__ = [
     "url_from_environment",
 ]
 
-__getattr__ = lazy_names(__name__, {"GroupEnv": "agentgyms.registration.group"})
+__getattr__ = lazy_names(__name__, {"agentgyms.registration.group": "GroupEnv"})

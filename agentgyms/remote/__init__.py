@@ -31,12 +31,10 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "HttpTransport": "agentgyms.remote.http_transport",
-        "InProcessTransport": "agentgyms.remote.transport",
-        "Patience": "agentgyms.remote.patience",
-        "RemoteEnv": "agentgyms.remote.env",
-        "RemoteVectorEnv": "agentgyms.remote.vector",
-        "Reply": "agentgyms.remote.transport",
-        "Transport": "agentgyms.remote.transport",
+        "agentgyms.remote.http_transport": "HttpTransport",
+        "agentgyms.remote.transport": "InProcessTransport Reply Transport",
+        "agentgyms.remote.patience": "Patience",
+        "agentgyms.remote.env": "RemoteEnv",
+        "agentgyms.remote.vector": "RemoteVectorEnv",
     },
 )

@@ -15,9 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ["create_app"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "create_app": "env_servers.http.app",
-    },
-)
+__getattr__ = lazy_names(__name__, {"env_servers.http.app": "create_app"})

@@ -16,9 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Server"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "Server": "env_servers.serving.server",
-    },
-)
+__getattr__ = lazy_names(__name__, {"env_servers.serving.server": "Server"})

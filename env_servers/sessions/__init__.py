@@ -20,8 +20,8 @@ __all__ = ["Service", "Session", "Sessions"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "Service": "env_servers.sessions.service",
-        "Session": "env_servers.sessions.session",
-        "Sessions": "env_servers.sessions.sessions",
+        "env_servers.sessions.service": "Service",
+        "env_servers.sessions.session": "Session",
+        "env_servers.sessions.sessions": "Sessions",
     },
 )

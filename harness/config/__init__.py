@@ -8,7 +8,7 @@ the key. `consistency` checks settings that depend on each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentgyms.core.imports import lazy_names
 
@@ -114,19 +114,26 @@ __all__ = [
     "without_seed",
 ]
 
-_NAMES: Final = {
-    "consistency": "check check_evaluation",
-    "evaluation": "AGENTS BACKENDS EvalAgentConfig EvalEnvConfig EvalRunConfig EvaluationConfig "
-    "ModelConfig SEARCHES SamplingConfig SearchConfig ServiceConfig",
-    "files": "RECIPES from_dict list_models list_recipes load merged overridden read",
-    "rollout_settings": "RolloutConfig",
-    "schema": "AgentConfig CONTEXTS CheckpointConfig Config EnvConfig EvalConfig LogConfig "
-    "LoraConfig MethodConfig OptimizerConfig PolicyConfig RunConfig TINY_MODELS "
-    "TinyConfig WarmstartConfig",
-    "section": "Section build digest digest_values replace to_dict without_seed",
-    "variations": "vary",
-}
-"""The public names of each module."""
 __getattr__ = lazy_names(
-    __name__, {name: f"{__name__}.{m}" for m, names in _NAMES.items() for name in names.split()}
+    __name__,
+    {
+        "harness.config.consistency": "check check_evaluation",
+        "harness.config.evaluation": (
+            "AGENTS BACKENDS EvalAgentConfig EvalEnvConfig EvalRunConfig EvaluationConfig "
+            "ModelConfig SEARCHES SamplingConfig SearchConfig ServiceConfig"
+        ),
+        "harness.config.files": (
+            "RECIPES from_dict list_models list_recipes load merged overridden read"
+        ),
+        "harness.config.rollout_settings": "RolloutConfig",
+        "harness.config.schema": (
+            "AgentConfig CONTEXTS CheckpointConfig Config EnvConfig EvalConfig LogConfig "
+            "LoraConfig MethodConfig OptimizerConfig PolicyConfig RunConfig TINY_MODELS "
+            "TinyConfig WarmstartConfig"
+        ),
+        "harness.config.section": (
+            "Section build digest digest_values replace to_dict without_seed"
+        ),
+        "harness.config.variations": "vary",
+    },
 )

@@ -18,9 +18,5 @@ if TYPE_CHECKING:
 __all__ = ["SINGLE_PROCESS", "ProcessGroup"]
 
 __getattr__ = lazy_names(
-    __name__,
-    {
-        "SINGLE_PROCESS": "harness.distributed.process_group",
-        "ProcessGroup": "harness.distributed.process_group",
-    },
+    __name__, {"harness.distributed.process_group": "SINGLE_PROCESS ProcessGroup"}
 )

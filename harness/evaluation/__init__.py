@@ -23,6 +23,4 @@ if TYPE_CHECKING:
 
 __all__ = ["resume", "run"]
 
-__getattr__ = lazy_names(
-    __name__, {"resume": "harness.evaluation.running", "run": "harness.evaluation.running"}
-)
+__getattr__ = lazy_names(__name__, {"harness.evaluation.running": "resume run"})

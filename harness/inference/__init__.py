@@ -21,10 +21,8 @@ __all__ = ["Completer", "Generator", "HFCompleter", "Sampling", "make_generator"
 __getattr__ = lazy_names(
     __name__,
     {
-        "Completer": "harness.inference.completers",
-        "Generator": "harness.inference.generation",
-        "HFCompleter": "harness.inference.completers.hf",
-        "Sampling": "harness.inference.completers",
-        "make_generator": "harness.inference.generation",
+        "harness.inference.completers": "Completer Sampling",
+        "harness.inference.generation": "Generator make_generator",
+        "harness.inference.completers.hf": "HFCompleter",
     },
 )

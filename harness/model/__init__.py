@@ -21,10 +21,5 @@ __all__ = ["Policy", "Sample", "TokenBatch", "samples"]
 
 __getattr__ = lazy_names(
     __name__,
-    {
-        "Policy": "harness.model.policy",
-        "Sample": "harness.model.packing",
-        "TokenBatch": "harness.model.packing",
-        "samples": "harness.model.packing",
-    },
+    {"harness.model.policy": "Policy", "harness.model.packing": "Sample TokenBatch samples"},
 )

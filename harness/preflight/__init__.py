@@ -18,9 +18,5 @@ if TYPE_CHECKING:
 __all__ = ["check", "plan"]
 
 __getattr__ = lazy_names(
-    __name__,
-    {
-        "check": "harness.preflight.checks",
-        "plan": "harness.preflight.planning",
-    },
+    __name__, {"harness.preflight.checks": "check", "harness.preflight.planning": "plan"}
 )

@@ -24,9 +24,9 @@ __all__ = ["Agent", "CollectOptions", "Demonstrator", "EnvPool"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "Agent": "harness.rollouts.agent",
-        "CollectOptions": "harness.rollouts.groups",
-        "Demonstrator": "harness.rollouts.demonstrations",
-        "EnvPool": "harness.rollouts.env_pool",
+        "harness.rollouts.agent": "Agent",
+        "harness.rollouts.groups": "CollectOptions",
+        "harness.rollouts.demonstrations": "Demonstrator",
+        "harness.rollouts.env_pool": "EnvPool",
     },
 )

@@ -21,8 +21,8 @@ __all__ = ["Checkpoint", "MetricsLog", "RunFolder"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "Checkpoint": "harness.runs.checkpoints",
-        "MetricsLog": "harness.runs.metrics",
-        "RunFolder": "harness.runs.runfolder",
+        "harness.runs.checkpoints": "Checkpoint",
+        "harness.runs.metrics": "MetricsLog",
+        "harness.runs.runfolder": "RunFolder",
     },
 )

@@ -24,10 +24,9 @@ __all__ = ["Trainer", "fine_tune", "resume", "start", "torchrun_processes"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "Trainer": "harness.training.trainer",
-        "fine_tune": "harness.training.sft",
-        "resume": "harness.training.setup",
-        "start": "harness.training.setup",
-        "torchrun_processes": "harness.distributed.process_group",
+        "harness.training.trainer": "Trainer",
+        "harness.training.sft": "fine_tune",
+        "harness.training.setup": "resume start",
+        "harness.distributed.process_group": "torchrun_processes",
     },
 )

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadedEvaluation", "load", "load_all"]
 
-__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "harness.reporting.results.loading"))
+__getattr__ = lazy_names(__name__, {"harness.reporting.results.loading": " ".join(__all__)})
