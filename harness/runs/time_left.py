@@ -75,8 +75,12 @@ class TimeLeft:
 
     def text(self) -> str:
         """Return the estimate in words, such as `about 7 min left`; "" if none is known or left."""
-        seconds = self.seconds()
-        return f"about {duration(seconds)} left" if seconds else ""
+        return text(self.seconds())
+
+
+def text(seconds: float | None) -> str:
+    """Return seconds that are left in words; "" if they are unknown or none."""
+    return f"about {duration(seconds)} left" if seconds else ""
 
 
 def duration(seconds: float) -> str:
