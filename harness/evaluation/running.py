@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import AgentGymsError, path_end
-from agentgyms.data.progress_bar import ProgressBar
+from agentgyms.data.progress_bar import ProgressBar, working
 from agentgyms.recording.recording_format import Recording
 from harness import prompts
 from harness.config import EvaluationConfig, check_evaluation
@@ -137,7 +137,8 @@ class _Session:
     async def _run(self) -> None:
         check_evaluation(self.config)
         async with AsyncExitStack() as stack:
-            model = await open_model(self.config)
+            with working(f"opening {path_end(self.config.model.name, 60)}"):
+                model = await open_model(self.config)
             stack.push_async_callback(model.close)
             is_new = self.folder is None
             if self.folder is None:
