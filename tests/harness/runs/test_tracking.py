@@ -333,6 +333,7 @@ def test_progress_is_a_bar_on_terminals_and_lines_in_files(monkeypatch, is_termi
     shown = Terminal() if is_terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
+    monkeypatch.setattr(progress_bar.ProgressBar, "_next_line", None)
     progress = Progress(4, 1, 2)
     with progress.episodes(AnswerPace(8)) as on_finish:
         on_finish(Rollout("a", "", 0, 0, 0, success=True))
