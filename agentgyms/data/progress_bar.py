@@ -1,30 +1,58 @@
-"""The progress bar of every command: a bar on a terminal, plain lines now and then in a file."""
+"""The progress bar of every command: a bar on a terminal, plain lines now and then in a file.
+
+A thread draws it again while the work itself says nothing, so that a user sees that it goes on.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from tqdm import tqdm
 
+FIRST_S: Final = 8.0
+"""Seconds between a process's first bar and the first line in a file."""
+
 EVERY_S: Final = 30.0
-"""Least seconds between two lines in a file."""
+"""Least seconds between two lines in a file, of all bars."""
+
+_BEAT_S: Final = 2.0
+"""Seconds between two looks of the thread."""
+
+_WORKING: Final = "{desc}: {elapsed} so far{postfix}"
 
 _LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}, {elapsed} so far{postfix}"
 _LINE_WITHOUT_TOTAL: Final = "{desc}: {n_fmt} {unit}, {elapsed} so far{postfix}"
 
 
 class ProgressBar(tqdm):  # type: ignore[type-arg]
-    """tqdm's bar on a terminal; elsewhere a line twice a minute, for work that takes so long.
+    """tqdm's bar on a terminal; elsewhere a line after 8 s and then twice a minute.
 
     `line` is the format of a line in a file; None takes one with the count and the time so far.
+    `beside` returns the text behind the bar, each time it is drawn. A bar that does not beat is
+    drawn when it is updated, and only then.
     """
 
-    def __init__(self, *arguments: Any, line: str | None = None, **settings: Any) -> None:
+    _next_line: float | None = None  # when any bar may write a line
+
+    def __init__(
+        self,
+        *arguments: Any,
+        line: str | None = None,
+        beside: Callable[[], str] | None = None,
+        beats: bool = True,
+        **settings: Any,
+    ) -> None:
         self._is_plain = not (settings.get("file") or sys.stderr).isatty()
-        self._said_at = time.monotonic()
+        self._beside, self._ended = beside, threading.Event()
+        if ProgressBar._next_line is None:
+            ProgressBar._next_line = time.monotonic() + min(FIRST_S, EVERY_S)
         if self._is_plain:
             counted = settings.get("total") is not None or (
                 bool(arguments) and hasattr(arguments[0], "__len__")
@@ -32,13 +60,18 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
             settings |= {"mininterval": 0.0, "miniters": 1}  # `display` says when
             settings["bar_format"] = line or (_LINE if counted else _LINE_WITHOUT_TOTAL)
         super().__init__(*arguments, **settings)
+        if beats and not self.disable:
+            own = (weakref.ref(self), self._ended)
+            threading.Thread(target=_beat, args=own, daemon=True, name="progress bar").start()
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """Draw the bar, or write a line if the last one was some time ago."""
+        if self._beside is not None:
+            self.postfix = self._beside()
         if not self._is_plain:
             super().display(msg, pos)
-        elif msg is None and time.monotonic() - self._said_at >= EVERY_S:
-            self._said_at = time.monotonic()
+        elif msg is None and time.monotonic() >= (self._next_line or 0.0):
+            ProgressBar._next_line = time.monotonic() + EVERY_S
             self.fp.write(f"{self}\n")
             self.fp.flush()
 
@@ -49,6 +82,41 @@ class ProgressBar(tqdm):  # type: ignore[type-arg]
 
     def close(self) -> None:
         """End the bar."""
+        self._ended.set()
         if self._is_plain:
             self.delay = math.inf  # else tqdm would return the carriage
         super().close()
+
+
+def _beat(found: weakref.ref[ProgressBar], ended: threading.Event) -> None:
+    """Draw a bar again and again until it ends, or nothing refers to it."""
+    while not ended.wait(_BEAT_S):
+        bar = found()
+        if bar is None:
+            return
+        with tqdm.get_lock():  # type: ignore[no-untyped-call]
+            if not ended.is_set():
+                bar.refresh(nolock=True)
+                bar.delay = 0  # it is on the screen now, and `close` has to clear it
+        del bar
+
+
+@contextmanager
+def working(title: str, *, is_shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """Show work of unknown length with the time that it has taken; for a `with` block.
+
+    Work of less than two seconds is not shown. Yields a function that changes the title.
+    """
+    shown: dict[str, Any] = {
+        "bar_format": _WORKING,
+        "line": _WORKING,
+        "leave": False,
+        "delay": _BEAT_S,
+    }
+    with ProgressBar(total=None, desc=title, disable=not is_shown, **shown) as bar:
+
+        def show(text: str) -> None:
+            if bar.desc != text:
+                bar.set_description_str(text)
+
+        yield show

@@ -1,6 +1,6 @@
 """Compares what the five papers say of training with small runs: the table of docs/papers_small.md.
 
-python benchmarks/studies/papers_small.py runs/papers_small --scorer embedding:FOLDER_OF_MINILM
+python benchmarks/studies/papers_small.py runs/papers_small --scorer embedding:all-minilm
 """
 
 from __future__ import annotations

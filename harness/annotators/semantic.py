@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from agentgyms.data.progress_bar import ProgressBar
 from harness.credit.similarity import SCORERS, Cached, Scorer
 from harness.model import hub
-from harness.model.weights import strict_load
+from harness.model.weights import converted, strict_load
 from harness.model.weights.tensor_files import RefusedWeightsError
 from harness.types.arrays import Floats
 from harness.types.errors import ConfigError
@@ -208,6 +208,7 @@ def _device(device: str | None) -> str:
 
 def _opened(name: str, transformers: Any) -> tuple[Any, Any]:
     """Return the tokenizer of a model, with a padding token, and its configuration."""
+    name = converted.folder_of(name, "the scorer's model")
     hub.check_files(Path(name))
     try:
         source = {"trust_remote_code": False, **hub.load_options(name)}
@@ -228,6 +229,7 @@ def _limit(max_length: int, tokenizer: Any, config: Any) -> int:
 
 def _frozen(name: str, loader: Any, device: str, tokenizer: Any, *, headless: bool = False) -> Any:
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
+    name = converted.folder_of(name, "the scorer's model")
     try:
         source = {"trust_remote_code": False, **hub.load_options(name)}
         model = strict_load.load(loader, name, dtype=dtype, headless=headless, **source)

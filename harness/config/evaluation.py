@@ -93,7 +93,8 @@ class ModelConfig(Section):
     """The model, and where it runs."""
 
     name: str = ""
-    """Name of a model at its server, a folder or hub name, or the folder of a training run."""
+    """Name of a model at its server, a folder or hub name, `smollm2-135m`, a GGUF file, or the
+    folder of a training run."""
     checkpoint: Annotated[str, AfterValidator(_checkpoint)] = "newest"
     """The checkpoint of a training run: `newest`; `best` on its validation split; or a step's, such
     as `"100"`."""

@@ -98,7 +98,8 @@ class PolicyConfig(Section):
     """The model that is trained."""
 
     model: str = "tiny"
-    """`"tiny"`; `"tiny-vl"`, a vision-language model; a local folder; or a name on the hub."""
+    """`"tiny"`; `"tiny-vl"`, a vision-language model; a local folder; a name on the hub;
+    `"smollm2-135m"`, which a package carries; or a GGUF file."""
     device: str | None = None
     """torch's name of a device, such as `"cuda"`; None takes a GPU if there is one."""
     precision: Literal["float32", "mixed", "bfloat16"] | None = None

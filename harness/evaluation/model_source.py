@@ -12,6 +12,7 @@ from harness import config as configs
 from harness.evaluation import run_checkpoints
 from harness.model import hub
 from harness.model.adapters import DESCRIPTION, base_of
+from harness.model.weights import converted
 from harness.runs import checkpoints
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
@@ -46,11 +47,13 @@ class Source:
 def find(name: str, checkpoint: str = run_checkpoints.NEWEST) -> Source:
     """Return the model of a name: a hub name, or the folder of a model, a checkpoint or a run.
 
+    A package's model or a GGUF file is converted into the cache first.
+
     `checkpoint` chooses one of a run, see `run_checkpoints.choose`. Raises `ConfigError` if there
     is no such folder and it can be no hub name either, or the folder holds no model or no such
     checkpoint.
     """
-    folder = Path(name)
+    folder = Path(converted.folder_of(name, "model.name"))
     if is_run(folder):
         described = _read(folder / "config.json")
         return _model(run_checkpoints.choose(folder, checkpoint, described).folder)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import AgentGymsError, path_end
-from agentgyms.data.progress_bar import ProgressBar
+from agentgyms.data.progress_bar import ProgressBar, working
 from agentgyms.recording.recording_format import Recording
 from harness import prompts
 from harness.config import EvaluationConfig, check_evaluation
@@ -29,6 +29,7 @@ from harness.evaluation.open_model import Model, open_model
 from harness.evaluation.play_units import PlannedUnit, describe_pool, open_pool, plan, play
 from harness.evaluation.results import LostUnit
 from harness.rollouts.env_pool import EnvPool
+from harness.runs.answer_pace import AnswerPace, Counted
 from harness.runs.folder_lock import FolderLock
 from harness.types.errors import ConfigError, EvaluationStopped, ResultError
 
@@ -36,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 WriteReport = Callable[[Path], None]
 """Writes the readable report of an evaluation into its folder, from its `result.json`."""
+
+_BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 LOST_IN_A_ROW: Final = 8
 """The evaluation stops after so many lost units with no finished one between them. Each of them was
@@ -98,6 +101,7 @@ class _Session:
         self.store: Store | None = None
         self.lost: dict[UnitKey, LostUnit] = {}
         self._lost_in_a_row = 0
+        self._is_hinted = False
 
     def run(self) -> Path:
         try:
@@ -127,7 +131,8 @@ class _Session:
     async def _run(self) -> None:
         check_evaluation(self.config)
         async with AsyncExitStack() as stack:
-            model = await open_model(self.config)
+            with working(f"opening {path_end(self.config.model.name, 60)}"):
+                model = await open_model(self.config)
             stack.push_async_callback(model.close)
             is_new = self.folder is None
             if self.folder is None:
@@ -149,7 +154,9 @@ class _Session:
         config = self.config
         style = prompts.load(str(config.agent.style), config.env.id, config.agent.tool_format)
         tasks, about, parties = await describe_pool(pool)
-        baseline = Baseline(config, model.completer, examples.gather(config, style))
+        pace = AnswerPace(config.sampling.max_tokens or 0, model.completer)
+        counted = model.completer and Counted(model.completer, pace)
+        baseline = Baseline(config, counted, examples.gather(config, style))
         units = plan(tasks, config.run.tasks, config.run.seeds)
         chosen = {unit.task_id: tasks.find(unit.task_id).family for unit in units}
         described = chosen, about, parties, pool.data_source, baseline.prompt_versions
@@ -167,7 +174,7 @@ class _Session:
         stopped: EvaluationStopped | None = None
         with _session_noted(folder, store, model):
             try:
-                await self._play(left, len(units), pool, baseline)
+                await self._play(left, len(units), pool, baseline, pace)
             except EvaluationStopped as e:
                 stopped = e
         if stopped is None or store:
@@ -176,7 +183,12 @@ class _Session:
             raise stopped
 
     async def _play(
-        self, left: Sequence[PlannedUnit], total: int, pool: EnvPool, baseline: Baseline
+        self,
+        left: Sequence[PlannedUnit],
+        total: int,
+        pool: EnvPool,
+        baseline: Baseline,
+        pace: AnswerPace,
     ) -> None:
         """Play the units that are left of `total`, at most `run.concurrency` at once."""
         assert self.store is not None
@@ -188,12 +200,19 @@ class _Session:
                 played = await play(unit, pool, baseline)
             self._keep(unit, played, store)
             bar.update(len(store) - bar.n)
-            if store:
-                share = store.successes() / len(store)
-                bar.set_postfix(success=f"{share:.1%}", refresh=False)
+            self._hint(pace)
 
-        title = f"evaluate {self.config.env.split}"
-        with ProgressBar(total=total, initial=len(store), desc=title, unit="task") as bar:
+        title, done, began = f"evaluate {self.config.env.split}", len(store), time.monotonic()
+
+        def beside() -> str:
+            known = f"success={store.successes() / len(store):.1%}" if store else ""
+            ended = len(store) - done
+            seconds = (time.monotonic() - began) * (total - len(store)) / ended if ended else None
+            return ", ".join(filter(None, [pace.text(), known, in_words(seconds)]))
+
+        with ProgressBar(
+            total=total, initial=done, desc=title, unit="task", beside=beside, bar_format=_BAR
+        ) as bar:
             tasks = [asyncio.create_task(play_one(unit)) for unit in left]
             try:
                 await asyncio.gather(*tasks)
@@ -201,6 +220,13 @@ class _Session:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _hint(self, pace: AnswerPace) -> None:
+        """Log once that most of the work goes into answers without an end."""
+        hint = None if self._is_hinted else pace.hint("sampling.max_tokens")
+        if hint is not None:
+            self._is_hinted = True
+            _log.warning("%s", hint)
 
     def _keep(self, unit: PlannedUnit, played: list[Recording] | LostUnit, store: Store) -> None:
         """Store a unit, or count it as lost.

@@ -21,7 +21,7 @@ from harness.config import LoraConfig
 from harness.distributed.fsdp import full_tensor
 from harness.model import hub
 from harness.model.learning_mode import is_adapted_layer
-from harness.model.weights import adapter_file
+from harness.model.weights import adapter_file, converted
 from harness.types.errors import ConfigError
 from harness.types.json_files import read_object
 
@@ -164,7 +164,8 @@ def load_weights(model: Any, folder: Path) -> None:
 def base_of(folder: str | Path) -> str | None:
     """Return the folder or hub name of the base model of a folder's adapters.
 
-    The base model of a run that was moved is found in its subfolder `base`. None if the folder has
+    The base model of a run that was moved is found in its subfolder `base`, and that of a package
+    by its name if the cache has it no more. None if the folder has
     no adapters. Raises `ConfigError` if their description is damaged, or they lie beside a whole
     model.
     """
@@ -185,6 +186,7 @@ def base_of(folder: str | Path) -> str | None:
         for above in list(Path(folder).resolve().parents)[:3]:
             if (above / BASE_FOLDER / "config.json").is_file():
                 return str(above / BASE_FOLDER)
+        base = converted.base_again(base) or base
     if (Path(base) / DESCRIPTION).is_file():
         raise ConfigError(f"{file} is on adapters, {base!r:.110}: merge those into their model")
     return base

@@ -1,4 +1,4 @@
-"""Names of models: local folders, or names at the hub, if it answers."""
+"""Names of models: local folders, names at the hub, if it answers, or what is converted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentgyms.core.errors import did_you_mean, path_end
+from harness.model.weights import converted
 from harness.types.errors import ConfigError
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -39,8 +40,11 @@ def check_name(name: str, setting: str) -> None:
 
     A name below a folder that exists, such as `runs/mine` beside other runs, is meant as a folder.
     `setting` is its key, one of `FOLDERS`. Raises a `ConfigError` that names a similar folder if
-    there is one, or a pipe in the folder.
+    there is one, or a pipe in the folder; or the package or file of a model that is converted.
     """
+    if converted.is_converted(name):
+        converted.check_source(name, setting)
+        return
     folder = Path(name)
     check_files(folder)
     if folder.is_dir() or (_NAME.fullmatch(name) and not ("/" in name and folder.parent.is_dir())):

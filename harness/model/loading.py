@@ -10,7 +10,7 @@ import torch
 
 from harness.model import adapters, hub
 from harness.model.vision import MODEL_TYPES, load_image_processor
-from harness.model.weights import strict_load
+from harness.model.weights import converted, strict_load
 from harness.model.weights.stored_weights import StoredWeights, without_memory
 
 
@@ -35,7 +35,7 @@ def load_parts(
     deferred: bool = False,
     setting: str = "policy.model",  # the setting that names it, for errors
 ) -> Parts:
-    """Return the parts of a local folder or a hub name.
+    """Return the parts of a local folder, a hub name or a model that is converted first.
 
     Raises `ConfigError` if they cannot be loaded; the message has the start of transformers' error.
     """
@@ -49,6 +49,7 @@ def load_parts(
     dtype = torch.bfloat16 if half else torch.float32
     chosen: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
     hub.check_name(path, setting)
+    path = converted.folder_of(path, setting)
     source: dict[str, Any] = {
         "revision": revision,
         "trust_remote_code": False,
@@ -120,6 +121,7 @@ def tokenizer_of(path: str, setting: str = "policy.model") -> Any:
 
     path = adapters.base_of(path) or path
     hub.check_name(path, setting)
+    path = converted.folder_of(path, setting)
     source: dict[str, Any] = {"trust_remote_code": False, **hub.load_options(path)}
     try:
         return AutoTokenizer.from_pretrained(path, **source)

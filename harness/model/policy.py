@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
+from agentgyms.core.errors import path_end
+from agentgyms.data.progress_bar import working
 from harness.config import LoraConfig
-from harness.model import adapters
+from harness.model import adapters, hub
 from harness.model.forward import Network
 from harness.model.learning_mode import checkpoint_activations
 from harness.model.loading import load_parts, longest_sequence
 from harness.model.tokenizer import ChatTokenizer
 from harness.model.vision import MODEL_TYPES, Vision
 from harness.model.vocabulary.output_layer import round_weights
+from harness.model.weights import converted
 from harness.model.weights.stored_weights import META, save_parts
 from harness.types.errors import ConfigError
 from harness.types.messages import Message, images_of
@@ -96,9 +100,10 @@ class Policy(Network):
         """
         base = adapters.base_of(path)
         half, deferred = precision == "bfloat16", device == META and base is None
-        parts = load_parts(
-            base or path, revision, half, attention, deferred=deferred, setting=setting
-        )
+        hub.check_name(base or path, setting)
+        found = converted.folder_of(base or path, setting)
+        with working(f"loading {path_end(path, 60)}", is_shown=os.environ.get("RANK", "0") == "0"):
+            parts = load_parts(found, revision, half, attention, deferred=deferred, setting=setting)
         policy = cls(parts.model, parts.tokenizer, device, parts.image_processor, precision)
         policy.stored = parts.stored
         if base is not None:

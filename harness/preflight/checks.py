@@ -18,6 +18,7 @@ from harness.model import adapters, hub
 from harness.model.packed_rows.attention import has_kernel, obstacle_of
 from harness.model.packed_rows.split_row import heads_obstacle
 from harness.model.vision import MODEL_TYPES
+from harness.model.weights import converted
 from harness.preflight import chat_template, recorded_files, teacher_model
 from harness.preflight.method_trial import check_method
 from harness.preflight.model_shapes import shape_of
@@ -141,7 +142,7 @@ def _check_images(config: Config, style: PromptStyle) -> None:
     name = config.policy.model
     if not style.shows_image or name == "tiny-vl":
         return
-    kind = "qwen2" if name == "tiny" else _model_type(Path(name))
+    kind = "qwen2" if name == "tiny" else _model_type(Path(converted.folder_of(name)))
     if kind and kind not in MODEL_TYPES:
         raise text_only_error(name, style.name)
 

@@ -16,9 +16,10 @@ from agentgyms.models.json_client import exchange
 from agentgyms.models.model_config import Model, read_model
 from agentgyms.models.types import Sampling
 from harness.annotators.semantic import DEFAULT_MODELS
-from harness.config import TINY_MODELS, Config, replace
+from harness.config import TINY_MODELS, Config, consistency, replace
 from harness.distributed.fsdp import replicas_error
 from harness.model import adapters
+from harness.model.weights import converted
 from harness.preflight import checks, defaults, memory
 from harness.preflight.machine import Allocation, Machine, Precision
 from harness.preflight.model_shapes import Shape, config_file_of
@@ -29,6 +30,20 @@ from harness.types.errors import ConfigError
 _WEIGHTS: Final = ("model.safetensors", "model.safetensors.index.json")
 _LOCAL: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 _COUNTS: Final = (2, 4, 8, 16, 32, 64)
+_LADDER: Final = (
+    *(("agent.max_context", tokens) for tokens in (4096, 2048)),
+    *(("rollout.max_live", episodes) for episodes in (64, 32, 16)),
+    *(("optimizer.micro_batch_tokens", tokens) for tokens in (4096, 2048)),
+    ("policy.gradient_checkpointing", True),
+    ("agent.max_context", 1024),
+    ("rollout.max_live", 8),
+    ("optimizer.micro_batch_tokens", 1024),
+    ("agent.max_context", 512),
+    ("rollout.max_live", 4),
+    ("policy.offload", "optimizer"),
+)
+"""Settings that lower a run's memory, the mildest first. Tiny models have contexts of 2,048 tokens;
+below that, time is given before context."""
 _PATIENCE_S: Final = 2.0
 """Longest wait for a server's answer."""
 
@@ -82,8 +97,18 @@ def _models(config: Config) -> Iterator[str]:
     teacher = settings_of_teacher(config)
     names += [teacher.loaded] if teacher is not None and teacher.loaded is not None else []
     for name in (adapters.base_of(name) or name for name in names):
-        if not _is_here(name):
+        if converted.is_converted(name):
+            yield from _not_converted(name)
+        elif not _is_here(name):
             yield f"the model {name} is not on this machine, run: hf download {name}"
+
+
+def _not_converted(name: str) -> Iterator[str]:
+    """Yield why a package's model or a GGUF file cannot be used."""
+    try:
+        converted.folder_of(name)
+    except ConfigError as e:
+        yield str(e)
 
 
 def _is_here(model: str) -> bool:
@@ -162,19 +187,84 @@ def _run(config: Config) -> Iterator[str]:
 
 
 def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    allocations = memory.memory(config, shape, machine)
-    needed = memory.peak(allocations)
-    if machine.kind == "cpu":
-        needed *= machine.processes  # they share it
-    if machine.memory is not None and needed > machine.memory:
-        where = "each GPU" if machine.kind == "cuda" else "this machine"
+    needed = _needed(config, shape, machine)
+    if machine.memory is None or needed <= machine.memory:
+        return
+    where = "each GPU" if machine.kind == "cuda" else "this machine"
+    text = (
+        f"{needed / 1e9:.0f} GB of memory are needed, and {where} has "
+        f"{machine.memory / 1e9:.0f}, most for {_largest(memory.memory(config, shape, machine))}; "
+        f"{_enough(config, shape, machine)}"
+    )
+    values = fitting(config, shape, machine)
+    if values:
+        line = " ".join(f"--set {key}={_toml(value)}" for key, value in values.items())
+        yield f"{text}it fits with\n  {line}"
+    else:
         yield (
-            f"{needed / 1e9:.0f} GB of memory are needed, and {where} has "
-            f"{machine.memory / 1e9:.0f}, most for {_largest(allocations)}; "
-            f"{_enough(config, shape, machine)}"
-            "policy.lora.rank, a smaller optimizer.micro_batch_tokens, rollout.max_live, "
-            "policy.gradient_checkpointing, policy.offload, rollout.sleep"
+            f"{text}lower it by policy.lora.rank, a smaller optimizer.micro_batch_tokens, "
+            "rollout.max_live, policy.gradient_checkpointing, policy.offload, rollout.sleep"
         )
+
+
+def _needed(config: Config, shape: Shape, machine: Machine) -> float:
+    """Return the bytes of a device, or of the main memory that all processes share."""
+    needed = memory.peak(memory.memory(config, shape, machine))
+    return needed * (machine.processes if machine.kind == "cpu" else 1)
+
+
+def fitting(config: Config, shape: Shape, machine: Machine) -> dict[str, Any]:
+    """Return values of settings with which a resolved run fits into memory; empty if none do.
+
+    Steps of `_LADDER` are taken while they lower the peak, until it fits; then all are taken back
+    as far as it still fits.
+    """
+    most = machine.memory or 0
+    taken: dict[str, list[Any]] = {}
+    least = _needed(config, shape, machine)
+    for key, value in _LADDER:
+        if least <= most:
+            break
+        if key == "agent.max_context" and config.agent.max_context is not None:
+            continue  # somebody knew how long the prompts are
+        last = {name: values[-1] for name, values in taken.items()}
+        tried = _changed(config, {**last, key: value})
+        if tried is not None and (needed := _needed(tried, shape, machine)) < least:
+            least = needed
+            taken.setdefault(key, []).append(value)
+    if least > most:
+        return {}
+    found = {name: values[-1] for name, values in taken.items()}
+    for key, values in taken.items():
+        rest = {name: value for name, value in found.items() if name != key}
+        for milder in (rest, *({**rest, key: value} for value in values)):
+            tried = _changed(config, milder)
+            if tried is not None and _needed(tried, shape, machine) <= most:
+                found = milder
+                break
+    return {key: found[key] for key in taken if key in found}
+
+
+def _changed(config: Config, values: Mapping[str, Any]) -> Config | None:
+    """Return a run with some lower settings; None if one is not lower, or they cannot go together.
+
+    No limit of the context counts as higher than any.
+    """
+    for key, value in values.items():
+        section, name = key.split(".")
+        before = getattr(getattr(config, section), name)
+        if value == before or (type(value) is int and before is not None and value > before):
+            return None
+        config = replace(config, **{section: replace(getattr(config, section), **{name: value})})
+    try:
+        consistency.check(config)
+    except ConfigError:
+        return None
+    return config
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _largest(allocations: list[Allocation]) -> str:
@@ -190,8 +280,8 @@ def _enough(config: Config, shape: Shape, machine: Machine) -> str:
     for count in (n for n in _COUNTS if n > machine.processes and n % config.policy.replicas == 0):
         larger = Machine(machine.kind, count, machine.memory)
         if memory.peak(memory.memory(config, shape, larger)) <= machine.memory:
-            return f"it fits on {count} such GPUs, or lower it by "
-    return f"it fits on no number of them up to {_COUNTS[-1]}; lower it by "
+            return f"it fits on {count} such GPUs; "
+    return f"it fits on no number of them up to {_COUNTS[-1]}; "
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:

@@ -19,6 +19,7 @@ from harness.config import Config, LoraConfig, PolicyConfig
 from harness.model import adapters, tiny, tiny_vl
 from harness.model.loading import longest_sequence
 from harness.model.vision import MODEL_TYPES
+from harness.model.weights import converted
 from harness.preflight.activations import layer_kinds
 from harness.types.errors import ConfigError
 
@@ -81,7 +82,7 @@ def shape_of(policy: PolicyConfig) -> Shape:
         return measure(tiny_vl.architecture(policy.tiny, policy.tiny.vocabulary))
     from transformers import AutoConfig
 
-    name = adapters.base_of(policy.model) or policy.model
+    name = converted.folder_of(adapters.base_of(policy.model) or policy.model)
     file = config_file_of(name)
     if file is None and name not in KNOWN:
         raise ConfigError(
@@ -107,9 +108,10 @@ def max_sequence_length(config: Config, shape: Shape) -> int:
 def config_file_of(model: str) -> Path | None:
     """Return a model's `config.json`, in a folder or in the hub's cache; None if missing.
 
-    A folder with adapters stands for their base model.
+    A folder with adapters stands for their base model. A package's model or a GGUF file is
+    converted first; raises `ConfigError` if it cannot be.
     """
-    model = adapters.base_of(model) or model
+    model = converted.folder_of(adapters.base_of(model) or model)
     inside = Path(model) / "config.json"
     if inside.is_file():
         return inside

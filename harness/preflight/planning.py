@@ -108,7 +108,7 @@ def plan(
         if machine.kind == "cuda":
             sections["seconds"] = list(_seconds(config, shape, machine, turns))
         sections["disk"] = list(_disk(config, shape, machine))
-    return Plan(sections, [*lacking, *missing(config, shape, machine)])
+    return Plan(sections, list(dict.fromkeys([*lacking, *missing(config, shape, machine)])))
 
 
 def _seconds(config: Config, shape: Shape, machine: Machine, turns: int) -> Iterator[str]:

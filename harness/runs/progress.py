@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from agentgyms.data.progress_bar import ProgressBar
+from agentgyms.data.progress_bar import ProgressBar, working
+from harness.runs.answer_pace import AnswerPace
 from harness.types.rollout import OnFinish, Rollout
 
 EXPERT, WARM_START, TRAIN, EVALUATE = "expert episodes", "warm start", "train", "evaluate"
@@ -81,8 +83,12 @@ class TimeLeft:
 
     def text(self) -> str:
         """Return the estimate in words, such as `about 7 min left`; "" if none is known or left."""
-        seconds = self.seconds()
-        return f"about {duration(seconds)} left" if seconds else ""
+        return in_words(self.seconds())
+
+
+def in_words(seconds: float | None) -> str:
+    """Return seconds that are left in words; "" if they are unknown or none."""
+    return f"about {duration(seconds)} left" if seconds else ""
 
 
 def duration(seconds: float) -> str:
@@ -95,7 +101,9 @@ def duration(seconds: float) -> str:
 
 
 _BAR: Final = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{postfix}"
-_LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}{postfix}"
+_LINE: Final = "{desc}: {n_fmt} of {total_fmt} {unit}, {elapsed} so far{postfix}"
+
+_log = logging.getLogger(__name__)
 
 Advance = Callable[[str], None]
 """Is called after each piece of work with a text to show beside it, "" for none."""
@@ -120,9 +128,16 @@ class Progress:
         """Keep the totals; the bars appear with the work."""
         self._steps, self._done, self._episodes = steps, done, episodes
         self._time_left = time_left or TimeLeft({})
-        self._is_shown = is_shown
+        self._is_shown, self._is_hinted = is_shown, False
 
-    def _make(self, title: str, total: int, unit: str, done: int = 0) -> ProgressBar:
+    def _make(
+        self,
+        title: str,
+        total: int,
+        unit: str,
+        done: int = 0,
+        beside: Callable[[], str] | None = None,
+    ) -> ProgressBar:
         return ProgressBar(
             total=total,
             initial=done,
@@ -133,6 +148,8 @@ class Progress:
             dynamic_ncols=True,
             bar_format=_BAR,
             line=_LINE,
+            beside=beside,
+            beats=title != TRAIN,  # what a step does has a bar of its own
         )
 
     @contextmanager
@@ -163,21 +180,40 @@ class Progress:
         return self._make(TRAIN, self._steps, "steps", self._done)
 
     @contextmanager
-    def episodes(self) -> Iterator[OnFinish]:
-        """Show the episodes of a step; the yielded function is called with each finished one."""
+    def episodes(self, pace: AnswerPace) -> Iterator[OnFinish]:
+        """Show the episodes of a step; the yielded function is called with each finished one.
+
+        `pace` counts their answers. If most tokens were cut off, the log has a hint, once.
+        """
         solved = ended = 0
+
+        def beside() -> str:
+            success = f"success={solved / ended:.2f}" if ended else ""
+            return self._beside(", ".join(filter(None, [success, pace.text()])))
+
         self._time_left.start()
         self._bar.refresh()
-        with self._make("collect", self._episodes, "episodes") as episodes:
+        pace.begin()
+        with self._make("collect", self._episodes, "episodes", beside=beside) as episodes:
 
             def count(rollout: Rollout) -> None:
                 nonlocal solved, ended
                 solved, ended = solved + rollout.success, ended + 1
-                beside = self._beside(f"success={solved / ended:.2f}")
-                episodes.set_postfix_str(beside, refresh=False)
+                for turn in rollout.turns:
+                    pace.add(turn.completion)
                 episodes.update()
 
             yield count
+        hint = None if self._is_hinted or not self._is_shown else pace.hint("agent.max_tokens")
+        if hint is not None:
+            self._is_hinted = True
+            _log.warning("%s", hint)
+
+    @contextmanager
+    def working(self, title: str) -> Iterator[None]:
+        """Show work of unknown length."""
+        with working(title, is_shown=self._is_shown):
+            yield
 
     def step(self, figures: Mapping[str, float]) -> None:
         """Show a finished step and its figures."""

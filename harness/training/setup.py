@@ -19,6 +19,7 @@ from harness.distributed.process_group import SINGLE_PROCESS, ProcessGroup
 from harness.distributed.signals import Abandoned, StopSignal
 from harness.model import adapters, tiny, tiny_vl
 from harness.model.policy import Policy
+from harness.model.weights import converted
 from harness.model.weights.stored_weights import META
 from harness.preflight import expected_time, planning, recorded_files
 from harness.preflight.checks import check, check_processes, text_only_error
@@ -317,7 +318,8 @@ def _adapted(policy: Policy, config: Config, base: str | None = None) -> Policy:
             )
         return policy
     if wanted.rank:
-        where = str(Path(name).resolve()) if Path(name).is_dir() else name
+        where = converted.folder_of(name)
+        where = str(Path(where).resolve()) if Path(where).is_dir() else where
         policy.adapt(wanted, where, seed_of(config.run.seed, _ADAPTERS))
     return policy
 

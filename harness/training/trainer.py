@@ -23,6 +23,7 @@ from harness.preflight import recorded_files
 from harness.preflight.defaults import plays_initial
 from harness.rollouts import rollout_files
 from harness.runs import fsync, tracking, training_state
+from harness.runs.answer_pace import AnswerPace
 from harness.runs.checkpoints import Checkpoint
 from harness.runs.metrics import Log, MetricsLog, SilentLog
 from harness.runs.progress import Progress
@@ -264,7 +265,8 @@ class Trainer:
         # Turns that a sibling shares with its parent are trained once, with the parent.
         rows = samples(recomputed.rollouts, advantage, context, shared=False, kept=kept)
         seed = seed_of(self.config.run.seed, _UPDATE, self.step)
-        return self.learner.update(rows, step=self.step, seed=seed)
+        with self._progress.working("learn"):
+            return self.learner.update(rows, step=self.step, seed=seed)
 
     @phase("annotators", "learn")
     def _update_annotators(self, rollouts: list[Rollout], credit: Credit) -> dict[str, float]:
@@ -282,7 +284,8 @@ class Trainer:
     def _play(self) -> StepRollouts:
         """Return a step's rollouts; if playing ahead fails, save the last update first."""
         try:
-            with self._progress.episodes() as on_finish:
+            pace = AnswerPace(self.config.agent.max_tokens, self._rollout_generator.completer)
+            with self._progress.episodes(pace) as on_finish:
                 return self._player.play(self.step, on_finish)
         except Exception:
             if self._ahead is not None and not self._is_saved and not self.stop.number:

@@ -23,7 +23,7 @@ ROOT = doc_blocks.ROOT
 OURS = "agentgyms bash cd docker harness make pip python torchrun"
 PROGRAMS = {*doc_blocks.KNOWN["programs"], *OURS.split()}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+TARGETS = re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 SERVICES = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
 COMMANDS = {"harness": harness_cli, "agentgyms": agentgyms_cli}
 

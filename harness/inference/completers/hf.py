@@ -40,6 +40,9 @@ class HFCompleter:
         policy: The model.
         max_batch: Most responses generated at once.
         max_length: Most tokens of prompt and response; None takes the model's own limit.
+
+    Attributes:
+        generated: Number of tokens so far, of all requests.
     """
 
     def __init__(self, policy: Policy, max_batch: int = 256, max_length: int | None = None) -> None:
@@ -56,6 +59,7 @@ class HFCompleter:
         self.policy, self.max_batch, self._stop_ids = policy, max_batch, policy.stop_ids
         self.chat_tokenizer = policy.chat_tokenizer
         self.max_length = min(policy.max_length, max_length or policy.max_length)
+        self.generated = 0
         self._waiting: list[Request] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -218,6 +222,7 @@ class HFCompleter:
         distribution: torch.Tensor,
     ) -> None:
         """Append the tokens to their requests and remove finished requests."""
+        self.generated += len(tokens)
         released = _learned(batch.rows, distribution)
         unfinished, added = [], []
         for request, drawn, logprob in zip(batch.rows, tokens, logprobs, strict=True):

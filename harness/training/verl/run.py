@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agentgyms.core import imports
 from harness.config import TINY_MODELS, Config
+from harness.model.weights import converted
 from harness.preflight.defaults import resolve
 from harness.runs import fsync
 from harness.runs.runfolder import RunFolder
@@ -117,7 +118,7 @@ def _created(config: Config, folder: RunFolder) -> str:
     """Make a run's folder, and return the name of the model."""
     folder.create(config)
     folder.lock.release()
-    return config.policy.model
+    return converted.folder_of(config.policy.model)
 
 
 def _places(folder: Path, model: Path | str) -> dict[str, Any]:

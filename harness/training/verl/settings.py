@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from harness import config as configs
 from harness.config import CONTEXTS, Config, methods
+from harness.model.weights import converted
 from harness.preflight import defaults
 from harness.training.verl.setting_map import REFUSED, THEIRS
 from harness.types.errors import ConfigError
@@ -144,7 +145,7 @@ def _policy(config: Config) -> dict[str, Any]:
     policy = config.policy
     weights, arithmetic = _DTYPES[policy.precision]
     found: dict[str, Any] = {
-        f"{_MODEL}.path": policy.model,
+        f"{_MODEL}.path": converted.folder_of(policy.model),
         f"{_ACTOR}.fsdp_config.model_dtype": weights,
         f"{_ACTOR}.fsdp_config.mixed_precision": {
             "param_dtype": "fp32" if arithmetic == "float32" else "bf16",

@@ -16,6 +16,7 @@ from harness.model.packing import num_mini_batches
 from harness.preflight import (
     defaults,
     memory,
+    missing,
     model_shapes,
     planning,
     shared_prefixes,
@@ -379,3 +380,42 @@ def test_a_run_says_at_its_beginning_that_dropout_is_off(tmp_path, kind, drops):
     config = tiny_run(model=str(tmp_path))
     for told in (planning.header(config, tmp_path), planning.plan(config).text()):
         assert ("its own dropout is off" in told.replace("\n" + " " * 15, " ")) == drops
+
+
+@pytest.mark.parametrize("gigabytes", [1, 2, 4])
+@pytest.mark.parametrize("more", [(), ("rollout.max_live=32",), ("policy.lora.rank=4",)])
+def test_a_refusal_for_memory_proposes_values_that_fit(gigabytes, more):
+    tiny = "policy.tiny={layers=8, hidden=512, heads=8, feed_forward=1024, max_length=16384}"
+    given = [tiny, "policy.device=cpu", *more]
+    config = defaults.resolve(configs.load("corridor-tiny", given))
+    shape = model_shapes.shape_of(config.policy)
+    machine = Machine("cpu", memory=gigabytes * 10**9)
+    (refusal,) = missing._memory(config, shape, machine)
+    _, _, line = refusal.partition("it fits with\n  ")
+    words = line.split()
+    assert words[::2] == ["--set"] * (len(words) // 2)
+    assert words
+    followed = defaults.resolve(configs.load("corridor-tiny", [*given, *words[1::2]]))
+    assert not list(missing._memory(followed, shape, machine))
+    for left_out in words[1::2]:  # each of them is needed
+        fewer = [word for word in words[1::2] if word != left_out]
+        short = defaults.resolve(configs.load("corridor-tiny", [*given, *fewer]))
+        assert list(missing._memory(short, shape, machine)), left_out
+
+
+def test_a_context_that_a_recipe_sets_is_not_proposed_shorter():
+    tiny = "policy.tiny={layers=8, hidden=512, heads=8, feed_forward=1024, max_length=16384}"
+    config = configs.load("corridor-tiny", [tiny, "policy.device=cpu", "agent.max_context=8000"])
+    config = defaults.resolve(config)
+    machine = Machine("cpu", memory=4 * 10**9)
+    values = missing.fitting(config, model_shapes.shape_of(config.policy), machine)
+    assert values
+    assert "agent.max_context" not in values
+
+
+def test_where_nothing_fits_the_settings_are_named():
+    config = defaults.resolve(configs.load("corridor-tiny", ["policy.device=cpu"]))
+    (refusal,) = missing._memory(
+        config, model_shapes.shape_of(config.policy), Machine("cpu", memory=10**5)
+    )
+    assert "lower it by policy.lora.rank, a smaller optimizer.micro_batch_tokens" in refusal

@@ -23,6 +23,7 @@ from harness.reporting.curves import training_curves
 from harness.reporting.curves.training_curves import running_mean
 from harness.reporting.results import training_runs
 from harness.runs import metrics, tracking
+from harness.runs.answer_pace import AnswerPace
 from harness.runs.metrics import MetricsLog
 from harness.runs.progress import Progress
 from harness.training import setup
@@ -335,8 +336,9 @@ def test_progress_is_a_bar_on_terminals_and_lines_in_files(monkeypatch, is_termi
     shown = Terminal() if is_terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
+    monkeypatch.setattr(progress_bar.ProgressBar, "_next_line", None)
     progress = Progress(4, 1, 2)
-    with progress.episodes() as on_finish:
+    with progress.episodes(AnswerPace(8)) as on_finish:
         on_finish(Rollout("a", "", 0, 0, 0, success=True))
         on_finish(Rollout("b", "", 0, 1, 0))
     figures = {"rollout/success": 0.5, "rollout/score": 0.25, "rollout/turns": 3.0}
@@ -344,7 +346,9 @@ def test_progress_is_a_bar_on_terminals_and_lines_in_files(monkeypatch, is_termi
     progress.close()
     if not is_terminal:
         assert "\r" not in shown.getvalue()
-        line = "train: 2 of 4 steps, success=0.50, score=0.25, turns=3.0, tokens/s=123"
+        line = (
+            "train: 2 of 4 steps, 00:00 so far, success=0.50, score=0.25, turns=3.0, tokens/s=123"
+        )
         assert line in shown.getvalue().splitlines()
         return
     assert "2/4" in shown.getvalue()

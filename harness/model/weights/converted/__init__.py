@@ -1,0 +1,16 @@
+"""Models in other forms than a folder of transformers, converted once into the cache.
+
+Takes a name: of weights that a Python package carries (`PACKAGES`), or of a GGUF file. Returns the
+folder of the converted model, which everything loads like any other one. Other names pass.
+`packages` finds the files of packages, `gguf_file` converts GGUF, `cache` keeps the results.
+"""
+
+from harness.model.weights.converted.names import (
+    NAMES,
+    base_again,
+    check_source,
+    folder_of,
+    is_converted,
+)
+
+__all__ = ["NAMES", "base_again", "check_source", "folder_of", "is_converted"]

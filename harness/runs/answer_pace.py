@@ -1,0 +1,113 @@
+"""How fast a model answers, and how much of its work goes into answers without an end."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from harness.inference.completers import Completer, Sampling
+from harness.types.messages import Message
+from harness.types.rollout import Completion
+
+ENOUGH: Final = 16
+"""Answers after which a hint may be given."""
+
+_MOST: Final = 0.5
+"""Share of the tokens in answers that reached the limit, above which it is given."""
+
+_MIN: Final = 16
+"""The least tokens of an answer that a hint proposes."""
+
+
+class AnswerPace:
+    """Counts a model's answers and their tokens.
+
+    `limit` is the longest answer in tokens. Of a completer that counts its tokens (`generated`)
+    those of unfinished answers count, too.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        completer: Completer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit, self._completer, self._clock = limit, completer, clock
+        self._began: float | None = None
+        self._before = 0
+        self._ended: list[int] = []
+        self._cut: list[int] = []
+
+    def begin(self) -> None:
+        """Start the clock, if it does not run."""
+        if self._began is None:
+            self._began = self._clock()
+            self._before = self._generated()
+
+    def _generated(self) -> int:
+        return int(getattr(self._completer, "generated", 0))
+
+    def add(self, completion: Completion) -> None:
+        """Count an answer."""
+        self.begin()
+        tokens = len(completion.response_ids) or completion.usage.response
+        (self._ended if completion.finished else self._cut).append(tokens)
+
+    def text(self) -> str:
+        """Return the number of answers and the tokens a second, "" before the first token."""
+        answers = len(self._ended) + len(self._cut)
+        tokens = max(sum(self._ended) + sum(self._cut), self._generated() - self._before)
+        if self._began is None or not tokens:
+            return ""
+        pace = tokens / max(self._clock() - self._began, 1e-9)
+        return f"{answers} answers, {pace:.3g} tokens/s"
+
+    def hint(self, setting: str) -> str | None:
+        """Return a hint if most tokens of at least 16 answers are in those that reached the limit.
+
+        `setting` is the limit's key. The hint proposes twice the length of nine in ten of the
+        answers that have an end, or a quarter of the limit if none has.
+        """
+        cut, total = sum(self._cut), sum(self._ended) + sum(self._cut)
+        if len(self._ended) + len(self._cut) < ENOUGH or cut <= _MOST * total:
+            return None
+        wanted = self._limit // 4
+        ends = "none has an end"
+        if len(self._ended) > 1:
+            usual = statistics.quantiles(self._ended, n=10)[-1]
+            wanted = min(wanted * 2, _power_of_two(2 * usual))
+            ends = f"nine in ten of those with an end have at most {usual:.0f} tokens"
+        return (
+            f"{cut / total:.0%} of the tokens are in answers that reached {setting} = "
+            f"{self._limit} and were cut off there; {ends}. A lower limit takes less time: "
+            f"--set {setting}={max(_MIN, wanted)}"
+        )
+
+
+def _power_of_two(least: float) -> int:
+    power = 1
+    while power < least:
+        power *= 2
+    return power
+
+
+class Counted:
+    """A completer whose answers are counted."""
+
+    def __init__(self, completer: Completer, pace: AnswerPace) -> None:
+        """Keep both; other attributes are the completer's."""
+        self._completer, self._pace = completer, pace
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._completer, name)
+
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int
+    ) -> Completion:
+        """Return the completer's response."""
+        self._pace.begin()
+        made = await self._completer.complete(messages, sampling, seed)
+        self._pace.add(made)
+        return made
