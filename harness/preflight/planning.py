@@ -19,7 +19,7 @@ from harness.credit.registry import layers
 from harness.model.learning_mode import has_own_dropout
 from harness.model.packing import num_mini_batches
 from harness.preflight import defaults, memory, shared_prefixes, small_trial, step_time
-from harness.preflight.machine import PASSES, Machine, Precision
+from harness.preflight.machine import PASSES, Machine, Precision, precision_name
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
@@ -293,7 +293,9 @@ def _bounds(r: Range) -> str:
 
 def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
     size = _count(shape.parameters)
-    precision = config.policy.precision or ("mixed" if machine.kind == "cuda" else "float32")
+    precision = precision_name(config, machine, shape.parameters)
+    if machine.kind == "cpu" and config.policy.precision is None and precision == "mixed":
+        precision = "mixed (this CPU computes in bfloat16)"
     checkpointing = " with checkpointing" * config.policy.gradient_checkpointing
     lora = config.policy.lora
     yield f"{config.policy.model}: {size} parameters, {precision}{checkpointing}{_dropout(shape)}"
@@ -337,7 +339,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         )
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
-        precision = Precision.of(config, machine)
+        precision = Precision.of(config, machine, shape.parameters)
         yield (
             f"servers beside: {_gigabytes(shape.parameters * precision.compute)} of weights, "
             f"{_gigabytes(cache)} of keys and values if all episodes are at full length"
@@ -345,7 +347,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     one = memory.checkpoint_bytes(config, shape, precision)
     kept = memory.kept_checkpoints(config)
     yield f"{_gigabytes(one)} a checkpoint, every {config.checkpoint.every} steps"

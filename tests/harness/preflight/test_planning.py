@@ -55,7 +55,7 @@ def test_weights_gradients_and_moments_are_those_measured(precision):
     assert held["policy: gradients"] == bytes_of(p.grad for p in parameters)
     moments = [state[n] for state in optimizer.state.values() for n in ("exp_avg", "exp_avg_sq")]
     assert held["policy: AdamW"] == bytes_of(moments)
-    in_bytes = Precision.of(config, Machine("cpu"))
+    in_bytes = Precision.of(config, Machine("cpu"), shape.parameters)
     kept = memory.checkpoint_bytes(config, shape, in_bytes)
     assert kept == bytes_of(parameters) + bytes_of(moments)
 
@@ -79,7 +79,7 @@ def test_muon_keeps_half_of_adamws_moments_and_an_average_is_the_weights_again()
     weights = bytes_of(model.parameters())
     assert held["policy: Muon and AdamW"] == pytest.approx(kept, rel=0.02)
     assert weights < kept < 1.5 * weights
-    precision = Precision.of(muon, alone)
+    precision = Precision.of(muon, alone, shape.parameters)
     assert memory.checkpoint_bytes(muon, shape, precision) == pytest.approx(
         weights + kept, rel=0.02
     )
