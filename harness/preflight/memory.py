@@ -13,6 +13,7 @@ from typing import Final
 
 from harness.config import Config, replace
 from harness.distributed.shared_writing import FILE_BYTES
+from harness.inference.completers.kept_prefixes import DEFAULT_BYTES
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.preflight import passes
 from harness.preflight.defaults import annotator_settings, needs_reference
@@ -195,9 +196,15 @@ def _generator(
         if machine.processes > 1 or rounded or rollout.ahead:
             head = 2 * shape.vocabulary * shape.hidden if rounded else 0  # it stays in float32
             yield Allocation("generator: weights", weights * precision.compute + head)
-        yield Allocation(
-            "generator: keys and values", cache_size(config, shape, machine), "playing"
-        )
+            if rounded and machine.kind == "cpu":
+                packed = weights * precision.compute  # see `harness.model.weights.packed_linear`
+                yield Allocation("generator: packed weights", packed)
+        live = cache_size(config, shape, machine)
+        yield Allocation("generator: keys and values", live, "playing")
+        usual = DEFAULT_BYTES if machine.kind == "cpu" and precision.compute == 2 else 0
+        kept = usual if rollout.cache_gb is None else 1e9 * rollout.cache_gb
+        if kept and not rollout.ahead:
+            yield Allocation("generator: kept keys and values", min(kept, live), "playing")
     elif rollout.backend == "vllm":
         when: Phase = "playing" if rollout.sleep else "always"
         share = float(rollout.engine.get("gpu_memory_utilization", ENGINE_SHARE))

@@ -1,0 +1,54 @@
+"""Linear layers whose weights are also kept in the order in which a CPU's kernel reads them.
+
+With few rows, as in decoding, a product in bfloat16 is bound by reordering the weight: with
+SmolLM2's layers and 8 rows it takes 2.3 times as long (`benchmarks/real_model.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.model.weights.usual_precision import has_bfloat16
+
+_ROWS = 16
+"""A hint to the kernel: rows of a product."""
+
+
+def pack_linears(model: Any) -> None:
+    """Let the layers in bfloat16 of a model on the CPU pack their weights, where it has a kernel.
+
+    Layers that are not torch's own stay as they are. The packed weights follow the weights.
+    """
+    if not (has_bfloat16() and torch.backends.mkldnn.is_available()):
+        return
+    for layer in model.modules():
+        if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.bfloat16:
+            layer.__class__ = PackedLinear
+
+
+class PackedLinear(torch.nn.Linear):
+    """A linear layer in bfloat16 that computes with a packed weight where no gradient is wanted."""
+
+    _packed: Any = None
+    _version: tuple[int, int] | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return `x @ weight.T + bias`. Shape [..., outputs]."""
+        if torch.is_grad_enabled() or x.dtype != torch.bfloat16:
+            return super().forward(x)
+        operators: Any = torch.ops.mkldnn
+        weight = self.weight
+        version = weight.data_ptr(), 0 if weight.is_inference() else weight._version
+        if version != self._version:
+            self._packed = operators._reorder_linear_weight(weight.detach(), _ROWS)
+            self._version = version
+        out: torch.Tensor = operators._linear_pointwise(
+            x, self._packed, self.bias, "none", [], None
+        )
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be packed again, and cannot be copied."""
+        return {k: v for k, v in vars(self).items() if k not in ("_packed", "_version")}
