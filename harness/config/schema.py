@@ -235,10 +235,10 @@ class OptimizerConfig(Section):
     padding_free: bool | None = None
     """Pack the sequences of a micro-batch into one row, without padding; None does so if the
     model's attention supports it."""
-    share_prefixes: bool = False
+    share_prefixes: bool | None = None
     """Compute equal beginnings of a micro-batch's sequences once, in one row without padding: those
     of an episode's prompts, a group's members, a branch's siblings. For models that read only, with
-    torch's attention."""
+    torch's attention. None does so in mixed precision on the CPU."""
 
 
 class WarmstartConfig(Section):

@@ -18,6 +18,7 @@ from harness.model.packed_rows.attention import (
     is_fast,
     language_model,
     packed_features,
+    sharing_obstacle,
     splitting_obstacle,
 )
 from harness.model.packed_rows.split_row import RowSplit
@@ -287,8 +288,16 @@ class Network:
             self.model.set_attn_implementation(usual)
             raise
 
-    def set_share_prefixes(self, wanted: bool) -> None:
-        """Choose whether equal prefixes of a batch's sequences pass through the model once."""
+    def set_share_prefixes(self, wanted: bool | None) -> None:
+        """Choose whether equal prefixes of a batch's sequences pass through the model once.
+
+        None shares them where a CPU computes in bfloat16, unless the model cannot or its sequences
+        are to be padded. Raises `ConfigError` if they are to be shared and the model cannot.
+        """
+        if wanted is None:
+            on_cpu = self.device.type == "cpu" and self.precision == "mixed"
+            able = self.vision is None and sharing_obstacle(self.model) is None
+            wanted = on_cpu and able and self.wanted_packing is None
         if wanted and self.vision is not None:
             raise ConfigError(
                 f"optimizer.share_prefixes is not for this {self.model.config.model_type}: equal "

@@ -117,7 +117,7 @@ def _check_packing(config: Config) -> None:
     on_gpu = config.policy.device != "cpu" and torch.cuda.is_available()
     slow = on_gpu and config.policy.precision != "float32" and not has_kernel(kind)
     version = f"torch {torch.__version__} has no kernel for sequences of different lengths"
-    reason = obstacle_of(kind, layer_types, shares=own.share_prefixes)
+    reason = obstacle_of(kind, layer_types, shares=bool(own.share_prefixes))
     reason = reason or (version if slow else None) or obstacle
     if not reason:
         return

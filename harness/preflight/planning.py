@@ -28,6 +28,7 @@ from harness.rollouts.player import make_eval_pool, make_pool
 from harness.rollouts.task_sampling.dynamic_sampling import MAX_DRAWS
 from harness.types.errors import ConfigError
 
+_CAPABLE = "this CPU computes in bfloat16"
 _HALF = 0.5
 """Estimated share of the turn limit that episodes take, and of the token limit of sequences."""
 
@@ -197,6 +198,8 @@ def header(config: Config, folder: Path) -> str:
     except ConfigError:
         shape = None
     size = f", {_count(shape.parameters)} parameters" if shape else ""
+    is_mixed = shape is not None and _is_mixed_by_itself(config, shape, Machine.of(config))
+    mixed = f", mixed precision ({_CAPABLE})" * is_mixed
     own = config.eval
     splits = dict.fromkeys((str(own.split), *own.final_splits))
     evaluated = " and ".join(_split_text(config, split) for split in splits)
@@ -204,10 +207,16 @@ def header(config: Config, folder: Path) -> str:
     lines = {
         "method": next(_method(config)),
         "tasks": f"{config.env.id}: trained on {trained}, evaluated on {evaluated}",
-        "model": f"{config.policy.model}{size}{_dropout(shape)}",
+        "model": f"{config.policy.model}{size}{mixed}{_dropout(shape)}",
         "folder": str(folder),
     }
     return "\n".join(f"{name:{_INDENT}}{text}" for name, text in lines.items())
+
+
+def _is_mixed_by_itself(config: Config, shape: Shape, machine: Machine) -> bool:
+    """Return whether a CPU computes in bfloat16 and no setting says so."""
+    usual = precision_name(config, machine, shape.parameters) == "mixed"
+    return machine.kind == "cpu" and config.policy.precision is None and usual
 
 
 def _dropout(shape: Shape | None) -> str:
@@ -294,8 +303,8 @@ def _bounds(r: Range) -> str:
 def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
     size = _count(shape.parameters)
     precision = precision_name(config, machine, shape.parameters)
-    if machine.kind == "cpu" and config.policy.precision is None and precision == "mixed":
-        precision = "mixed (this CPU computes in bfloat16)"
+    if _is_mixed_by_itself(config, shape, machine):
+        precision += f" ({_CAPABLE})"
     checkpointing = " with checkpointing" * config.policy.gradient_checkpointing
     lora = config.policy.lora
     yield f"{config.policy.model}: {size} parameters, {precision}{checkpointing}{_dropout(shape)}"

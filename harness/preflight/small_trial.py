@@ -34,7 +34,7 @@ def try_paths(config: Config, shape: Shape) -> Tried:
         shape.text,
         config.rollout.backend == "hf",
         bool(config.optimizer.padding_free) and config.policy.attention in (None, "sdpa"),
-        config.optimizer.share_prefixes,
+        bool(config.optimizer.share_prefixes),
     )
 
 

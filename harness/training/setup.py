@@ -254,7 +254,10 @@ def _set_up(policy: Policy, config: Config) -> Policy:
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
     policy.set_padding_free(config.optimizer.padding_free)
-    policy.set_share_prefixes(config.optimizer.share_prefixes)
+    shares = config.optimizer.share_prefixes
+    if shares is None and (own.lora.dropout or own.sequence_parallel > 1):
+        shares = False  # the adapters and the processes, which cannot share, come later
+    policy.set_share_prefixes(shares)
     recorded_files.check_tokenizer(config, policy.chat_tokenizer)
     return policy
 

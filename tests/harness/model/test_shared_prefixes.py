@@ -237,3 +237,20 @@ def second_step(whole, folder, shares):
 def updates(trainer):
     told = [{k: v for k, v in one.items() if k.startswith("update/")} for one in lines(trainer)]
     return [one for one in told if one]
+
+
+def test_a_cpu_in_mixed_precision_shares_them_by_default(policy, monkeypatch):
+    for precision, packing, shared in (
+        ("mixed", None, True),
+        ("mixed", False, False),
+        ("float32", None, False),
+    ):
+        own = Policy(policy.trainable_copy().model, policy.tokenizer, "cpu", precision=precision)
+        own.set_padding_free(packing)
+        own.set_share_prefixes(None)
+        assert own.share_prefixes == shared
+    monkeypatch.setattr("harness.model.forward.sharing_obstacle", lambda _: "recurrent layers")
+    own = Policy(policy.trainable_copy().model, policy.tokenizer, "cpu", precision="mixed")
+    own.set_padding_free(None)
+    own.set_share_prefixes(None)
+    assert not own.share_prefixes

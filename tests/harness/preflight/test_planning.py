@@ -175,6 +175,23 @@ def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
     assert shared_prefixes.tokens_left(plain) == 1
 
 
+def test_mixed_precision_that_a_cpu_takes_by_itself_is_told(monkeypatch, tmp_path):
+    told = "mixed precision (this CPU computes in bfloat16)"
+    path = "harness.model.weights.usual_precision.has_bfloat16"
+    size = configs.TinyConfig(hidden=1024, layers=4, feed_forward=2048)
+    for capable, precision, shown in (
+        (True, None, True),
+        (True, "mixed", False),
+        (False, None, False),
+    ):
+        monkeypatch.setattr(path, lambda capable=capable: capable)
+        config = tiny_run(tiny=size, precision=precision, device="cpu")
+        assert (told in planning.header(config, tmp_path)) == shown
+    small = tiny_run(device="cpu")
+    monkeypatch.setattr(path, lambda: True)
+    assert told not in planning.header(small, tmp_path)
+
+
 def test_shares_of_prefixes_are_those_of_the_documentation():
     page = Path(__file__).parents[3].joinpath("docs/training.md").read_text()
     for (name, context), shares in shared_prefixes._LEFT.items():
