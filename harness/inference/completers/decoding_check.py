@@ -12,11 +12,13 @@ from typing import Final, cast
 import torch
 
 from harness.inference.completers.decoding import DecodeBatch
-from harness.inference.completers.kept_batch import KeptBatch
+from harness.inference.completers.kept_batch import KeptBatch, kept_prefixes
 from harness.inference.completers.kept_prefixes import KeptPrefixes
 from harness.model import self_test
 from harness.model.forward import Network, small_networks
 from harness.model.packed_rows.attention import allow_packed
+from harness.model.policy import Policy
+from harness.types.errors import ConfigError
 
 PATH: Final = "cached decoding with padding on the left"
 KEPT: Final = "cached decoding of prompts whose beginnings are kept"
@@ -41,6 +43,27 @@ def check(network: Network, *, keeps: bool = False) -> None:
         found, is_judged = partial(difference, one, keeps=keeps), one is network and bool(small)
         path, cure = (KEPT, "set rollout.cache_gb to 0") if keeps else (PATH, _CURE)
         self_test.compare(one, path, found, cure, judged=is_judged)
+
+
+def checked_prefixes(policy: Policy, most_bytes: int | None) -> KeptPrefixes | None:
+    """Return an empty memory of texts, once decoding with it was compared; see `kept_prefixes`.
+
+    It is None, too, if `most_bytes` is, and decoding would differ. Raises `ConfigError` if it is
+    given, and the model cannot keep texts.
+    """
+    usual = policy.model.config._attn_implementation
+    kept = kept_prefixes(policy, most_bytes)
+    if kept is None or policy.decodes_kept:
+        return kept
+    try:
+        check(policy, keeps=True)
+    except ConfigError:
+        policy.model.set_attn_implementation(usual)
+        if most_bytes is not None:
+            raise
+        return None
+    policy.decodes_kept = True
+    return kept
 
 
 @torch.no_grad()

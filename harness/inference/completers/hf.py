@@ -17,7 +17,7 @@ import torch
 
 from harness.inference.completers import Sampling, check_length, decoding_check, traced
 from harness.inference.completers.decoding import DecodeBatch
-from harness.inference.completers.kept_batch import KeptBatch, kept_prefixes
+from harness.inference.completers.kept_batch import KeptBatch
 from harness.inference.completers.local_answers import GeneratedTokens, completion_of
 from harness.inference.completers.requests import Request
 from harness.model.learning_mode import evaluating
@@ -66,10 +66,7 @@ class HFCompleter:
         if not policy.decodes:
             decoding_check.check(policy)
             policy.decodes = True
-        self._kept = kept_prefixes(policy, kept_bytes)
-        if self._kept is not None and not policy.decodes_kept:
-            decoding_check.check(policy, keeps=True)
-            policy.decodes_kept = True
+        self._kept = decoding_check.checked_prefixes(policy, kept_bytes)
         self.policy, self.max_batch, self._stop_ids = policy, max_batch, policy.stop_ids
         self.chat_tokenizer = policy.chat_tokenizer
         self.max_length = min(policy.max_length, max_length or policy.max_length)

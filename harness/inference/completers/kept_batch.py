@@ -105,7 +105,7 @@ class Reading:
         return whole
 
 
-class RoomLayer(DynamicLayer):  # type: ignore[misc]
+class RoomLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """A layer whose keys and values have room: a further token does not copy all of them.
 
     `keys` and `values` are the columns in use. Where others have replaced them, the next token
@@ -114,7 +114,7 @@ class RoomLayer(DynamicLayer):  # type: ignore[misc]
 
     def __init__(self, index: int) -> None:
         """Begin without columns."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.index, self.reading = index, cast("Reading | None", None)
         self._whole: tuple[torch.Tensor, torch.Tensor] | None = None
         self._used: Any = None
@@ -123,14 +123,17 @@ class RoomLayer(DynamicLayer):  # type: ignore[misc]
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add columns; return those in use."""
-        if self.reading is not None:
-            read, self.reading, texts = self.reading, None, [one for *_, one in self.reading.kept]
+        read, self.reading = self.reading, None
+        if read is not None:
+            texts = [text for *_, text in read.kept]
             self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
             self._whole = (
                 read.fill(key_states, [one.keys[self.index] for one in texts]),
                 read.fill(value_states, [one.values[self.index] for one in texts]),
             )
             return self._use(read.width)
+        assert self.keys is not None
+        assert self.values is not None
         used = self.keys.shape[2]
         stop = used + key_states.shape[2]
         if self._whole is None or self.keys is not self._used or stop > self._whole[0].shape[2]:

@@ -21,7 +21,8 @@ def pack_linears(model: Any) -> None:
 
     Layers that are not torch's own stay as they are. The packed weights follow the weights.
     """
-    if not (has_bfloat16() and torch.backends.mkldnn.is_available()):
+    has_kernel = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not (has_kernel and has_bfloat16()):
         return
     for layer in model.modules():
         if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.bfloat16:
@@ -32,7 +33,7 @@ class PackedLinear(torch.nn.Linear):
     """A linear layer in bfloat16 that computes with a packed weight where no gradient is wanted."""
 
     _packed: Any = None
-    _version: tuple[int, int] | None = None
+    _packed_version: tuple[int, int] | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return `x @ weight.T + bias`. Shape [..., outputs]."""
@@ -41,9 +42,9 @@ class PackedLinear(torch.nn.Linear):
         operators: Any = torch.ops.mkldnn
         weight = self.weight
         version = weight.data_ptr(), 0 if weight.is_inference() else weight._version
-        if version != self._version:
+        if version != self._packed_version:
             self._packed = operators._reorder_linear_weight(weight.detach(), _ROWS)
-            self._version = version
+            self._packed_version = version
         out: torch.Tensor = operators._linear_pointwise(
             x, self._packed, self.bias, "none", [], None
         )
@@ -51,4 +52,4 @@ class PackedLinear(torch.nn.Linear):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be packed again, and cannot be copied."""
-        return {k: v for k, v in vars(self).items() if k not in ("_packed", "_version")}
+        return {k: v for k, v in vars(self).items() if k not in ("_packed", "_packed_version")}

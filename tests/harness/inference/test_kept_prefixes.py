@@ -202,6 +202,20 @@ def test_it_is_usual_for_rounded_weights_on_the_cpu(own, monkeypatch):
         kept_prefixes(copy, LARGE)
 
 
+def test_a_model_that_decodes_wrongly_with_kept_texts_keeps_none(own, monkeypatch):
+    mixed = Policy(own.trainable_copy().model, own.tokenizer, "cpu", precision="mixed")
+    copy = mixed.generation_copy()
+    usual = copy.model.config._attn_implementation
+    monkeypatch.setattr(
+        "harness.inference.completers.kept_batch.KeptText",
+        lambda keys, values: KeptText([0 * one for one in keys], values),
+    )
+    assert HFCompleter(copy)._kept is None
+    assert copy.model.config._attn_implementation == usual
+    with pytest.raises(ConfigError, match=r"beginnings are kept.*set rollout\.cache_gb to 0"):
+        HFCompleter(copy, kept_bytes=LARGE)
+
+
 def test_rounded_weights_answer_nearly_as_exact_ones(own):
     mixed = Policy(own.trainable_copy().model, own.tokenizer, "cpu", precision="mixed")
     copy = mixed.generation_copy()
