@@ -221,6 +221,18 @@ def test_a_run_that_shares_resumes_and_learns_what_one_that_does_not_learns(tmp_
     assert one == pytest.approx(other, abs=1e-5)
 
 
+def test_a_run_that_keeps_texts_and_shares_by_default_resumes_to_the_bit(tmp_path):
+    fields = ["run.steps=2", "checkpoint.every=1", "eval.every=1", "eval.tasks=2"]
+    mixed = ["policy.precision='mixed'", "agent.context='transcript'"]
+    whole = run(small(tmp_path, "whole", *fields, *mixed))
+    assert whole.policy.share_prefixes
+    assert whole.generator.completer._kept is not None
+    resumed = second_step(whole, tmp_path / "again", None)
+    weights = whole.policy.model.parameters(), resumed.policy.model.parameters()
+    assert all(map(torch.equal, *weights))
+    assert lines(resumed) == lines(whole)
+
+
 def second_step(whole, folder, shares):
     """The run, stopped after its first step and resumed."""
     shutil.copytree(whole.folder.path, folder, symlinks=True)
