@@ -246,8 +246,8 @@ def updates(policies: dict[str, Policy], turns: Turns, context: str, size: Size)
     bare = BareLoop(policies["bare"], batches, all_logits=False)
     rates = compared(
         {
-            "harness": update("mixed", shares=False),
-            "harness, shared prefixes": update("mixed", shares=True),
+            "harness": update("mixed", shares=True),
+            "harness, nothing shared": update("mixed", shares=False),
             "harness, float32": update("float32", shares=False),
             "bare loop, bfloat16": bare,
         },
