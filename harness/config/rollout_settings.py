@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Gt, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, Field
 
 from harness.config.section import (
@@ -180,6 +180,11 @@ class RolloutConfig(Section):
     """Largest number of open environments in each process."""
     max_batch: PositiveInt = 256
     """Largest number of responses generated at the same time."""
+    cache_gb: Annotated[float, Ge(0)] | None = None
+    """Most GB of keys and values that `"hf"` keeps. A prompt that begins like an earlier one, as a
+    transcript's next turn does, then passes through the model only from there on. It changes the
+    last bits of log-probabilities. None takes 1 for weights in bfloat16 on the CPU, else 0. With
+    `ahead` nothing is kept."""
     dynamic_sampling: bool | None = None
     """Replace groups whose returns are all equal by groups of other tasks, in at most ten
     rounds (DAPO); None takes the

@@ -104,7 +104,8 @@ class PolicyConfig(Section):
     """torch's name of a device, such as `"cuda"`; None takes a GPU if there is one."""
     precision: Literal["float32", "mixed", "bfloat16"] | None = None
     """`"float32"`; `"mixed"`: weights in float32, arithmetic in bfloat16; or `"bfloat16"` for both.
-    None takes mixed on a GPU and float32 on the CPU."""
+    None takes mixed on a GPU; also on a CPU with `amx_bf16` or `avx512_bf16`, where one process has
+    a model of at least 10 million parameters; else float32."""
     attention: str | None = None
     """transformers' name of an attention, such as `"flash_attention_2"`; None takes its default."""
     chat_template_kwargs: Table = Field(default_factory=dict)
@@ -236,7 +237,8 @@ class OptimizerConfig(Section):
     """The sequences of a micro-batch: `"padded"` to equal length; `"packed"` into one row, without
     padding; or `"shared"`: in one row too, and equal beginnings are computed once, those of an
     episode's prompts, a group's members, a branch's siblings, for models that read only, with
-    torch's attention. None packs if the model's attention supports it."""
+    torch's attention. None shares in mixed precision on the CPU; else it packs if the model's
+    attention supports it."""
 
 
 class WarmstartConfig(Section):

@@ -31,6 +31,7 @@ from harness.evaluation.results import LostUnit
 from harness.rollouts.env_pool import EnvPool
 from harness.runs.answer_pace import AnswerPace, Counted
 from harness.runs.folder_lock import FolderLock
+from harness.runs.progress import in_words
 from harness.types.errors import ConfigError, EvaluationStopped, ResultError
 
 _log = logging.getLogger(__name__)

@@ -45,13 +45,18 @@ class PolicyGenerator:
     def __init__(self, config: Config, policy: Policy) -> None:
         """Make the completer."""
         rollout, limit = config.rollout, config.agent.max_context
-        self.completer: Completer = HFCompleter(policy, rollout.max_batch, limit)
+        kept = None if rollout.cache_gb is None else int(1e9 * rollout.cache_gb)
+        kept = 0 if rollout.ahead else kept  # the weights change while texts are generated
+        self._own = HFCompleter(policy, rollout.max_batch, limit, kept_bytes=kept)
+        self.completer: Completer = self._own
 
     def sync(self) -> None:
-        """Do nothing."""
+        """Forget the keys and values that older weights have made."""
+        self._own.forget()
 
     def sleep(self) -> None:
-        """Do nothing."""
+        """Forget keys and values, whose memory learning takes."""
+        self._own.forget()
 
     def close(self) -> None:
         """Do nothing."""
@@ -81,6 +86,7 @@ class CopyGenerator(PolicyGenerator):
         for name, weight in self._policy.model.named_parameters(remove_duplicate=False):
             if weight.requires_grad:
                 own[name].copy_(full_tensor(weight))
+        super().sync()
 
 
 def make_policy_generator(config: Config, policy: Policy, processes: ProcessGroup) -> Generator:

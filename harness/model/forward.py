@@ -18,6 +18,7 @@ from harness.model.packed_rows.attention import (
     is_fast,
     language_model,
     packed_features,
+    sharing_obstacle,
     splitting_obstacle,
 )
 from harness.model.packed_rows.split_row import RowSplit
@@ -27,6 +28,7 @@ from harness.model.vision import Vision
 from harness.model.vocabulary.output_layer import token_scores
 from harness.model.vocabulary.own_head import OwnHead, is_plain
 from harness.model.weights.stored_weights import META, StoredWeights
+from harness.model.weights.usual_precision import usual_precision
 from harness.types.errors import ConfigError
 
 
@@ -36,13 +38,14 @@ class Network:
     `device` is `"cpu"`, `"cuda"` or None for a GPU if there is one; `"meta"` is for a model that is
     sharded or placed before use, whose weights may be without memory (`stored`) until then.
     `precision` is `"float32"`, `"bfloat16"` or `"mixed"`: weights in float32, arithmetic in
-    bfloat16 (autocast); None takes mixed on a GPU and float32 on the CPU.
+    bfloat16 (autocast); None takes `usual_precision`.
     """
 
     def __init__(self, model: Any, pad_id: int, device: str | None, precision: str | None) -> None:
         """Move the model to the device; raise `ConfigError` if the device does not exist."""
         self.device = _device(device)
-        self.precision = precision or ("mixed" if self.device.type == "cuda" else "float32")
+        size = sum(weight.numel() for weight in model.parameters())
+        self.precision = precision or usual_precision(self.device.type, size)
         self.pad_id, self.padding_free, self.share_prefixes = pad_id, False, False
         self.wanted_packing: bool | None = False
         self.vision: Vision | None = None
@@ -285,8 +288,16 @@ class Network:
             self.model.set_attn_implementation(usual)
             raise
 
-    def set_share_prefixes(self, wanted: bool) -> None:
-        """Choose whether equal prefixes of a batch's sequences pass through the model once."""
+    def set_share_prefixes(self, wanted: bool | None) -> None:
+        """Choose whether equal prefixes of a batch's sequences pass through the model once.
+
+        None shares them where a CPU computes in bfloat16, unless the model cannot or its sequences
+        are to be padded. Raises `ConfigError` if they are to be shared and the model cannot.
+        """
+        if wanted is None:
+            on_cpu = self.device.type == "cpu" and self.precision == "mixed"
+            able = self.vision is None and sharing_obstacle(self.model) is None
+            wanted = on_cpu and able and self.wanted_packing is None
         if wanted and self.vision is not None:
             raise ConfigError(
                 f"optimizer.packing 'shared' is not for this {self.model.config.model_type}: equal "

@@ -21,6 +21,7 @@ from harness.model.tokenizer import ChatTokenizer
 from harness.model.vision import MODEL_TYPES, Vision
 from harness.model.vocabulary.output_layer import round_weights
 from harness.model.weights import converted
+from harness.model.weights.packed_linear import pack_linears
 from harness.model.weights.stored_weights import META, save_parts
 from harness.types.errors import ConfigError
 from harness.types.messages import Message, images_of
@@ -43,6 +44,7 @@ class Policy(Network):
         chat_encoder: The encoder of chats.
         checkpoints_activations: Activations are computed again in the backward pass.
         decodes: The decoding was compared with the model alone, and is right.
+        decodes_kept: So was the decoding of prompts whose beginnings are kept.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Policy(Network):
         """
         super().__init__(model, _pad_id(tokenizer), device, precision)
         self.tokenizer = tokenizer
-        self.checkpoints_activations = self.decodes = False
+        self.checkpoints_activations = self.decodes = self.decodes_kept = False
         self.vision = Vision(self.model, image_processor) if image_processor else None
         self.chat_tokenizer = ChatTokenizer(tokenizer, self.model.generation_config, self.vision)
         self.chat_encoder = self.chat_tokenizer.chat_encoder
@@ -254,6 +256,8 @@ class Policy(Network):
         """Convert weights in mixed precision as `generation_copy` does; they cannot learn then."""
         if self.precision == "mixed":
             round_weights(self.model)
+            if self.device.type == "cpu":
+                pack_linears(self.model)
             self.precision = "bfloat16"
 
     def trainable_copy(self) -> Policy:

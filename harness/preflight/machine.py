@@ -10,6 +10,7 @@ from typing import Final, Literal
 import torch
 
 from harness.config import Config
+from harness.model.weights.usual_precision import usual_precision
 
 Phase = Literal["always", "playing", "learning", "forward pass", "output layer", "backward pass"]
 """When memory is allocated. "learning" has the three that follow: the forward and backward passes
@@ -62,9 +63,14 @@ class Precision:
     compute: int  # bytes of an activation
 
     @classmethod
-    def of(cls, config: Config, machine: Machine) -> Precision:
-        """Return the precision of a run on a machine."""
-        default = "mixed" if machine.kind == "cuda" else "float32"
+    def of(cls, config: Config, machine: Machine, parameters: int) -> Precision:
+        """Return the precision of a model of so many parameters in a run on a machine."""
         return {"float32": cls(4, 4), "mixed": cls(4, 2), "bfloat16": cls(2, 2)}[
-            config.policy.precision or default
+            precision_name(config, machine, parameters)
         ]
+
+
+def precision_name(config: Config, machine: Machine, parameters: int) -> str:
+    """Return the name of a model's precision: that of the settings, or the machine's usual one."""
+    usual = usual_precision(machine.kind, parameters, machine.processes)
+    return config.policy.precision or usual

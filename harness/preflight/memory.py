@@ -13,6 +13,7 @@ from typing import Final
 
 from harness.config import Config, replace
 from harness.distributed.shared_writing import FILE_BYTES
+from harness.inference.completers.kept_prefixes import DEFAULT_BYTES
 from harness.inference.vllm_generators import ENGINE_SHARE
 from harness.preflight import passes
 from harness.preflight.defaults import annotator_settings, needs_reference
@@ -31,7 +32,7 @@ SCORER_PARAMETERS: Final = {"cross-encoder": 568_000_000, "embedding": 23_000_00
 
 def memory(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
     """Return the allocations of a resolved run on one device."""
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     models = _models(config, shape, machine)
     allocations = [one for one in models if not _is_offloaded(config, one)]
     allocations += [
@@ -59,7 +60,7 @@ def _models(config: Config, shape: Shape, machine: Machine) -> list[Allocation]:
 
     Weights, gradients and moments of every model that learns are sharded over the processes.
     """
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     share = min(config.policy.replicas, machine.processes) / machine.processes
     allocations = [*_learner(_POLICY, config, shape, precision, share)]
     full = config.policy.lora.rank == 0
@@ -140,7 +141,8 @@ def _teacher(config: Config, shape: Shape, machine: Machine, share: float) -> It
     precision = settings.precision or config.policy.precision
     own = replace(config, policy=replace(config.policy, precision=precision))
     size = shape_of_teacher(config) or shape
-    yield Allocation("teacher", size.parameters * Precision.of(own, machine).weight * share)
+    precise = Precision.of(own, machine, size.parameters)
+    yield Allocation("teacher", size.parameters * precise.weight * share)
 
 
 def _learner(
@@ -194,9 +196,15 @@ def _generator(
         if machine.processes > 1 or rounded or rollout.ahead:
             head = 2 * shape.vocabulary * shape.hidden if rounded else 0  # it stays in float32
             yield Allocation("generator: weights", weights * precision.compute + head)
-        yield Allocation(
-            "generator: keys and values", cache_size(config, shape, machine), "playing"
-        )
+            if rounded and machine.kind == "cpu":
+                packed = weights * precision.compute  # see `harness.model.weights.packed_linear`
+                yield Allocation("generator: packed weights", packed)
+        live = cache_size(config, shape, machine)
+        yield Allocation("generator: keys and values", live, "playing")
+        usual = DEFAULT_BYTES if machine.kind == "cpu" and precision.compute == 2 else 0
+        kept = usual if rollout.cache_gb is None else 1e9 * rollout.cache_gb
+        if kept and not rollout.ahead:
+            yield Allocation("generator: kept keys and values", min(kept, live), "playing")
     elif rollout.backend == "vllm":
         when: Phase = "playing" if rollout.sleep else "always"
         share = float(rollout.engine.get("gpu_memory_utilization", ENGINE_SHARE))
@@ -209,7 +217,7 @@ def _generator(
 
 def cache_size(config: Config, shape: Shape, machine: Machine) -> float:
     """Return the bytes of the key-value cache for all live episodes at full length."""
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     live = math.ceil(live_episodes(config) / machine.processes)
     own = config.rollout.backend == "hf"
     if own:
@@ -244,7 +252,7 @@ def main_memory(config: Config, shape: Shape, machine: Machine) -> tuple[float, 
     Processes that share the weights read their own parts, but each the whole model if it gets
     adapters. While they write a checkpoint each of them holds a file of it.
     """
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     whole = shape.parameters * precision.weight
     each = machine.processes if config.policy.lora.rank else 1
     if machine.processes == 1:

@@ -285,7 +285,7 @@ def _enough(config: Config, shape: Shape, machine: Machine) -> str:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     needed = memory.kept_checkpoints(config) * memory.checkpoint_bytes(config, shape, precision)
     place = Path(config.run.output).absolute()
     while not place.exists():

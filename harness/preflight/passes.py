@@ -28,7 +28,7 @@ _LOGITS_OF_CHUNKS, _LOGITS_AT_ONCE = 2, 4
 
 def allocations(config: Config, shape: Shape, machine: Machine) -> Iterator[Allocation]:
     """Yield the allocations of forward and backward passes of a resolved run."""
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     tokens, sharded = tokens_of_pass(config, shape), machine.processes > 1
     try:
         found = activations(config, shape, precision, sharded=sharded)

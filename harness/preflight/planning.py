@@ -19,7 +19,7 @@ from harness.credit.registry import layers
 from harness.model.learning_mode import has_own_dropout
 from harness.model.packing import num_mini_batches
 from harness.preflight import defaults, memory, shared_prefixes, small_trial, step_time
-from harness.preflight.machine import PASSES, Machine, Precision
+from harness.preflight.machine import PASSES, Machine, Precision, precision_name
 from harness.preflight.missing import missing
 from harness.preflight.model_shapes import Shape, max_sequence_length, shape_of
 from harness.preflight.teacher_model import settings_of_teacher, shape_of_teacher
@@ -29,6 +29,7 @@ from harness.rollouts.search import preferences
 from harness.rollouts.task_sampling.dynamic_sampling import MAX_DRAWS
 from harness.types.errors import ConfigError
 
+_CAPABLE = "this CPU computes in bfloat16"
 _HALF = 0.5
 """Estimated share of the turn limit that episodes take, and of the token limit of sequences."""
 
@@ -198,6 +199,8 @@ def header(config: Config, folder: Path) -> str:
     except ConfigError:
         shape = None
     size = f", {_count(shape.parameters)} parameters" if shape else ""
+    is_mixed = shape is not None and _is_mixed_by_itself(config, shape, Machine.of(config))
+    mixed = f", mixed precision ({_CAPABLE})" * is_mixed
     own = config.eval
     splits = dict.fromkeys((str(own.split), *own.final_splits))
     evaluated = " and ".join(_split_text(config, split) for split in splits)
@@ -205,10 +208,16 @@ def header(config: Config, folder: Path) -> str:
     lines = {
         "method": next(_method(config)),
         "tasks": f"{config.env.id}: trained on {trained}, evaluated on {evaluated}",
-        "model": f"{config.policy.model}{size}{_dropout(shape)}",
+        "model": f"{config.policy.model}{size}{mixed}{_dropout(shape)}",
         "folder": str(folder),
     }
     return "\n".join(f"{name:{_INDENT}}{text}" for name, text in lines.items())
+
+
+def _is_mixed_by_itself(config: Config, shape: Shape, machine: Machine) -> bool:
+    """Return whether a CPU computes in bfloat16 and no setting says so."""
+    usual = precision_name(config, machine, shape.parameters) == "mixed"
+    return machine.kind == "cpu" and config.policy.precision is None and usual
 
 
 def _dropout(shape: Shape | None) -> str:
@@ -294,7 +303,9 @@ def _bounds(r: Range) -> str:
 
 def _model(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
     size = _count(shape.parameters)
-    precision = config.policy.precision or ("mixed" if machine.kind == "cuda" else "float32")
+    precision = precision_name(config, machine, shape.parameters)
+    if _is_mixed_by_itself(config, shape, machine):
+        precision += f" ({_CAPABLE})"
     checkpointing = " with checkpointing" * config.policy.gradient_checkpointing
     lora = config.policy.lora
     yield f"{config.policy.model}: {size} parameters, {precision}{checkpointing}{_dropout(shape)}"
@@ -338,7 +349,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
         )
     if config.rollout.backend == "server":
         cache = memory.cache_size(config, shape, Machine(machine.kind))
-        precision = Precision.of(config, machine)
+        precision = Precision.of(config, machine, shape.parameters)
         yield (
             f"servers beside: {_gigabytes(shape.parameters * precision.compute)} of weights, "
             f"{_gigabytes(cache)} of keys and values if all episodes are at full length"
@@ -346,7 +357,7 @@ def _memory(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
 
 
 def _disk(config: Config, shape: Shape, machine: Machine) -> Iterator[str]:
-    precision = Precision.of(config, machine)
+    precision = Precision.of(config, machine, shape.parameters)
     one = memory.checkpoint_bytes(config, shape, precision)
     kept = memory.kept_checkpoints(config)
     yield f"{_gigabytes(one)} a checkpoint, every {config.checkpoint.every} steps"

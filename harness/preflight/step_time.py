@@ -134,7 +134,7 @@ def step_time(
     episodes = config.rollout.tasks_per_step * config.rollout.group_size
     rounds = math.ceil(episodes / memory.live_episodes(config))
     tokens = turns * config.agent.max_tokens / 2 * rounds
-    read = shape.parameters * Precision.of(config, machine).compute
+    read = shape.parameters * Precision.of(config, machine, shape.parameters).compute
     return StepTime(
         decode=config.rollout.is_live * tokens * read / BYTES_PER_S,
         rescore=recomputes(config) * forward / per_s,

@@ -268,8 +268,11 @@ def _set_up(policy: Policy, config: Config) -> Policy:
     policy.chat_encoder.template_arguments = config.policy.chat_template_kwargs
     if config.policy.gradient_checkpointing:
         policy.checkpoint_activations()
-    policy.set_padding_free({"padded": False, "packed": True}.get(config.optimizer.packing or ""))
-    policy.set_share_prefixes(config.optimizer.packing == "shared")
+    packing = config.optimizer.packing
+    policy.set_padding_free({"padded": False, "packed": True}.get(packing or ""))
+    # the adapters and the processes, which cannot share, come later
+    may_share = packing is None and not own.lora.dropout and own.sequence_parallel == 1
+    policy.set_share_prefixes(None if may_share else packing == "shared")
     recorded_files.check_tokenizer(config, policy.chat_tokenizer)
     return policy
 

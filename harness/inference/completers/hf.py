@@ -17,6 +17,7 @@ import torch
 
 from harness.inference.completers import Sampling, check_length, decoding_check, traced
 from harness.inference.completers.decoding import DecodeBatch
+from harness.inference.completers.kept_batch import KeptBatch
 from harness.inference.completers.local_answers import GeneratedTokens, Request, completion_of
 from harness.model.learning_mode import evaluating
 from harness.model.policy import Policy
@@ -40,28 +41,41 @@ class HFCompleter:
         policy: The model.
         max_batch: Most responses generated at once.
         max_length: Most tokens of prompt and response; None takes the model's own limit.
+        kept_bytes: Most bytes of keys and values that are kept for prompts that begin alike, such
+            as the turns of a chat. They change the last bits of log-probabilities. None takes
+            `DEFAULT_BYTES` for weights in bfloat16 on the CPU, and else 0.
 
     Attributes:
         generated: Number of tokens so far, of all requests.
     """
 
-    def __init__(self, policy: Policy, max_batch: int = 256, max_length: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        max_batch: int = 256,
+        max_length: int | None = None,
+        *,
+        kept_bytes: int | None = None,
+    ) -> None:
         """Compare the policy's decoding with the model alone, once for each policy.
 
         Raises:
-            ConfigError: `max_batch` is not positive, or the model decodes wrongly.
+            ConfigError: `max_batch` is not positive, the model decodes wrongly, or keys and values
+                are to be kept that the model's layers do not have.
         """
         if max_batch < 1:
             raise ConfigError(f"max_batch must be at least 1, got {max_batch}")
         if not policy.decodes:
             decoding_check.check(policy)
             policy.decodes = True
+        self._kept = decoding_check.checked_prefixes(policy, kept_bytes)
         self.policy, self.max_batch, self._stop_ids = policy, max_batch, policy.stop_ids
         self.chat_tokenizer = policy.chat_tokenizer
         self.max_length = min(policy.max_length, max_length or policy.max_length)
         self.generated = 0
         self._waiting: list[Request] = []
         self._worker: asyncio.Task[None] | None = None
+        self._state: object = None
 
     @traced("transformers")
     async def complete(
@@ -103,7 +117,8 @@ class HFCompleter:
 
     async def _generate(self) -> None:
         """Generate until no request is left; the order of events depends only on the requests."""
-        batch: DecodeBatch[Request] = DecodeBatch(self.policy)
+        self._forget_others()
+        batch = self._new_batch()
         joining: list[Request] = []
         gc.freeze()  # else the garbage collector scans torch and transformers again and again
         try:
@@ -121,6 +136,30 @@ class HFCompleter:
             self._waiting.clear()
         finally:
             gc.unfreeze()
+
+    def forget(self) -> None:
+        """Drop the kept keys and values: the weights have changed."""
+        if self._kept is not None:
+            self._kept.clear()
+
+    def _forget_others(self) -> None:
+        """Drop what other weights have made, or another event loop, which may be another step's.
+
+        So what a step generates does not depend on what was played before it.
+        """
+        if self._kept is None:
+            return
+        weights = self.policy.model.parameters()
+        versions = sum(0 if one.is_inference() else one._version for one in weights)
+        state = asyncio.get_running_loop(), versions
+        if state != self._state:
+            self._kept.clear()
+        self._state = state
+
+    def _new_batch(self) -> DecodeBatch[Request]:
+        return (
+            DecodeBatch(self.policy) if self._kept is None else KeptBatch(self.policy, self._kept)
+        )
 
     @torch.inference_mode()
     def _drop_cancelled(self, batch: DecodeBatch[Request]) -> None:
@@ -169,13 +208,15 @@ class HFCompleter:
         if batch.rows:
             self._add_tokens(batch, *self._sample(batch.rows, batch.decode()))
         if joining:
-            newcomers: DecodeBatch[Request] = DecodeBatch(self.policy)
+            newcomers = self._new_batch()
             logits = self._prefill(newcomers, joining)
             self._add_tokens(newcomers, *self._sample(joining, logits))
             batch.join(newcomers)
 
     def _prefill(self, batch: DecodeBatch[Request], joining: list[Request]) -> torch.Tensor:
         """Fill an empty batch with requests; return the logits of their first tokens. [B, V]."""
+        if self._kept is not None:  # it reads all equal beginnings once
+            return batch.prefill(joining, [one.tokens for one in joining])
         first: dict[object, int] = {}
         places = [
             first.setdefault((one.tokens, one.images) if one.is_repeated else id(one), i)
@@ -231,6 +272,9 @@ class HFCompleter:
             unfinished.append(not self._add(request, added[-1], sampled=sampled))
             if unfinished[-1] and request.point is not None:
                 request.point.is_asked = True
+        if isinstance(batch, KeptBatch):
+            ends = zip(batch.rows, unfinished, strict=True)
+            batch.keep_texts([None if goes_on else one.tokens[:-1] for one, goes_on in ends])
         batch.append(added)
         batch.keep(unfinished)
         for request in released:

@@ -12,6 +12,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from harness.model.learning_mode import drops_in_learning
+from harness.model.packed_rows.cached_rows import CachedRows, attend_one, attends_one
 from harness.model.packed_rows.prefix_tree import PrefixTree
 from harness.model.packed_rows.split_row import RowSplit, grouped, heads_obstacle
 from harness.model.packed_rows.varlen_kernel import VarlenKernel
@@ -205,6 +206,8 @@ def attend(
     paths: torch.Tensor | None = None,
     # The processes that share the row: T are this one's tokens, the starts the row's.
     split: RowSplit | None = None,
+    # The rows whose new tokens are the queries: their keys are in the rows of a cache.
+    cached_rows: CachedRows | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Return scaled dot product attention, causal within each sequence of a packed row.
@@ -217,6 +220,10 @@ def attend(
     weights, as transformers expects. Its further arguments are in `kwargs`.
     """
     plain: dict[str, Any] = {"dropout": dropout, "scaling": scaling}
+    if cached_rows is not None:
+        return cached_rows.attend(query, key, value, scaling), None
+    if cu_seq_lens_q is None and attends_one(query, key):
+        return attend_one(query, key, value, attention_mask, scaling), None
     if cu_seq_lens_q is None:
         out: tuple[torch.Tensor, None] = _sdpa(
             module, query, key, value, attention_mask, **plain, **kwargs

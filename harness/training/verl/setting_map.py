@@ -75,6 +75,7 @@ REFUSED: Final = {
     "agent.max_thought_tokens": "verl's servers answer without a limit of thoughts",
     "rollout.urls": "verl starts its servers itself",
     "rollout.transfer": "verl moves the weights itself",
+    "rollout.cache_gb": "verl's servers keep prefixes themselves",
     "rollout.ahead": "this trainer of verl plays and learns in turn",
     "rollout.dynamic_sampling": "set it to false; verl's algorithm.filter_groups is another rule",
     "rollout.recorded": "verl plays each step",

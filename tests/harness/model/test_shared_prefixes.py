@@ -220,6 +220,18 @@ def test_a_run_that_shares_resumes_and_learns_what_one_that_does_not_learns(tmp_
     assert one == pytest.approx(other, abs=1e-5)
 
 
+def test_a_run_that_keeps_texts_and_shares_by_default_resumes_to_the_bit(tmp_path):
+    fields = ["run.steps=2", "checkpoint.every=1", "eval.every=1", "eval.tasks=2"]
+    mixed = ["policy.precision='mixed'", "agent.context='transcript'"]
+    whole = run(small(tmp_path, "whole", *fields, *mixed))
+    assert whole.policy.share_prefixes
+    assert whole.generator.completer._kept is not None
+    resumed = second_step(whole, tmp_path / "again", None)
+    weights = whole.policy.model.parameters(), resumed.policy.model.parameters()
+    assert all(map(torch.equal, *weights))
+    assert lines(resumed) == lines(whole)
+
+
 def second_step(whole, folder, shares):
     """The run, stopped after its first step and resumed."""
     shutil.copytree(whole.folder.path, folder, symlinks=True)
@@ -236,3 +248,20 @@ def second_step(whole, folder, shares):
 def updates(trainer):
     told = [{k: v for k, v in one.items() if k.startswith("update/")} for one in lines(trainer)]
     return [one for one in told if one]
+
+
+def test_a_cpu_in_mixed_precision_shares_them_by_default(policy, monkeypatch):
+    for precision, packing, shared in (
+        ("mixed", None, True),
+        ("mixed", False, False),
+        ("float32", None, False),
+    ):
+        own = Policy(policy.trainable_copy().model, policy.tokenizer, "cpu", precision=precision)
+        own.set_padding_free(packing)
+        own.set_share_prefixes(None)
+        assert own.share_prefixes == shared
+    monkeypatch.setattr("harness.model.forward.sharing_obstacle", lambda _: "recurrent layers")
+    own = Policy(policy.trainable_copy().model, policy.tokenizer, "cpu", precision="mixed")
+    own.set_padding_free(None)
+    own.set_share_prefixes(None)
+    assert not own.share_prefixes

@@ -9,7 +9,7 @@ import memory_probe
 import pytest
 
 from harness import config as configs
-from harness.preflight import memory
+from harness.preflight import memory, model_shapes
 from harness.preflight.machine import PASSES, Machine
 from harness.preflight.model_shapes import measure
 
@@ -77,3 +77,27 @@ def test_plans_are_within_5_percent_of_passes_on_fake_tensors():
         max(peaks.values()) for case, peaks in zip(CASES, found, strict=True) if case[0] is LONG
     )
     assert two + (64 - 2) * (three - two) < 50e9, "32B on 8 GPUs, offloaded"
+
+
+def test_kept_texts_and_packed_weights_of_a_cpu_are_counted(monkeypatch):
+    path = "harness.model.weights.usual_precision.has_bfloat16"
+    small = ["policy.model='tiny'", "policy.tiny={hidden=1024, layers=4, feed_forward=2048}"]
+
+    def held(kind, *settings):
+        config = configs.load("corridor-tiny", [*small, *settings])
+        shape = model_shapes.shape_of(config.policy)
+        found = memory.memory(config, shape, Machine(kind))
+        return {one.name: one.size for one in found}, shape
+
+    monkeypatch.setattr(path, lambda: True)
+    own, shape = held("cpu")
+    assert own["generator: packed weights"] == 2 * shape.parameters > 2e7
+    assert own["generator: kept keys and values"] == min(1e9, own["generator: keys and values"])
+    assert held("cpu", "rollout.cache_gb=0.01")[0]["generator: kept keys and values"] == 1e7
+    assert "generator: kept keys and values" not in held("cpu", "rollout.cache_gb=0")[0]
+    assert "generator: kept keys and values" not in held("cpu", "rollout.ahead=1")[0]
+    assert not {"generator: packed weights", "generator: kept keys and values"} & set(
+        held("cuda")[0]
+    )
+    monkeypatch.setattr(path, lambda: False)
+    assert not any("generator: " in name and "keys" not in name for name in held("cpu")[0])

@@ -56,7 +56,7 @@ def test_weights_gradients_and_moments_are_those_measured(precision):
     assert held["policy: gradients"] == bytes_of(p.grad for p in parameters)
     moments = [state[n] for state in optimizer.state.values() for n in ("exp_avg", "exp_avg_sq")]
     assert held["policy: AdamW"] == bytes_of(moments)
-    in_bytes = Precision.of(config, Machine("cpu"))
+    in_bytes = Precision.of(config, Machine("cpu"), shape.parameters)
     kept = memory.checkpoint_bytes(config, shape, in_bytes)
     assert kept == bytes_of(parameters) + bytes_of(moments)
 
@@ -80,7 +80,7 @@ def test_muon_keeps_half_of_adamws_moments_and_an_average_is_the_weights_again()
     weights = bytes_of(model.parameters())
     assert held["policy: Muon and AdamW"] == pytest.approx(kept, rel=0.02)
     assert weights < kept < 1.5 * weights
-    precision = Precision.of(muon, alone)
+    precision = Precision.of(muon, alone, shape.parameters)
     assert memory.checkpoint_bytes(muon, shape, precision) == pytest.approx(
         weights + kept, rel=0.02
     )
@@ -174,6 +174,23 @@ def test_shared_prefixes_spare_tokens_and_take_keys_of_each_sequence():
     other = defaults.resolve(configs.load("corridor-tiny", ["optimizer.packing='shared'"]))
     assert shared_prefixes.tokens_left(other) == 1
     assert shared_prefixes.tokens_left(plain) == 1
+
+
+def test_mixed_precision_that_a_cpu_takes_by_itself_is_told(monkeypatch, tmp_path):
+    told = "mixed precision (this CPU computes in bfloat16)"
+    path = "harness.model.weights.usual_precision.has_bfloat16"
+    size = configs.TinyConfig(hidden=1024, layers=4, feed_forward=2048)
+    for capable, precision, shown in (
+        (True, None, True),
+        (True, "mixed", False),
+        (False, None, False),
+    ):
+        monkeypatch.setattr(path, lambda capable=capable: capable)
+        config = tiny_run(tiny=size, precision=precision, device="cpu")
+        assert (told in planning.header(config, tmp_path)) == shown
+    small = tiny_run(device="cpu")
+    monkeypatch.setattr(path, lambda: True)
+    assert told not in planning.header(small, tmp_path)
 
 
 def test_shares_of_prefixes_are_those_of_the_documentation():
