@@ -35,7 +35,7 @@ from harness.types.task_draws import TaskDraw
 def whole(tmp_path_factory):
     """Ten uninterrupted steps."""
     folder = tmp_path_factory.mktemp("whole")
-    settings = ("run.steps=10", "checkpoint.every=5", "log.outputs=['pictures']")
+    settings = ("run.steps=10", "checkpoint.every=5", "log.outputs=['tensorboard','pictures']")
     return run(small(folder, "whole", *settings))
 
 
