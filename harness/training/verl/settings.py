@@ -159,20 +159,16 @@ def _policy(config: Config) -> dict[str, Any]:
 
 def _lengths(config: Config) -> dict[str, Any]:
     """Return the lengths of sequences: verl counts a prompt, and what follows it, apart."""
-    answer, whole = config.agent.max_tokens, config.agent.max_context or _longest(config)
+    from harness.preflight.model_shapes import shape_of
+
+    whole = config.agent.max_context or shape_of(config.policy).max_length
+    answer = config.agent.max_tokens
     transcript = config.agent.context == "transcript"
     return {
         "data.max_prompt_length": whole if transcript else whole - answer,
         "data.max_response_length": whole if transcript else answer,
         f"{_ROLLOUT}.max_model_len": whole,
     }
-
-
-def _longest(config: Config) -> int:
-    """Return the model's limit of a sequence."""
-    from harness.preflight.model_shapes import shape_of
-
-    return shape_of(config.policy).max_length
 
 
 def _rollout(config: Config) -> dict[str, Any]:
