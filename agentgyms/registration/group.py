@@ -28,7 +28,7 @@ class GroupEnv:
         """Make the members; arguments as for `agentgyms.make_group`."""
         if not isinstance(group_size, int) or group_size < 1:
             raise BadOption(f"group_size must be a positive integer, got {group_size!r}")
-        self._env_id, self._kwargs = _find_id(env_id), kwargs
+        self._env_id, self._kwargs = env_id, kwargs
         self._last_reset: tuple[int | None, dict[str, Any] | None, Start] | None = None
         self.envs = [_make(self._env_id, **kwargs) for _ in range(group_size)]
 
@@ -142,15 +142,9 @@ def _check_start(index: int, member: Start, first: Start) -> None:
         )
 
 
-def _find_id(env_id: str) -> str:
-    try:
-        return full_id(env_id)
-    except ModuleNotFoundError as e:
-        raise BadOption(f"{env_id} cannot be made: {e}") from e
-
-
 def _make(env_id: str, **kwargs: Any) -> TextEnv:
     try:
+        env_id = full_id(env_id)
         env = made(env_id, kwargs).unwrapped
     except ModuleNotFoundError as e:
         raise BadOption(f"{env_id} cannot be made: {e}") from e
