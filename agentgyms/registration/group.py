@@ -9,7 +9,6 @@ from typing import Any
 from agentgyms.core.env import Observation, TextEnv
 from agentgyms.core.errors import BadOption, GroupMismatch, Mismatch
 from agentgyms.core.outcome import shown
-from agentgyms.core.states import SharedState
 from agentgyms.registration.ids import full_id, made
 
 Start = tuple[Observation, dict[str, Any]]
@@ -53,7 +52,12 @@ class GroupEnv:
         observations, infos = [observation], [info]
         shared = first.share_state()
         for index, env in enumerate(others, 1):
-            start = _take_state(env, shared, index)
+            try:
+                start = env.take_state(shared)
+            except GroupMismatch:
+                raise
+            except Mismatch as e:
+                raise GroupMismatch(f"member {index}: {e}") from e
             _check_start(index, start, (observation, info))
             observations.append(start[0])
             infos.append(start[1])
@@ -117,15 +121,6 @@ class GroupEnv:
 
 def _step(env: TextEnv, action: str | None) -> StepResult | None:
     return None if action is None else env.step(action)
-
-
-def _take_state(env: TextEnv, shared: SharedState, index: int) -> Start:
-    try:
-        return env.take_state(shared)
-    except GroupMismatch:
-        raise
-    except Mismatch as e:
-        raise GroupMismatch(f"member {index}: {e}") from e
 
 
 def _check_start(index: int, member: Start, first: Start) -> None:
